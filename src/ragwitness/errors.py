@@ -1,0 +1,92 @@
+"""Everything this package raises on purpose.
+
+Each error says what happened, why, and what to do next; the command line prints
+``message`` and ``hint`` in two lines and exits with ``exit_code``.
+
+::
+
+    RagwitnessError                1  anything below
+    ├── InputError                 2  a file, row or option the user gave is unusable
+    │   └── MissingExtraError      2  an optional dependency is not installed
+    ├── TargetError                1  the system under audit did not answer usefully
+    │   ├── TargetUnreachableError 1  no connection, or none that lasted
+    │   └── TargetResponseError    1  it answered, but not in the protocol
+    ├── CapabilityError            5  the target lacks what the audit requires
+    └── ModelError                 1  a local model or embedder cannot be loaded
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CapabilityError",
+    "InputError",
+    "MissingExtraError",
+    "ModelError",
+    "RagwitnessError",
+    "TargetError",
+    "TargetResponseError",
+    "TargetUnreachableError",
+]
+
+
+class RagwitnessError(Exception):
+    """Base class.
+
+    Args:
+        message: What happened and why, in one line.
+        hint: What to do next, in one line; may be empty.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class InputError(RagwitnessError):
+    """A file, a row or an option given by the user cannot be used."""
+
+    exit_code = 2
+
+
+class MissingExtraError(InputError):
+    """An optional dependency is not installed.
+
+    Args:
+        feature: What was asked for, e.g. ``"the MiniLM embedder"``.
+        extra: The extra that brings it, e.g. ``"hf"``.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs packages that are not installed.",
+            f"Install them with: pip install 'ragwitness[{extra}]'",
+        )
+        self.extra = extra
+
+
+class TargetError(RagwitnessError):
+    """The system under audit did not give a usable answer."""
+
+
+class TargetUnreachableError(TargetError):
+    """No connection to the target, or it closed or timed out after all retries."""
+
+
+class TargetResponseError(TargetError):
+    """The target answered, but not with what its protocol promises."""
+
+
+class CapabilityError(RagwitnessError):
+    """The target lacks a capability that the audit requires."""
+
+    exit_code = 5
+
+
+class ModelError(RagwitnessError):
+    """A local language model or embedder cannot be loaded or used."""
