@@ -1,0 +1,95 @@
+"""Confidence intervals: proportions, AUC, and any statistic by bootstrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError
+
+__all__ = ["auc_interval", "bootstrap_interval", "proportion_interval"]
+
+
+def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the exact (Clopper-Pearson) interval of a proportion.
+
+    Raises:
+        InputError: ``hits`` is not within 0..n, or ``n`` is 0.
+    """
+    if n <= 0 or not 0 <= hits <= n:
+        raise InputError(f"A proportion needs 0 <= hits <= n and n > 0, not {hits} of {n}.")
+    from scipy.stats import beta
+
+    tail = (1 - confidence) / 2
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
+    high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
+    return low, high
+
+
+def auc_interval(
+    scores: NDArray[np.float64], labels: NDArray[np.bool_], confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return an interval of the AUC: DeLong variance on the logit scale.
+
+    Perfect separation has no empirical variance; there the interval's lower end is that of a
+    proportion with as many trials as the smaller class has documents (conservative).
+
+    Args:
+        scores: Shape (n,).
+        labels: True for members, shape (n,).
+        confidence: Coverage.
+    """
+    from scipy.stats import norm, rankdata
+
+    members, others = scores[labels], scores[~labels]
+    m, n = members.size, others.size
+    ranks = rankdata(np.concatenate([members, others]))
+    # Structural components (DeLong 1988) by mid-ranks (Sun & Xu 2014).
+    v10 = (ranks[:m] - rankdata(members)) / n
+    v01 = 1 - (ranks[m:] - rankdata(others)) / m
+    area = float(v10.mean())
+    if m < 2 or n < 2:
+        return 0.0, 1.0
+    variance = float(v10.var(ddof=1) / m + v01.var(ddof=1) / n)
+    if variance == 0 or area in (0.0, 1.0):
+        size = min(m, n)
+        low, high = proportion_interval(round(area * size), size, confidence)
+        return min(low, area), max(high, area)
+    z = float(norm.ppf(0.5 + confidence / 2))
+    logit = np.log(area / (1 - area))
+    half = z * np.sqrt(variance) / (area * (1 - area))
+    return float(1 / (1 + np.exp(-(logit - half)))), float(1 / (1 + np.exp(-(logit + half))))
+
+
+def bootstrap_interval(
+    statistic: Callable[[NDArray[np.int64]], float],
+    labels: NDArray[np.bool_],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return a percentile interval, members and non-members resampled apart.
+
+    Args:
+        statistic: Maps document indices, shape (n,), to a number.
+        labels: True for members, shape (n,); keeps the class sizes fixed.
+        confidence: Coverage.
+        resamples: Number of bootstrap samples.
+        seed: Of the resampling.
+    """
+    rng = np.random.default_rng(seed)
+    inside, outside = np.flatnonzero(labels), np.flatnonzero(~labels)
+    values = [
+        statistic(
+            np.concatenate(
+                [rng.choice(part, part.size) for part in (inside, outside) if part.size]
+            )
+        )
+        for _ in range(resamples)
+    ]
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return float(low), float(high)
