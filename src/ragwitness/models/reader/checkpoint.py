@@ -1,0 +1,195 @@
+"""Read a folder in the layout of ``Qwen3ForCausalLM`` into float32 arrays, without torch.
+
+Safetensors is a length, a JSON header and raw bytes; it is read here directly because its numpy
+binding cannot give bfloat16, in which most published models are stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import ModelError
+
+__all__ = [
+    "Float32",
+    "NetworkConfig",
+    "read_config",
+    "read_json",
+    "read_weights",
+    "weight_files",
+    "weights_digest",
+]
+
+Float32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """Shape of the decoder.
+
+    Attributes:
+        layers: Decoder blocks.
+        width: Size of the residual stream.
+        heads: Query heads.
+        key_value_heads: Key and value heads; divides ``heads``.
+        head_dim: Size of one head.
+        mlp_width: Inner size of the gated MLP.
+        vocabulary: Rows of the embedding.
+        rope_theta: Base of the rotary positions.
+        epsilon: Of every RMS norm.
+        positions: Context length in tokens.
+    """
+
+    layers: int
+    width: int
+    heads: int
+    key_value_heads: int
+    head_dim: int
+    mlp_width: int
+    vocabulary: int
+    rope_theta: float
+    epsilon: float
+    positions: int
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in ``path``.
+
+    Raises:
+        ModelError: The file is missing or holds no JSON object.
+    """
+    try:
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(
+            f"The model folder {path.parent} has no readable {path.name}.",
+            "Give a folder in Hugging Face layout (config.json, model.safetensors, tokenizer.json).",
+        ) from error
+    except ValueError as error:
+        raise ModelError(f"{path} is not valid JSON.", "Copy the model folder again.") from error
+    if not isinstance(loaded, dict):
+        raise ModelError(f"{path} holds no JSON object.", "Copy the model folder again.")
+    return loaded
+
+
+def _refuse_unsupported(raw: Mapping[str, Any], rope: Mapping[str, Any], folder: Path) -> None:
+    reasons = {
+        "it is not a Qwen3 model": raw.get("model_type") != "qwen3",
+        "its attention has biases": bool(raw.get("attention_bias")),
+        "it uses sliding windows": bool(raw.get("use_sliding_window")),
+        "its activation is not SiLU": raw.get("hidden_act", "silu") != "silu",
+        "its rotary positions are scaled": rope.get("rope_type", "default") != "default",
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise ModelError(
+                f"The numpy reader cannot run {folder}: {reason}.",
+                f"Run it through transformers instead: hf:{folder}",
+            )
+
+
+def read_config(folder: Path) -> NetworkConfig:
+    """Return the shape stated by ``config.json``.
+
+    Raises:
+        ModelError: The file is missing or unreadable, or describes a network this module
+            does not compute.
+    """
+    raw = read_json(folder / "config.json")
+    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    _refuse_unsupported(raw, rope, folder)
+    try:
+        return NetworkConfig(
+            layers=int(raw["num_hidden_layers"]),
+            width=int(raw["hidden_size"]),
+            heads=int(raw["num_attention_heads"]),
+            key_value_heads=int(raw["num_key_value_heads"]),
+            head_dim=int(raw["head_dim"]),
+            mlp_width=int(raw["intermediate_size"]),
+            vocabulary=int(raw["vocab_size"]),
+            # transformers 5 moved the base into rope_parameters.
+            rope_theta=float(rope["rope_theta"] if "rope_theta" in rope else raw["rope_theta"]),
+            epsilon=float(raw["rms_norm_eps"]),
+            positions=int(raw["max_position_embeddings"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{folder / 'config.json'} lacks or garbles {error}.",
+            "Give the config.json of a Qwen3ForCausalLM.",
+        ) from error
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the safetensors files of ``folder``, sorted by name.
+
+    Raises:
+        ModelError: There are none.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ModelError(
+            f"The model folder {folder} holds no .safetensors file.",
+            "Convert the weights with transformers' save_pretrained.",
+        )
+    return files
+
+
+def weights_digest(folder: Path) -> str:
+    """Return the sha256 (hex) over the safetensors files, in order of their names."""
+    digest = hashlib.sha256()
+    for path in weight_files(folder):
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _to_float32(raw: NDArray[np.uint8], kind: str, path: Path) -> Float32:
+    if kind == "BF16":  # the upper half of a float32
+        return (raw.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if kind == "F16":
+        return raw.view(np.float16).astype(np.float32)
+    if kind == "F32":
+        return raw.view(np.float32).copy()
+    raise ModelError(
+        f"{path} stores weights as {kind}; only F32, F16 and BF16 are read.",
+        "Convert them with transformers' save_pretrained.",
+    )
+
+
+def _read_safetensors(path: Path) -> dict[str, Float32]:
+    content = np.fromfile(path, dtype=np.uint8)
+    try:
+        start = 8 + int(content[:8].view("<u8")[0])
+        header = json.loads(content[8:start].tobytes())
+        tensors = {}
+        for name, entry in header.items():
+            if name != "__metadata__":
+                first, last = entry["data_offsets"]
+                raw = content[start + first : start + last]
+                tensors[name] = _to_float32(raw, entry["dtype"], path).reshape(entry["shape"])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"{path} is not a whole safetensors file.", "Copy the model folder again."
+        ) from error
+    return tensors
+
+
+def read_weights(folder: Path) -> dict[str, Float32]:
+    """Return every tensor of ``folder`` by name, as float32.
+
+    Raises:
+        ModelError: No weights, a damaged file, or an unknown number format.
+    """
+    weights: dict[str, Float32] = {}
+    for path in weight_files(folder):
+        weights |= _read_safetensors(path)
+    return weights
