@@ -1,0 +1,1 @@
+"""The system under audit and its adapters."""

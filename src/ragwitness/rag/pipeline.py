@@ -1,0 +1,254 @@
+"""A RAG system we own: retrieve, write the prompt, generate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ragwitness.errors import InputError
+from ragwitness.models.base import ChatPrompt, Generation, LanguageModel, TextScores
+from ragwitness.rag.chunk import Passage
+from ragwitness.rag.config import RagConfig
+from ragwitness.rag.fitting import FitCounts, FitLog, fit_passages
+from ragwitness.rag.index import Hit, Index
+from ragwitness.types import Answer, Message, Query, Role
+
+__all__ = ["Echo", "QueryTooLongError", "RagSystem"]
+
+# Role markers, end tokens and the date line of some chat templates, which no count of the
+# bare text sees.
+_TEMPLATE_TOKENS = 32
+
+_Settings: TypeAlias = tuple[int, float, int, int | None]
+
+
+class QueryTooLongError(InputError):
+    """The query alone leaves the generator no room to answer.
+
+    Args:
+        tokens: Length of the query with the system's instruction.
+        limit: What the generator can read.
+    """
+
+    def __init__(self, tokens: int, limit: int) -> None:
+        super().__init__(
+            f"The query has {tokens} tokens with its instructions, "
+            f"but the model reads at most {limit}, its answer included.",
+            "Shorten the query or ask for fewer tokens.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """A text scored under its retrieved passages, and its continuation.
+
+    Attributes:
+        scores: Teacher-forced scores of the text; None where they were not asked for.
+        generation: What follows the text; None where no token was asked for.
+    """
+
+    scores: TextScores | None
+    generation: Generation | None
+
+
+class RagSystem:
+    """Answers queries over a database of passages.
+
+    The query is used verbatim, for retrieval and as the user's message; the passages
+    stand in the system message.
+
+    Args:
+        passages: The database.
+        index: Built from the passages' texts, in the same order.
+        generator: Writes the answers.
+        config: Settings.
+
+    Raises:
+        InputError: No passages, or the index is over another number of them.
+    """
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        index: Index,
+        generator: LanguageModel,
+        config: RagConfig,
+    ) -> None:
+        if not passages:
+            raise InputError(
+                "The corpus has no text to index.", "Give documents that are not blank."
+            )
+        if len(index) != len(passages):
+            raise InputError(
+                f"The index holds {len(index)} passages, but there are {len(passages)}.",
+                "Build the index from the same passages.",
+            )
+        self.passages = tuple(passages)
+        self.index = index
+        self.generator = generator
+        self.config = config
+        self._fit_log = FitLog()
+
+    @property
+    def fit_counts(self) -> FitCounts:
+        """How many prompts had to lose passages so far."""
+        return self._fit_log.counts
+
+    def retrieve(self, query: str) -> list[Hit]:
+        """Return the hits of a query, nearest first; none in the control without retrieval."""
+        return self.index.search(query, self.config.k) if self.config.retrieve else []
+
+    def prompt(self, query: str, max_tokens: int = 256) -> ChatPrompt:
+        """Return what the generator is given for a query.
+
+        Args:
+            query: What the user types.
+            max_tokens: Room kept for the answer, up to a quarter of the context length.
+
+        Raises:
+            QueryTooLongError: It does not fit even without any passage.
+        """
+        return self._prompt(query, query, "", max_tokens)
+
+    def completion_prompt(self, text: str, max_tokens: int = 256) -> ChatPrompt:
+        """Return what the generator is given to continue or score a raw text.
+
+        The text retrieves, and then is the assistant's own beginning.
+
+        Raises:
+            QueryTooLongError: It does not fit even without any passage.
+        """
+        return self._prompt(text, self.config.completion_task, text, max_tokens)
+
+    def answer(self, query: Query, stop: Sequence[str] = ()) -> Answer:
+        """Answer one query.
+
+        Raises:
+            QueryTooLongError: It does not fit even without any passage.
+            ModelError: The generator failed.
+        """
+        prompt = self.prompt(query.prompt, query.max_tokens)
+        return _to_answer(self._generate([prompt], query, stop)[0], query)
+
+    def answer_many(self, queries: Sequence[Query], batch_size: int = 8) -> list[Answer]:
+        """Answer queries in batches, in order; one that cannot be answered says why.
+
+        Sampled answers are made one by one, so that an answer never depends on its
+        neighbours' random numbers.
+        """
+        answers: list[Answer | None] = [None] * len(queries)
+        for batch in _batches(queries, batch_size):
+            prompts: list[ChatPrompt] = []
+            at: list[int] = []
+            for i in batch:
+                try:
+                    prompts.append(self.prompt(queries[i].prompt, queries[i].max_tokens))
+                    at.append(i)
+                except QueryTooLongError as error:
+                    answers[i] = Answer("", error=str(error))
+            if prompts:
+                generations = self._generate(prompts, queries[at[0]], ())
+                for i, generation in zip(at, generations, strict=True):
+                    answers[i] = _to_answer(generation, queries[i])
+        return [answer for answer in answers if answer is not None]
+
+    def complete(self, query: Query, *, scored: bool = False, stop: Sequence[str] = ()) -> Echo:
+        """Continue a raw text, and score the text itself where asked to.
+
+        Args:
+            query: ``prompt`` is the text; ``max_tokens`` may be 0.
+            scored: Whether the text's own tokens are scored, teacher-forced under the
+                passages it retrieves.
+            stop: Strings that end the continuation.
+
+        Raises:
+            QueryTooLongError: It does not fit even without any passage.
+            ModelError: The generator failed.
+        """
+        prompt = self.completion_prompt(query.prompt, query.max_tokens)
+        scores = None
+        if scored and query.prompt:
+            bare = replace(prompt, prefill="")
+            top = query.top_logprobs
+            scores = self.generator.score([query.prompt], after=[bare], top=top)[0]
+        generation = self._generate([prompt], query, stop)[0] if query.max_tokens else None
+        return Echo(scores, generation)
+
+    def describe(self) -> dict[str, str | int | bool]:
+        """Return everything in use, for people."""
+        config = self.config
+        return {
+            "documents": len({passage.document for passage in self.passages}),
+            "passages": len(self.passages),
+            "words per passage": f"at most {config.chunk_words}, {config.chunk_overlap} shared",
+            "retrieval": self.index.name if config.retrieve else "off",
+            "k": config.k,
+            "template": config.template.name,
+            "generator": self.generator.name,
+            "context length": self.generator.context_length,
+        }
+
+    def _prompt(self, key: str, user: str, prefill: str, max_tokens: int) -> ChatPrompt:
+        """Write the prompt over the passages that ``key`` retrieves, as many as fit."""
+        count, limit = self.generator.count_tokens, self.generator.context_length
+        # A generous limit is no reason to lose passages: most answers end long before it.
+        room = min(max_tokens, limit // 4)
+        fixed = count(user) + (count(prefill) if prefill else 0) + _TEMPLATE_TOKENS + room
+        render = self.config.template.render
+
+        def fits(passages: Sequence[str]) -> bool:
+            return count(render(passages)) + fixed <= limit
+
+        found = [self.passages[hit.index].text for hit in self.retrieve(key)]
+        kept, dropped, cut = fit_passages(found, fits)
+        if not kept and not fits(()):
+            raise QueryTooLongError(count(render(())) + fixed - room, limit)
+        self._fit_log.add(dropped=dropped, cut=cut)
+        system, question = Message(Role.SYSTEM, render(kept)), Message(Role.USER, user)
+        return ChatPrompt((system, question), prefill)
+
+    def _generate(
+        self, prompts: Sequence[ChatPrompt], query: Query, stop: Sequence[str]
+    ) -> list[Generation]:
+        return self.generator.generate(
+            prompts,
+            max_tokens=min(query.max_tokens, self._room(prompts)),
+            temperature=query.temperature,
+            top_logprobs=query.top_logprobs,
+            stop=stop,
+            seed=query.seed,
+        )
+
+    def _room(self, prompts: Sequence[ChatPrompt]) -> int:
+        """Tokens that can still be generated after the longest of these prompts."""
+        count = self.generator.count_tokens
+        used = max(
+            sum(count(m.content) for m in p.messages) + (count(p.prefill) if p.prefill else 0)
+            for p in prompts
+        )
+        return max(1, self.generator.context_length - used - _TEMPLATE_TOKENS)
+
+
+def _settings(query: Query) -> _Settings:
+    return query.max_tokens, query.temperature, query.top_logprobs, query.seed
+
+
+def _batches(queries: Sequence[Query], size: int) -> Iterator[list[int]]:
+    """Positions of queries that can be generated together."""
+    groups: dict[_Settings, list[int]] = {}
+    for i, query in enumerate(queries):
+        groups.setdefault(_settings(query), []).append(i)
+    for settings, group in groups.items():
+        step = size if settings[1] == 0 else 1
+        yield from (group[at : at + step] for at in range(0, len(group), step))
+
+
+def _to_answer(generation: Generation, query: Query) -> Answer:
+    return Answer(
+        text=generation.text,
+        tokens=generation.tokens if query.top_logprobs else None,
+        finish_reason=generation.finish_reason,
+        prompt_tokens=generation.prompt_tokens,
+        completion_tokens=generation.completion_tokens,
+    )

@@ -1,0 +1,101 @@
+"""A RAG system of ours as a target, in this process: the same answers as over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import json
+import threading
+
+from ragwitness.errors import TargetResponseError
+from ragwitness.rag.echo import echo_tokens
+from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
+from ragwitness.types import Answer, Capability, Query, TokenLogprob
+
+__all__ = ["LabTarget"]
+
+
+class LabTarget:
+    """Asks a :class:`~ragwitness.rag.pipeline.RagSystem` and shows nothing of its inside.
+
+    Args:
+        system: The system under audit.
+    """
+
+    def __init__(self, system: RagSystem) -> None:
+        self._system = system
+        self._name = f"lab:{_fingerprint(system)}"
+        # One forward pass at a time: a second would only fight for the same cores.
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """A hash over corpus, settings and models: the same name is the same system."""
+        return self._name
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Text, alternatives of generated tokens, and scores of prompts."""
+        return frozenset({Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS})
+
+    @property
+    def system(self) -> RagSystem:
+        """The system itself, for its owner."""
+        return self._system
+
+    async def ask(self, query: Query) -> Answer:
+        """Answer one query in a worker thread.
+
+        Raises:
+            TargetResponseError: The query does not fit the generator.
+            ModelError: The generator failed.
+        """
+        return await asyncio.to_thread(self._ask, query)
+
+    async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
+        """Score a text under the passages it retrieves.
+
+        Args:
+            text: What is scored.
+            top: Alternatives per token.
+
+        Returns:
+            One entry per token; the first has the log-probability NaN, as over HTTP.
+
+        Raises:
+            TargetResponseError: The text does not fit the generator.
+            ModelError: The generator failed.
+        """
+        return await asyncio.to_thread(self._echo, text, top)
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _ask(self, query: Query) -> Answer:
+        with self._lock:
+            try:
+                return self._system.answer(query)
+            except QueryTooLongError as error:
+                raise TargetResponseError(error.message, error.hint) from error
+
+    def _echo(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
+        query = Query(text, max_tokens=0, top_logprobs=top)
+        with self._lock:
+            try:
+                scores = self._system.complete(query, scored=True).scores
+            except QueryTooLongError as error:
+                raise TargetResponseError(error.message, error.hint) from error
+        return echo_tokens(text, scores)
+
+
+def _fingerprint(system: RagSystem) -> str:
+    """Hash of everything that decides an answer."""
+    digest = hashlib.sha256()
+    inside = [dataclasses.asdict(system.config), system.index.name, system.generator.name]
+    digest.update(json.dumps(inside, sort_keys=True).encode())
+    for passage in system.passages:
+        # The length keeps two different splits of one text apart.
+        data = passage.text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()[:16]
