@@ -1,0 +1,161 @@
+"""Says in one line why a target gave no answer, and what to do; never shows the key."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ragwitness.errors import (
+    CapabilityError,
+    RagwitnessError,
+    TargetError,
+    TargetResponseError,
+    TargetUnreachableError,
+)
+
+__all__ = ["Failures"]
+
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
+_LONGEST_QUOTE = 240
+
+
+class Failures:
+    """Words failures of one target.
+
+    Args:
+        url: Its base URL, for people.
+        key_env: The environment variable with its key.
+        key: The key, taken out of whatever the target says.
+    """
+
+    def __init__(self, url: str, key_env: str, key: str | None) -> None:
+        self._url = url
+        self._key_env = key_env
+        self._key = key
+
+    def quote(self, text: str) -> str:
+        """Return a target's words on one line, shortened, without keys."""
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        text = _KEY_LIKE.sub("[key]", " ".join(text.split()))
+        text = "".join(char for char in text if char.isprintable())
+        return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+
+    def unreachable(self, reason: str, attempts: int) -> TargetUnreachableError:
+        """No usable connection after all attempts."""
+        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        return TargetUnreachableError(
+            f"Cannot get an answer from {self._url} ({tries}): {self.quote(reason)}.",
+            "Check that the server runs and that host and port are right.",
+        )
+
+    def certificate(self, reason: str) -> TargetUnreachableError:
+        """TLS failed; asking again cannot help."""
+        return TargetUnreachableError(
+            f"No secure connection to {self._url}: {self.quote(reason)}.",
+            "Check the address, or point SSL_CERT_FILE to the certificate authority it uses.",
+        )
+
+    def overloaded(self, status: int, body: bytes, attempts: int) -> TargetError:
+        """A status that did not go away."""
+        said = self._message(body)
+        what = "limits the rate of requests" if status == 429 else "fails"
+        return TargetUnreachableError(
+            f"{self._url} {what}: status {status} after {attempts} attempts{said}.",
+            "Ask again later, or with fewer connections at a time.",
+        )
+
+    def asks_too_long(self, status: int, seconds: float) -> TargetError:
+        """A wait longer than our patience."""
+        return TargetUnreachableError(
+            f"{self._url} answered with status {status} and asks to wait {seconds:.0f} s.",
+            "Issue the same command again after that time.",
+        )
+
+    def status(self, status: int, content_type: str, body: bytes) -> RagwitnessError:
+        """A status that asking again cannot change."""
+        said = self._message(body)
+        # First: some refuse log-probabilities with 403.
+        if "logprob" in said.lower():
+            return CapabilityError(
+                f"{self._url} refuses log-probabilities{said}.",
+                "Run ragwitness doctor on it, or use an audit that needs text only.",
+            )
+        if status in (401, 403):
+            return self._forbidden(status, said)
+        if status == 404:
+            if self._looks_like_html(content_type, body):
+                return self.html()
+            return TargetResponseError(
+                f"{self._url} knows no such model or address (status 404){said}.",
+                "Name the model after '#', and check that the URL ends in /v1.",
+            )
+        if 300 <= status < 400:
+            return TargetResponseError(
+                f"{self._url} answered with a redirect (status {status}).",
+                "Give the address that it redirects to.",
+            )
+        if not said and self._looks_like_html(content_type, body):
+            return self.html()
+        return TargetResponseError(
+            f"{self._url} refused the request with status {status}{said}.",
+            "Run ragwitness doctor on it to see what it can do.",
+        )
+
+    def html(self) -> TargetResponseError:
+        """A web page instead of JSON."""
+        return TargetResponseError(
+            f"{self._url} answered with HTML (a web page), not JSON; is /v1 missing from the URL?",
+            "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1.",
+        )
+
+    def not_json(self, content_type: str, body: bytes) -> TargetResponseError:
+        """A body that cannot be read."""
+        if self._looks_like_html(content_type, body):
+            return self.html()
+        start = self.quote(body[:80].decode("utf-8", "replace"))
+        what = f"not JSON (it begins {start!r})" if start else "an empty reply, not JSON"
+        return TargetResponseError(
+            f"{self._url} answered with {what}.",
+            "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1.",
+        )
+
+    def too_large(self, limit: int) -> TargetResponseError:
+        """A body beyond the limit."""
+        return TargetResponseError(
+            f"{self._url} answered with more than {limit // 2**20} MB; the rest was not read.",
+            "Check that this is the API of a language model.",
+        )
+
+    def reported(self, body: dict[str, object]) -> TargetResponseError:
+        """An error sent with status 200."""
+        said = self._message(json.dumps(body, default=str).encode())
+        return TargetResponseError(
+            f"{self._url} answered with an error{said}.", "The target's own log may say more."
+        )
+
+    def message(self, body: bytes) -> str:
+        """Return what an error's body says, or nothing."""
+        try:
+            parsed = json.loads(body)
+        except (ValueError, RecursionError):
+            return ""
+        error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
+        if isinstance(error, dict):
+            error = error.get("message") or error.get("detail") or ""
+        return self.quote(error if isinstance(error, str) else json.dumps(error))
+
+    def _message(self, body: bytes) -> str:
+        said = self.message(body).rstrip(".")
+        return f": {said}" if said else ""
+
+    def _forbidden(self, status: int, said: str) -> TargetResponseError:
+        state = "was refused" if self._key else f"is missing: {self._key_env} is not set"
+        return TargetResponseError(
+            f"{self._url} asks for a key, and it {state} (status {status}){said}.",
+            f"Put the key into the environment variable {self._key_env}.",
+        )
+
+    @staticmethod
+    def _looks_like_html(content_type: str, body: bytes) -> bool:
+        return "html" in content_type.lower() or body.lstrip()[:1] == b"<"

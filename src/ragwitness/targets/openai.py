@@ -1,0 +1,242 @@
+"""Any OpenAI-compatible endpoint as a target."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from types import TracebackType
+from urllib.parse import urlsplit
+
+import httpx2
+
+from ragwitness.errors import CapabilityError, InputError, TargetResponseError
+from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
+from ragwitness.targets.wire import read_chat, read_completion, read_models
+from ragwitness.types import Answer, Capability, Query, TokenLogprob
+
+__all__ = ["Endpoint", "OpenAITarget", "parse_endpoint", "read_key"]
+
+_FORM = "Give a base URL such as http://host:port/v1, the model after '#' where there are several."
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a target is.
+
+    Attributes:
+        url: Base URL without a trailing slash.
+        model: The model asked for; None takes the only one there is.
+    """
+
+    url: str
+    model: str | None = None
+
+
+def parse_endpoint(spec: str) -> Endpoint:
+    """Read ``URL`` or ``URL#MODEL``.
+
+    Raises:
+        InputError: It is no http(s) URL, or holds a user, password or query.
+    """
+    url, _, model = spec.strip().partition("#")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises where it is no number
+        httpx2.URL(url)
+    except (ValueError, httpx2.InvalidURL):
+        usable = False
+    if not usable:
+        raise InputError("The target's URL cannot be read.", _FORM)
+    if parts.username or parts.password or parts.query:
+        # Not repeated here: what stands there may be a secret.
+        raise InputError(
+            "The target's URL holds a user name, a password or a query.",
+            "Leave them out; a key belongs into the environment variable OPENAI_API_KEY.",
+        )
+    return Endpoint(url.rstrip("/"), model or None)
+
+
+def read_key(variable: str) -> str | None:
+    """Return the key in an environment variable; None where it is unset or blank.
+
+    Raises:
+        InputError: It holds characters that no header can carry.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not (key.isascii() and (key + "x").isprintable()):
+        raise InputError(
+            f"The environment variable {variable} holds characters that no key has.",
+            "Set it again, without line breaks or letters beyond ASCII.",
+        )
+    return key or None
+
+
+class OpenAITarget:
+    """Asks an OpenAI-compatible endpoint; make one with :meth:`connect`.
+
+    Args:
+        endpoint: Where it is; its model must be known.
+        options: Limits and key.
+        clock: Time and chance.
+        transport: Replaces the network in tests.
+
+    Raises:
+        InputError: No model, or an unusable key.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        options: TransportOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        if endpoint.model is None:
+            raise InputError(f"Which model of {endpoint.url} is meant is not known.", _FORM)
+        options = options or TransportOptions()
+        self._endpoint = endpoint
+        self._model = endpoint.model
+        key = read_key(options.key_env)
+        self._client = JsonClient(endpoint.url, key, options, clock, transport)
+        self._limit_name = "max_tokens"
+
+    @classmethod
+    async def connect(
+        cls,
+        spec: str,
+        options: TransportOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> OpenAITarget:
+        """Open ``URL`` or ``URL#MODEL``; without a model, ask which one there is.
+
+        Raises:
+            InputError: An unusable URL or key, or several models and none named.
+            TargetError: The endpoint gives no list of models.
+        """
+        endpoint = parse_endpoint(spec)
+        if endpoint.model is None:
+            options = options or TransportOptions()
+            key = read_key(options.key_env)
+            client = JsonClient(endpoint.url, key, options, clock, transport)
+            try:
+                model = await _only_model(client, endpoint.url)
+            finally:
+                await client.close()
+            endpoint = Endpoint(endpoint.url, model)
+        return cls(endpoint, options, clock=clock, transport=transport)
+
+    @property
+    def name(self) -> str:
+        """Base URL and model."""
+        return f"{self._endpoint.url}#{self._model}"
+
+    @property
+    def model(self) -> str:
+        """The model asked."""
+        return self._model
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the protocol promises; see :func:`ragwitness.targets.probe.probe_capabilities`."""
+        return frozenset({Capability.TEXT, Capability.TOP_LOGPROBS})
+
+    @property
+    def requests_sent(self) -> int:
+        """HTTP requests so far, repeated ones included."""
+        return self._client.attempts
+
+    async def ask(self, query: Query) -> Answer:
+        """Send one query as a chat message.
+
+        ``tokens`` of the answer is None where the endpoint sent no log-probabilities.
+
+        Raises:
+            TargetUnreachableError: No usable reply after all retries.
+            TargetResponseError: The reply does not follow the protocol.
+            CapabilityError: The endpoint refuses log-probabilities.
+        """
+        limit_name = self._limit_name
+        try:
+            return read_chat(await self._client.post("/chat/completions", self._chat(query)))
+        except TargetResponseError as error:
+            # Reasoning models take the limit under its new name alone.
+            if limit_name != "max_tokens" or "max_completion_tokens" not in error.message:
+                raise
+            self._limit_name = "max_completion_tokens"
+        return read_chat(await self._client.post("/chat/completions", self._chat(query)))
+
+    async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
+        """Score a text's own tokens through ``/completions`` with ``echo``.
+
+        Args:
+            text: What is scored.
+            top: Alternatives per token.
+
+        Returns:
+            One entry per token of the text; the first has the log-probability NaN.
+
+        Raises:
+            CapabilityError: The endpoint does not score prompts.
+            TargetUnreachableError: No usable reply after all retries.
+            TargetResponseError: The reply does not follow the protocol.
+        """
+        payload: dict[str, object] = {
+            "model": self._model,
+            "prompt": text,
+            "max_tokens": 0,
+            "echo": True,
+            "logprobs": top,
+            "temperature": 0,
+        }
+        answer = read_completion(await self._client.post("/completions", payload))
+        if not answer.tokens or not text.startswith(answer.tokens[0].token):
+            raise CapabilityError(
+                f"{self._endpoint.url} does not return log-probabilities of the prompt.",
+                "Use an audit that reads those of generated tokens.",
+            )
+        return answer.tokens
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def __aenter__(self) -> OpenAITarget:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _chat(self, query: Query) -> dict[str, object]:
+        payload: dict[str, object] = {
+            "model": self._model,
+            "messages": [{"role": "user", "content": query.prompt}],
+            self._limit_name: query.max_tokens,
+            "temperature": query.temperature,
+        }
+        if query.top_logprobs:
+            payload |= {"logprobs": True, "top_logprobs": query.top_logprobs}
+        if query.seed is not None:
+            payload["seed"] = query.seed
+        return payload
+
+
+async def _only_model(client: JsonClient, url: str) -> str:
+    try:
+        models = read_models(await client.get("/models"))
+    except TargetResponseError as error:
+        raise TargetResponseError(error.message, f"{error.hint} {_FORM}") from None
+    if len(models) == 1:
+        return models[0]
+    if not models:
+        raise InputError(f"{url} lists no model.", f"Name one: {url}#MODEL")
+    shown = ", ".join(models[:10]) + (f" and {len(models) - 10} more" if len(models) > 10 else "")
+    raise InputError(f"{url} has {len(models)} models: {shown}.", f"Name one: {url}#{models[0]}")

@@ -1,0 +1,219 @@
+"""Reads replies of the OpenAI protocol into answers; pure functions over JSON."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ragwitness.errors import TargetResponseError
+from ragwitness.types import Answer, TokenLogprob
+
+__all__ = ["read_chat", "read_completion", "read_models"]
+
+# Stands for a piece of a character that a single token cannot spell.
+_REPLACEMENT = "\ufffd"
+
+
+def read_chat(body: object) -> Answer:
+    """Read the body of ``/chat/completions``.
+
+    Log-probabilities that are missing or null leave ``tokens`` None. A refusal is an
+    answer: its text.
+
+    Raises:
+        TargetResponseError: The body is not a chat completion.
+    """
+    choice = _first_choice(body)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        _malformed("the first choice has no message")
+    text, refusal = _content(message.get("content")), message.get("refusal")
+    part = "content"
+    if text is None and isinstance(refusal, str):
+        text, part = refusal, "refusal"
+    logprobs = choice.get("logprobs")
+    listed = logprobs.get(part) if isinstance(logprobs, dict) else None
+    tokens = _chat_tokens(listed) if isinstance(listed, list) else None
+    return _answer(body, choice, text or "", tokens)
+
+
+def read_completion(body: object) -> Answer:
+    """Read the body of ``/completions``; an echoed prompt is part of the answer.
+
+    Raises:
+        TargetResponseError: The body is not a completion.
+    """
+    choice = _first_choice(body)
+    text = choice.get("text")
+    if not isinstance(text, str):
+        _malformed("the first choice has no text")
+    logprobs = choice.get("logprobs")
+    tokens = _completion_tokens(logprobs) if isinstance(logprobs, dict) else None
+    return _answer(body, choice, text, tokens)
+
+
+def read_models(body: object) -> list[str]:
+    """Read the body of ``/models``: the names, in order.
+
+    Raises:
+        TargetResponseError: The body is not a list of models.
+    """
+    data = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(data, list):
+        _malformed("there is no list of models")
+    names = [entry.get("id") for entry in data if isinstance(entry, dict)]
+    return [name for name in names if isinstance(name, str)]
+
+
+def _malformed(what: str) -> NoReturn:
+    raise TargetResponseError(
+        f"The target answered with JSON of another shape: {what}.",
+        "It must speak the OpenAI protocol; check the base URL.",
+    )
+
+
+def _first_choice(body: object) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        _malformed("it is not an object")
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        _malformed("there are no choices")
+    if not choices:
+        _malformed("the list of choices is empty")
+    if not isinstance(choices[0], dict):
+        _malformed("the first choice is not an object")
+    return choices[0]
+
+
+def _answer(
+    body: object, choice: dict[str, Any], text: str, tokens: tuple[TokenLogprob, ...] | None
+) -> Answer:
+    usage = body.get("usage") if isinstance(body, dict) else None
+    counts = usage if isinstance(usage, dict) else {}
+    finish = choice.get("finish_reason")
+    return Answer(
+        text=text,
+        tokens=tokens,
+        finish_reason=finish if isinstance(finish, str) else None,
+        prompt_tokens=_count(counts.get("prompt_tokens")),
+        completion_tokens=_count(counts.get("completion_tokens")),
+    )
+
+
+def _content(content: object) -> str | None:
+    """Text of a message, which some servers send in parts."""
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        _malformed("the message's content is no text")
+    parts = [part.get("text") for part in content if isinstance(part, dict)]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _chat_tokens(entries: Sequence[object]) -> tuple[TokenLogprob, ...]:
+    if not all(isinstance(e, dict) and isinstance(e.get("token"), str) for e in entries):
+        _malformed("an entry of logprobs has no token")
+    rows = [entry for entry in entries if isinstance(entry, dict)]
+    return tuple(
+        TokenLogprob(token, _logprob(row.get("logprob")), _alternatives(row.get("top_logprobs")))
+        for token, row in zip(_spell(rows), rows, strict=True)
+    )
+
+
+def _spell(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Text of each token, so that they join to the answer.
+
+    A character split between tokens shows as replacement characters; their bytes, read on
+    from token to token, give it to the token that completes it.
+    """
+    tokens: list[str] = [row["token"] for row in rows]
+    data = [_bytes(row.get("bytes")) for row in rows]
+    at = 0
+    while at < len(tokens):
+        end = at
+        decoder = codecs.getincrementaldecoder("utf-8")("strict")
+        spelled: list[str] = []
+        # One run: from a broken token to the one that completes its last character.
+        while end < len(tokens) and (_REPLACEMENT in tokens[end] or decoder.getstate()[0]):
+            piece = data[end]
+            try:
+                spelled.append(decoder.decode(piece) if piece is not None else "")
+            except UnicodeDecodeError:
+                piece = None
+            if piece is None:
+                spelled = []
+                break
+            end += 1
+        if spelled and not decoder.getstate()[0]:
+            tokens[at:end] = spelled
+        at = max(at + 1, end)
+    return tokens
+
+
+def _bytes(value: object) -> bytes | None:
+    if not isinstance(value, list):
+        return None
+    try:
+        return bytes(value)
+    except (ValueError, TypeError):
+        return None
+
+
+def _alternatives(entries: object) -> tuple[tuple[str, float], ...]:
+    """Alternatives of one token, most probable first."""
+    if not isinstance(entries, list):
+        return ()
+    rows = [e for e in entries if isinstance(e, dict) and isinstance(e.get("token"), str)]
+    pairs = [(_alone(row), _logprob(row.get("logprob"))) for row in rows]
+    return _ranked(pairs)
+
+
+def _alone(row: dict[str, Any]) -> str:
+    """Text of one alternative; its bytes know more where its text is broken."""
+    token: str = row["token"]
+    data = _bytes(row.get("bytes")) if _REPLACEMENT in token else None
+    if data is None:
+        return token
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return token
+
+
+def _ranked(pairs: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    known = [pair for pair in pairs if not math.isnan(pair[1])]
+    return tuple(sorted(known, key=lambda pair: -pair[1]))
+
+
+def _logprob(value: object) -> float:
+    """A log-probability; NaN where the target gave none."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    return math.nan
+
+
+def _completion_tokens(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...] | None:
+    tokens, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
+    if tokens is None or values is None:
+        return None
+    if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
+        _malformed("the lists in logprobs differ in length")
+    tops = logprobs.get("top_logprobs")
+    if not isinstance(tops, list) or len(tops) != len(tokens):
+        tops = [None] * len(tokens)
+    return tuple(
+        TokenLogprob(str(token), _logprob(value), _listed(top))
+        for token, value, top in zip(tokens, values, tops, strict=True)
+    )
+
+
+def _listed(top: object) -> tuple[tuple[str, float], ...]:
+    if not isinstance(top, dict):
+        return ()
+    return _ranked([(str(token), _logprob(value)) for token, value in top.items()])
