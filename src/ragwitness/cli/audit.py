@@ -1,0 +1,94 @@
+"""``ragwitness audit``: are these documents in that system's database?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["audit"]
+
+_TARGET = (
+    "lab:FILE (a RAG system over that corpus, in this process; options after ?, e.g."
+    " lab:corpus.jsonl?retrieval=minilm&k=4) or the base URL of an OpenAI-compatible endpoint"
+    " (http://host:port/v1, #model where it has several)."
+)
+
+
+def audit(
+    target: Annotated[str, typer.Argument(help=_TARGET)],
+    documents: Annotated[
+        str,
+        typer.Option(help="Documents in question: JSONL, CSV, a folder of text, or pasted text."),
+    ],
+    method: Annotated[str, typer.Option(help="Audit method.")] = "s-rag",
+    mode: Annotated[
+        str, typer.Option(help="single: one query per passage; probing: one per probe word.")
+    ] = "single",
+    known_out: Annotated[
+        str | None, typer.Option(help="Documents known to be outside, like those in question.")
+    ] = None,
+    auxiliary: Annotated[
+        str | None, typer.Option(help="Documents for the shadow system; default: generated.")
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="Level of the verdicts.")] = 0.05,
+    run: Annotated[
+        Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
+    ] = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="Also write the result as JSON here.")
+    ] = None,
+    text_field: Annotated[
+        str | None, typer.Option(help="Field or column that holds the text.")
+    ] = None,
+    retrieval: Annotated[
+        str, typer.Option(help="Shadow retrieval: lexical, minilm or hf:NAME.")
+    ] = "lexical",
+    generator: Annotated[str, typer.Option(help="Shadow generator: reader or hf:NAME.")] = "reader",
+    k: Annotated[int, typer.Option(help="Passages per query in the shadow system.")] = 4,
+    proxy: Annotated[str, typer.Option(help="Model that ranks words by difficulty.")] = "reader",
+    features: Annotated[
+        str, typer.Option(help="frequencies (ours) or counts (as published).")
+    ] = "frequencies",
+    automl: Annotated[bool, typer.Option(help="Train the classifier with AutoGluon.")] = False,
+    concurrency: Annotated[int, typer.Option(help="Documents and requests in flight.")] = 4,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
+    key_env: Annotated[
+        str, typer.Option(help="Environment variable that holds the API key.")
+    ] = "OPENAI_API_KEY",
+    seed: Annotated[int, typer.Option(help="Of the auxiliary split.")] = 0,
+) -> None:
+    """Audit documents against a RAG system; print verdicts, write an HTML report.
+
+    Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
+    """
+    import asyncio
+
+    from ragwitness.cli.common import console, rag_config, read_documents, resolve, run_folder
+    from ragwitness.cli.finish import finish, perform
+    from ragwitness.errors import InputError
+    from ragwitness.membership.srag import ShadowConfig, SRag, SRagConfig
+    from ragwitness.models import load_language_model
+    from ragwitness.runs import AuditPlan
+
+    if method != "s-rag":
+        raise InputError(f"Unknown method {method!r}.", "Available: s-rag.")
+    config = SRagConfig(mode=mode, features=features)  # type: ignore[arg-type]
+    plan = AuditPlan(
+        documents=read_documents(documents, text_field),
+        known_out=read_documents(known_out, text_field) if known_out else (),
+        auxiliary=read_documents(auxiliary, text_field) if auxiliary else (),
+        alpha=alpha,
+        shadow=ShadowConfig(
+            rag=rag_config(k=k, retrieval=retrieval, generator=generator), seed=seed
+        ),
+        automl=automl,
+        in_flight=concurrency,
+    )
+    opened = resolve(target, timeout=timeout, concurrency=concurrency, key_env=key_env)
+    folder = run_folder(run, target, documents, known_out, auxiliary, proxy)
+    screen = console()
+    srag = SRag(load_language_model(proxy), config)
+    result = asyncio.run(perform(plan, opened, srag, folder, screen))
+    finish(result, folder, screen, json_out)

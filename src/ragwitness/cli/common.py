@@ -1,0 +1,160 @@
+"""What several verbs share: targets, documents, progress, run folders."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from ragwitness.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ragwitness.rag import RagConfig
+    from ragwitness.runs import Progress
+    from ragwitness.types import Document, Target
+
+__all__ = ["console", "progress_bars", "rag_config", "read_documents", "resolve", "run_folder"]
+
+_LAB = "lab:"
+
+
+def console() -> Console:
+    """Return the console for people; results that machines read go elsewhere."""
+    from rich.console import Console
+
+    return Console(stderr=False, highlight=False)
+
+
+def rag_config(
+    *,
+    k: int = 4,
+    retrieval: str = "lexical",
+    metric: str = "l2",
+    generator: str = "reader",
+    template: str = "plain",
+    retrieve: bool = True,
+    chunk_words: int = 200,
+) -> RagConfig:
+    """Turn command-line values into settings.
+
+    Raises:
+        InputError: An unknown metric or template.
+    """
+    from ragwitness.rag import TEMPLATES, RagConfig
+
+    if metric not in ("l2", "ip"):
+        raise InputError(f"Unknown metric {metric!r}.", "Use l2 or ip.")
+    if template not in TEMPLATES:
+        raise InputError(f"Unknown template {template!r}.", f"Use one of: {', '.join(TEMPLATES)}.")
+    return RagConfig(
+        k=k,
+        retrieval=retrieval,
+        metric="ip" if metric == "ip" else "l2",
+        generator=generator,
+        template=TEMPLATES[template],
+        retrieve=retrieve,
+        chunk_words=chunk_words,
+    )
+
+
+def resolve(
+    spec: str,
+    *,
+    timeout: float = 120.0,
+    concurrency: int = 4,
+    key_env: str = "OPENAI_API_KEY",
+) -> Target:
+    """Open ``lab:FILE[?k=4&retrieval=minilm]`` in process, or the URL of an endpoint.
+
+    Raises:
+        InputError: No such form, file or setting.
+    """
+    if not spec.startswith(_LAB):
+        from ragwitness.targets import open_target
+
+        return open_target(spec, timeout=timeout, concurrency=concurrency, key_env=key_env)
+    from ragwitness.rag import LabTarget, build_system
+
+    path, _, options = spec.removeprefix(_LAB).partition("?")
+    return LabTarget(build_system(read_documents(path), _lab_options(options)))
+
+
+def _lab_options(text: str) -> RagConfig:
+    values = dict(parse_qsl(text, keep_blank_values=True))
+    known = {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise InputError(
+            f"Unknown lab option {unknown[0]!r}.", f"Use: {', '.join(sorted(known))}."
+        )
+    numbers = {}
+    for key in ("k", "chunk_words"):
+        if key in values:
+            try:
+                numbers[key] = int(values.pop(key))
+            except ValueError as error:
+                raise InputError(f"Lab option {key} must be a whole number.") from error
+    retrieve = values.pop("retrieve", "on") not in ("off", "no", "0", "false")
+    return rag_config(**numbers, **values, retrieve=retrieve)  # type: ignore[arg-type]
+
+
+def read_documents(source: str, text_field: str | None = None) -> tuple[Document, ...]:
+    """Read documents and say on standard error what was left out, and why."""
+    import sys
+
+    from ragwitness.text.documents import load_documents
+
+    loaded = load_documents(source, text_field=text_field)
+    for skipped in loaded.skipped[:5]:
+        sys.stderr.write(f"skipped {skipped.where}: {skipped.why}\n")
+    if len(loaded.skipped) > 5:
+        sys.stderr.write(f"… and {len(loaded.skipped) - 5} more rows skipped\n")
+    return loaded.documents
+
+
+def run_folder(given: Path | None, *parts: object) -> Path:
+    """Return the folder of a run: the one given, or one that the same inputs lead to again."""
+    if given is not None:
+        return given
+    digest = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:10]
+    return Path("ragwitness-runs") / digest
+
+
+@contextmanager
+def progress_bars(console: Console) -> Iterator[Progress]:
+    """Show one bar per stage with the time left; plain lines where there is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    columns = (
+        TextColumn("{task.description:<16}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    with Bars(*columns, console=console) as bars:
+        tasks: dict[str, int] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done)  # type: ignore[arg-type]
+
+        yield show
+
+
+def _lines(console: Console) -> Progress:
+    def show(stage: str, done: int, total: int) -> None:
+        if done == total:
+            console.print(f"{stage}: {total} documents", markup=False)
+
+    return show

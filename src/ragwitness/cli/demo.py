@@ -1,0 +1,57 @@
+"""``ragwitness demo``: a whole audit on generated documents, in minutes, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["demo"]
+
+_SEED = 20261121
+_AUDITED, _KNOWN_OUT = 100, 200
+
+
+def demo(
+    run: Annotated[Path, typer.Option(help="Run folder.")] = Path("ragwitness-runs/demo"),
+    mode: Annotated[str, typer.Option(help="single or probing.")] = "single",
+) -> None:
+    """Index half of a generated corpus, audit 100 documents inside and 100 outside.
+
+    No network, no person's data. The system under audit answers with the embedded reader, a
+    small model: the mechanics are real, the figures do not carry over to large models.
+    """
+    import asyncio
+    import random
+    from dataclasses import replace
+
+    from ragwitness.cli.common import console
+    from ragwitness.cli.finish import finish, perform
+    from ragwitness.membership.srag import ShadowConfig, SRag, SRagConfig
+    from ragwitness.models import load_language_model
+    from ragwitness.rag import LabTarget, RagConfig, build_system
+    from ragwitness.runs import AuditPlan
+    from ragwitness.text.sample import load_sample
+
+    corpus = list(load_sample())
+    random.Random(_SEED).shuffle(corpus)
+    half = len(corpus) // 2
+    inside, outside = corpus[:half], corpus[half:]
+    audited = [replace(document, member=True) for document in inside[:_AUDITED]]
+    audited += [replace(document, member=False) for document in outside[:_AUDITED]]
+    random.Random(_SEED).shuffle(audited)
+    spent = _AUDITED + _KNOWN_OUT
+    plan = AuditPlan(
+        documents=tuple(audited),
+        known_out=tuple(outside[_AUDITED:spent]),
+        auxiliary=tuple(outside[spent:]),
+        shadow=ShadowConfig(audited=60),
+    )
+    screen = console()
+    target = LabTarget(build_system(inside, RagConfig()))
+    for label, value in target.system.describe().items():
+        screen.print(f"{label:<24}{value}", markup=False)
+    audit = SRag(load_language_model("reader"), SRagConfig(mode=mode))  # type: ignore[arg-type]
+    result = asyncio.run(perform(plan, target, audit, run, screen))
+    finish(result, run, screen)

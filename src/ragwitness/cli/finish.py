@@ -1,0 +1,68 @@
+"""The end of every audit: check the target, run, store, show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ragwitness.membership.srag import SRag
+    from ragwitness.runs import AuditPlan, AuditResult
+    from ragwitness.types import Target
+
+__all__ = ["finish", "perform", "write_json"]
+
+
+async def perform(
+    plan: AuditPlan, target: Target, audit: SRag, folder: Path, screen: Console
+) -> AuditResult:
+    """Check that the target can be audited, then run the audit with progress bars.
+
+    Raises:
+        CapabilityError: The target lacks what the audit requires.
+        TargetUnreachableError: There is no target.
+    """
+    from ragwitness.cli.common import progress_bars
+    from ragwitness.runs import require_capabilities, run_audit
+
+    try:
+        await require_capabilities(target, audit)
+        with progress_bars(screen) as progress:
+            return await run_audit(plan, target, audit, run=folder, progress=progress)
+    finally:
+        await target.close()
+
+
+def write_json(path: Path, result: AuditResult) -> None:
+    """Write a result as JSON.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    from ragwitness.errors import InputError
+    from ragwitness.report import to_json
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(to_json(result), indent=1, ensure_ascii=False, allow_nan=False)
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"Cannot write {path}: {error.strerror}.") from error
+
+
+def finish(
+    result: AuditResult, folder: Path, screen: Console, json_out: Path | None = None
+) -> None:
+    """Store the result in the run folder, print it and say where the report is."""
+    from ragwitness.report import render_terminal, write_html
+
+    write_json(folder / "result.json", result)
+    if json_out is not None:
+        write_json(json_out, result)
+    page = folder / "report.html"
+    write_html(result, page)
+    screen.print(render_terminal(result))
+    screen.print(f"report: {page}", markup=False, soft_wrap=True)

@@ -1,0 +1,53 @@
+"""``ragwitness lab``: a RAG system of your own to audit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(help="A RAG system of your own to audit.", no_args_is_help=True)
+
+
+@app.callback()
+def _lab() -> None:
+    """Keep ``serve`` a verb of its own."""
+
+
+@app.command("serve")
+def serve(
+    corpus: Annotated[str, typer.Option(help="Its database: JSONL, CSV or a folder of text.")],
+    port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
+    metric: Annotated[str, typer.Option(help="Of dense retrieval: l2 or ip.")] = "l2",
+    generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
+    template: Annotated[str, typer.Option(help="plain or defended (S-RAG, Fig. 3).")] = "plain",
+    k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
+    chunk_words: Annotated[int, typer.Option(help="Longest passage in words.")] = 200,
+    retrieve: Annotated[bool, typer.Option(help="--no-retrieve answers without passages.")] = True,
+    text_field: Annotated[
+        str | None, typer.Option(help="Field or column that holds the text.")
+    ] = None,
+) -> None:
+    """Serve a RAG system over FILE as an OpenAI-compatible endpoint."""
+    from ragwitness.cli.common import console, rag_config, read_documents
+    from ragwitness.rag import build_system
+    from ragwitness.rag import serve as serve_lab
+
+    config = rag_config(
+        k=k,
+        retrieval=retrieval,
+        metric=metric,
+        generator=generator,
+        template=template,
+        retrieve=retrieve,
+        chunk_words=chunk_words,
+    )
+    system = build_system(read_documents(corpus, text_field), config)
+    screen = console()
+    for label, value in system.describe().items():
+        screen.print(f"{label:<24}{value}", markup=False)
+    serve_lab(system, host=host, port=port)

@@ -1,0 +1,67 @@
+"""The ``ragwitness`` command: one file per verb, errors in two lines, fixed exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ragwitness.cli import audit, demo, doctor, lab, report
+from ragwitness.errors import RagwitnessError
+
+__all__ = ["app", "run"]
+
+_EPILOG = (
+    "Exit codes: 0 done; 1 the target or something inside failed; 2 unusable input;"
+    " 5 the target lacks a capability; 130 interrupted (the same command resumes)."
+)
+
+app = typer.Typer(
+    name="ragwitness",
+    help="Audit retrieval-augmented generation (RAG) systems; every verdict has its error rate.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("audit")(audit.audit)
+app.command("doctor")(doctor.doctor)
+app.command("report")(report.report)
+app.add_typer(lab.app, name="lab")
+
+
+def _version(show: bool) -> None:
+    if show:
+        from importlib.metadata import version
+
+        typer.echo(f"ragwitness {version('ragwitness')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before the verb."""
+
+
+def run() -> None:
+    """Entry point: no traceback for what the user can mend."""
+    try:
+        app()
+    except RagwitnessError as error:
+        sys.stderr.write(f"error: {error.message}\n")
+        if error.hint:
+            sys.stderr.write(f"  next: {error.hint}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted: answers so far are kept; the same command resumes.\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

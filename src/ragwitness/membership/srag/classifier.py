@@ -1,0 +1,118 @@
+"""The audit classifier f_audit, trained on a shadow system (§4.2.3).
+
+The paper lets AutoGluon choose the model. The default here does the same on a smaller scale:
+three scikit-learn families, chosen by cross-validated log-loss on the shadow data alone, so
+that no audited document has a say in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError, MissingExtraError
+
+__all__ = ["AuditClassifier", "train_autogluon", "train_classifier"]
+
+_FOLDS = 5
+
+
+class _Fitted(Protocol):
+    def predict_proba(self, features: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditClassifier:
+    """A trained f_audit.
+
+    Attributes:
+        name: Which family was chosen, with its cross-validated log-loss.
+        fitted: Anything with ``predict_proba``.
+    """
+
+    name: str
+    fitted: _Fitted
+
+    def member_probability(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return the probability of membership, shape (n,), for features of shape (n, d)."""
+        table = np.asarray(features, dtype=np.float64)
+        return np.asarray(self.fitted.predict_proba(table), dtype=np.float64)[:, 1]
+
+
+def _families(seed: int) -> dict[str, Any]:
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return {
+        "logistic regression": make_pipeline(
+            StandardScaler(), LogisticRegression(C=0.3, max_iter=1000)
+        ),
+        "random forest": RandomForestClassifier(300, min_samples_leaf=3, random_state=seed),
+        "gradient boosting": HistGradientBoostingClassifier(
+            max_depth=3, learning_rate=0.05, max_iter=150, random_state=seed
+        ),
+    }
+
+
+def train_classifier(
+    features: Sequence[Sequence[float]], members: Sequence[bool], *, seed: int = 0
+) -> AuditClassifier:
+    """Train f_audit on D_audit.
+
+    Args:
+        features: Shadow documents' features, shape (n, d).
+        members: True for documents of the shadow database, shape (n,).
+        seed: Of folds and forests.
+
+    Raises:
+        InputError: Fewer than five members or non-members.
+    """
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+    table = np.asarray(features, dtype=np.float64)
+    labels = np.asarray(members, dtype=np.int64)
+    fewest = int(min(labels.sum(), (1 - labels).sum())) if labels.size else 0
+    if fewest < _FOLDS:
+        raise InputError(
+            f"The shadow system gave only {fewest} scorable documents of one kind;"
+            f" training needs {_FOLDS}.",
+            "Give more auxiliary documents with --auxiliary.",
+        )
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    families = _families(seed)
+    losses = {
+        name: -float(cross_val_score(model, table, labels, cv=folds, scoring="neg_log_loss").mean())
+        for name, model in families.items()
+    }
+    best = min(losses, key=lambda name: losses[name])
+    return AuditClassifier(f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels))
+
+
+def train_autogluon(
+    features: Sequence[Sequence[float]], members: Sequence[bool], *, seconds: int = 60
+) -> AuditClassifier:
+    """Train f_audit as the paper does, with AutoGluon (extra ``[automl]``)."""
+    try:
+        from autogluon.tabular import TabularDataset, TabularPredictor
+    except ImportError as error:
+        raise MissingExtraError("The AutoGluon classifier", "automl") from error
+    import tempfile
+
+    table = np.asarray(features, dtype=np.float64)
+    frame = TabularDataset({f"f{j}": table[:, j] for j in range(table.shape[1])})
+    frame["member"] = [int(member) for member in members]
+    predictor = TabularPredictor("member", path=tempfile.mkdtemp(), verbosity=0)
+    predictor.fit(frame, time_limit=seconds)
+
+    class _Adapter:
+        def predict_proba(self, features: Any) -> Any:
+            columns = {f"f{j}": features[:, j] for j in range(features.shape[1])}
+            return predictor.predict_proba(TabularDataset(columns)).to_numpy()
+
+    return AuditClassifier("AutoGluon", _Adapter())

@@ -1,0 +1,154 @@
+"""The S-RAG audit of one document, as a generator without I/O (§4.2.2, §4.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ragwitness.membership.srag.alignment import read_probes
+from ragwitness.membership.srag.config import SRagConfig
+from ragwitness.membership.srag.features import counts, frequencies, log_odds, mean_log_odds
+from ragwitness.membership.srag.reading import UNREAD, word_probability
+from ragwitness.membership.srag.segment import Segmented, segment
+from ragwitness.models import LanguageModel
+from ragwitness.text.words import passages
+from ragwitness.types import (
+    Answer,
+    Capability,
+    Document,
+    Evidence,
+    Interval,
+    Probe,
+    Query,
+    Score,
+)
+
+__all__ = ["SRag"]
+
+_REFUSAL = re.compile(
+    r"^\W*(i('m| am) (sorry|unable|not able|not allowed)|sorry\b|i (can('|no)?t|cannot|won't)\b"
+    r"|as an ai\b|unfortunately,? i\b|i do(n't| not) have (access|enough|information))",
+    re.IGNORECASE,
+)
+_TOKENS_PER_WORD = 3  # room for tokenizers that cut rare words into pieces
+_BEFORE = 4  # words shown before a deciding word
+
+
+class SRag:
+    """S-RAG: is a document in the database behind a RAG system?
+
+    Args:
+        proxy: Ranks words by difficulty; must not have seen the target's database.
+        config: Mode and parameters.
+    """
+
+    requires = frozenset({Capability.TOP_LOGPROBS})
+
+    def __init__(self, proxy: LanguageModel, config: SRagConfig | None = None) -> None:
+        self.proxy = proxy
+        self.config = config or SRagConfig()
+
+    @property
+    def name(self) -> str:
+        """Registered name with its mode."""
+        return f"s-rag ({self.config.mode})"
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config = self.config
+        parts = passages(document.text, config.max_passage_words, config.min_words)
+        if not parts:
+            return Score(
+                None, reason=f"shorter than {config.min_words} words, too short to be probed"
+            )
+        segments = [segment(part, self.proxy, config) for part in parts]
+        segments = [part for part in segments if part.probes]
+        if not segments:
+            return Score(None, reason="no word of its second half is worth a query")
+        batches = [self._queries(part) for part in segments]
+        answers = yield [query for batch in batches for query in batch]
+        evidence: list[Evidence] = []
+        trouble: list[str] = []
+        for part, batch in zip(segments, batches, strict=True):
+            own, answers = answers[: len(batch)], answers[len(batch) :]
+            evidence += self._read(part, own, trouble)
+        if not evidence:
+            return Score(None, reason=trouble[0] if trouble else "no answer could be read")
+        return self._score(evidence)
+
+    def _queries(self, part: Segmented) -> list[Query]:
+        config = self.config
+        if config.mode == "single":
+            rest = len(part.words) - part.half
+            return [self._query(part.prefix, _TOKENS_PER_WORD * rest)]
+        return [
+            self._query(part.before(probe.word), config.word_tokens) for probe in part.probes
+        ]
+
+    def _query(self, prefix: str, max_tokens: int) -> Query:
+        return Query(
+            self.config.prompt.replace("{prefix}", prefix),
+            max_tokens=max_tokens,
+            top_logprobs=self.config.top_logprobs,
+        )
+
+    def _read(
+        self, part: Segmented, answers: Sequence[Answer], trouble: list[str]
+    ) -> list[Evidence]:
+        problems = [_trouble(answer) for answer in answers]
+        trouble += [problem for problem in problems if problem]
+        if self.config.mode == "single":
+            if problems[0] or answers[0].tokens is None:
+                return []
+            read = read_probes(part, answers[0].tokens)
+        else:
+            if sum(problem is not None for problem in problems) * 2 > len(problems):
+                return []
+            read = [
+                UNREAD if problem else word_probability(answer.tokens or (), probe.word.text)
+                for problem, answer, probe in zip(problems, answers, part.probes, strict=True)
+            ]
+        return [self._evidence(part, index, value) for index, value in enumerate(read)]
+
+    @staticmethod
+    def _evidence(part: Segmented, index: int, probability: Interval) -> Evidence:
+        probe = part.probes[index]
+        start = part.words[max(0, probe.index - _BEFORE)].start
+        return Evidence(
+            probe.word.text,
+            part.text[start : probe.word.start].strip(),
+            probability,
+            probe.baseline,
+        )
+
+    def _score(self, evidence: Sequence[Evidence]) -> Score:
+        m = self.config.intervals
+        probabilities = [item.probability for item in evidence]
+        published = self.config.features == "counts"
+        features = counts(probabilities, m) if published else frequencies(evidence, m)
+        ordered = sorted(
+            evidence, key=lambda item: -abs(log_odds(item.probability, item.baseline))
+        )
+        return Score(
+            value=mean_log_odds(evidence),
+            features=tuple(features.tolist()),
+            evidence=tuple(ordered),
+            details={
+                "probes": float(len(evidence)),
+                "unread": float(sum(p == UNREAD for p in probabilities)),
+                "censored": float(sum(p.low < p.high < 1.0 for p in probabilities)),
+            },
+        )
+
+
+def _trouble(answer: Answer) -> str | None:
+    """Why an answer holds no evidence, or None."""
+    if answer.error:
+        return answer.error
+    if not answer.tokens:
+        if not answer.text.strip():
+            return "the target answered with nothing"
+        return "the target returned no log-probabilities"
+    if _REFUSAL.match(answer.text):
+        return "the target refused to answer"
+    return None

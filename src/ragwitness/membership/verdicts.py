@@ -1,0 +1,125 @@
+"""From scores to verdicts, for every membership audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragwitness.stats import benjamini_hochberg, conformal_p_values, documents_needed
+from ragwitness.types import Decision, Document, Score, Verdict
+
+__all__ = ["Judged", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A probed document with the statistic its p-value is computed from.
+
+    Attributes:
+        document: The document.
+        score: What the audit returned.
+        statistic: Higher means more evidence of membership; None where unscorable.
+        classifier: Membership probability by the audit classifier, where there is one.
+        queries: Spent on it.
+    """
+
+    document: Document
+    score: Score
+    statistic: float | None
+    classifier: float | None
+    queries: int
+
+
+def judge(
+    items: Sequence[Judged],
+    *,
+    outside: Sequence[float],
+    inside: Sequence[float],
+    alpha: float,
+) -> tuple[Verdict, ...]:
+    """Give each document a verdict.
+
+    ``in`` refuses "it is outside" and ``out`` refuses "it is inside", each at level ``alpha``
+    after Benjamini-Hochberg over all scored documents. Neither or both: inconclusive.
+
+    Args:
+        items: The audited documents.
+        outside: Statistics of documents known to be outside, shape (n,).
+        inside: Statistics of documents known to be inside a system like the target, shape (m,);
+            without any, no document is called out.
+        alpha: Level of the verdicts.
+    """
+    scored = [item for item in items if item.statistic is not None]
+    values = np.array([item.statistic for item in scored], dtype=np.float64)
+    ranked = bool(len(scored) and len(outside))
+    p_in = conformal_p_values(values, outside) if ranked else np.full(values.size, np.nan)
+    q_in = benjamini_hochberg(p_in) if ranked else p_in
+    # Against membership a low statistic is the evidence: the same test on negated values.
+    known = bool(len(scored) and len(inside))
+    p_out = conformal_p_values(-values, [-value for value in inside]) if known else None
+    q_out = benjamini_hochberg(p_out) if p_out is not None else None
+
+    verdicts, place = [], 0
+    for item in items:
+        if item.statistic is None:
+            verdicts.append(_unscorable(item))
+            continue
+        says_in = ranked and q_in[place] <= alpha
+        says_out = q_out is not None and q_out[place] <= alpha
+        decision = (
+            Decision.IN
+            if says_in and not says_out
+            else Decision.OUT
+            if says_out and not says_in
+            else Decision.INCONCLUSIVE
+        )
+        verdicts.append(
+            Verdict(
+                document=item.document.id,
+                decision=decision,
+                p_value=float(p_in[place]) if ranked else None,
+                q_value=float(q_in[place]) if ranked else None,
+                p_out=None if p_out is None else float(p_out[place]),
+                score=item.statistic,
+                classifier=item.classifier,
+                queries=item.queries,
+                evidence=item.score.evidence,
+                reason=_why(decision, both=bool(says_in and says_out), ranked=ranked)
+                or _underpowered(decision, len(outside), alpha, len(scored)),
+                member=item.document.member,
+            )
+        )
+        place += 1
+    return tuple(verdicts)
+
+
+def _unscorable(item: Judged) -> Verdict:
+    return Verdict(
+        document=item.document.id,
+        decision=Decision.INCONCLUSIVE,
+        p_value=None,
+        score=None,
+        queries=item.queries,
+        reason=item.score.reason or "no score",
+        member=item.document.member,
+    )
+
+
+def _why(decision: Decision, *, both: bool, ranked: bool) -> str | None:
+    if decision is not Decision.INCONCLUSIVE:
+        return None
+    if not ranked:
+        return "no document known to be outside could be scored"
+    if both:
+        return "unlike documents outside, and unlike documents inside"
+    return None
+
+
+def _underpowered(decision: Decision, outside: int, alpha: float, tests: int) -> str | None:
+    if decision is not Decision.INCONCLUSIVE:
+        return None
+    if outside < documents_needed(alpha, rejections=tests, tests=tests):
+        return f"{outside} documents known to be outside are too few for alpha = {alpha:g}"
+    return "the evidence does not decide"

@@ -1,0 +1,126 @@
+"""Drives audit generators: the only loop that sends queries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ragwitness.errors import TargetError, TargetUnreachableError
+from ragwitness.runs.journal import Journal, query_key
+from ragwitness.types import Answer, Audit, Document, Probe, Query, Score, Target
+
+__all__ = ["Outcome", "Progress", "Worker"]
+
+Progress = Callable[[str, int, int], None]
+"""Called with stage, documents done and documents in all."""
+
+_GIVE_UP_AFTER = 3  # documents in a row that found no connection
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A probed document.
+
+    Attributes:
+        document: What was probed.
+        score: Its evidence.
+        queries: Queries it took, those answered from the journal included.
+        sent: Queries that went to the target now.
+    """
+
+    document: Document
+    score: Score
+    queries: int
+    sent: int
+
+
+class Worker:
+    """Probes documents at one target, several at a time, and keeps every answer.
+
+    Args:
+        target: The system under audit.
+        journal: Where answers are kept; None keeps nothing.
+        in_flight: Documents probed at the same time.
+    """
+
+    def __init__(self, target: Target, journal: Journal | None = None, in_flight: int = 4) -> None:
+        self.target = target
+        self.journal = journal
+        self._gate = asyncio.Semaphore(in_flight)
+        self._unreachable = 0
+
+    async def run(
+        self,
+        audit: Audit,
+        documents: Sequence[Document],
+        stage: str,
+        progress: Progress | None = None,
+    ) -> list[Outcome]:
+        """Probe all documents, in their order.
+
+        A document whose queries fail is unscorable with the reason; the others go on.
+
+        Raises:
+            TargetUnreachableError: Several documents in a row found no connection.
+        """
+        done = 0
+
+        async def one(document: Document) -> Outcome:
+            nonlocal done
+            async with self._gate:
+                outcome = await self._probe(audit, document)
+            done += 1
+            if progress:
+                progress(stage, done, len(documents))
+            return outcome
+
+        tasks = [asyncio.ensure_future(one(document)) for document in documents]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    async def _probe(self, audit: Audit, document: Document) -> Outcome:
+        generator = audit.probe(document)
+        queries = sent = 0
+        answers: list[Answer] | None = None
+        while True:
+            # The proxy model works inside the generator; a thread keeps answers flowing.
+            step = await asyncio.to_thread(_advance, generator, answers)
+            if isinstance(step, Score):
+                return Outcome(document, step, queries, sent)
+            replies = await asyncio.gather(*(self._ask(query) for query in step))
+            answers = [answer for answer, _ in replies]
+            queries += len(step)
+            sent += sum(fresh for _, fresh in replies)
+
+    async def _ask(self, query: Query) -> tuple[Answer, bool]:
+        key = query_key(self.target.name, query)
+        if self.journal is not None and (stored := self.journal.get(key)) is not None:
+            return stored, False
+        try:
+            answer = await self.target.ask(query)
+        except TargetUnreachableError as error:
+            self._unreachable += 1
+            if self._unreachable >= _GIVE_UP_AFTER:
+                raise
+            return Answer("", error=error.message), True
+        except TargetError as error:
+            return Answer("", error=error.message), True
+        self._unreachable = 0
+        return (answer if self.journal is None else self.journal.put(key, answer)), True
+
+
+def _advance(
+    generator: Probe, answers: list[Answer] | None
+) -> list[Query] | Score:
+    """Run a probe up to its next batch or its score."""
+    try:
+        return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator
+    except StopIteration as stop:
+        score: Score = stop.value
+        return score

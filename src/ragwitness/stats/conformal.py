@@ -1,0 +1,72 @@
+"""Conformal p-values from documents known to be outside, and their correction.
+
+A conformal p-value needs no model of the scores: if a document outside the database is
+exchangeable with the ``n`` calibration documents, its p-value is at most ``a`` with probability
+at most ``a`` (Vovk et al. 2005). P-values that share one calibration set are positively
+dependent (PRDS), under which Benjamini-Hochberg still controls the false discovery rate
+(Bates et al., Annals of Statistics 2023, Theorem 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError
+
+__all__ = ["benjamini_hochberg", "conformal_p_values", "documents_needed"]
+
+
+def conformal_p_values(
+    scores: Sequence[float], calibration: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
+
+    Args:
+        scores: Higher means more evidence against the null, shape (m,).
+        calibration: Scores drawn under the null, shape (n,).
+
+    Returns:
+        P-values, shape (m,); ties count against the document, so the test stays valid.
+
+    Raises:
+        InputError: There is no calibration score, or a number is not finite.
+    """
+    null = np.sort(np.asarray(calibration, dtype=np.float64))
+    values = np.asarray(scores, dtype=np.float64)
+    if not null.size:
+        raise InputError("Conformal p-values need at least one calibration score.")
+    if not (np.isfinite(null).all() and np.isfinite(values).all()):
+        raise InputError("Scores must be finite; leave unscorable documents out.")
+    above = null.size - np.searchsorted(null, values, side="left")
+    return np.asarray((1 + above) / (null.size + 1), dtype=np.float64)
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
+    """Return step-up adjusted p-values (q-values), shape (m,).
+
+    Rejecting where q <= a controls the false discovery rate at a.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * p.size / np.arange(1, p.size + 1)
+    adjusted = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
+    q = np.empty_like(p)
+    q[order] = adjusted
+    return q
+
+
+def documents_needed(alpha: float, rejections: int = 1, tests: int = 1) -> int:
+    """Smallest calibration set whose best p-value can survive the correction.
+
+    Args:
+        alpha: Level after correction.
+        rejections: How many documents would be called in together.
+        tests: How many documents are asked about.
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+    return math.ceil(tests / (alpha * rejections) - 1e-9) - 1

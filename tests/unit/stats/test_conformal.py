@@ -1,0 +1,46 @@
+"""Conformal p-values and their correction against independent computations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
+
+from ragwitness.errors import InputError
+from ragwitness.stats import benjamini_hochberg, conformal_p_values, documents_needed
+
+_FLOATS = st.floats(-1e6, 1e6)
+
+
+@given(st.lists(_FLOATS, min_size=1, max_size=30), st.lists(_FLOATS, min_size=1, max_size=30))
+def test_p_value_is_the_literal_count(scores: list[float], null: list[float]) -> None:
+    literal = [(1 + sum(c >= s for c in null)) / (len(null) + 1) for s in scores]
+    assert conformal_p_values(scores, null) == pytest.approx(literal)
+
+
+def test_false_positive_rate_holds_for_exchangeable_documents() -> None:
+    rng = np.random.default_rng(0)
+    hits = []
+    for _ in range(2000):
+        null = rng.choice(5, 40).astype(float)  # many ties: the hard case
+        hits.append(conformal_p_values(rng.choice(5, 1).astype(float), null)[0] <= 0.05)
+    assert np.mean(hits) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=40))
+def test_benjamini_hochberg_agrees_with_scipy(p_values: list[float]) -> None:
+    assert benjamini_hochberg(p_values) == pytest.approx(false_discovery_control(p_values))
+
+
+@pytest.mark.parametrize(("alpha", "rejections", "tests", "n"), [(0.05, 1, 1, 19), (0.05, 10, 20, 39)])
+def test_documents_needed_is_the_smallest_that_can_reject(alpha, rejections, tests, n) -> None:
+    assert documents_needed(alpha, rejections, tests) == n
+    for size, possible in ((n, True), (n - 1, False)):
+        p = [1 / (size + 1)] * rejections + [1.0] * (tests - rejections)
+        assert bool(benjamini_hochberg(p)[0] <= alpha + 1e-12) is possible
+
+
+@pytest.mark.parametrize("null", [[], [float("nan")]])
+def test_unusable_calibration_is_refused(null: list[float]) -> None:
+    with pytest.raises(InputError):
+        conformal_p_values([1.0], null)
