@@ -71,7 +71,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ModelError(
             f"The model folder {path.parent} has no readable {path.name}.",
-            "Give a folder in Hugging Face layout (config.json, model.safetensors, tokenizer.json).",
+            "Give a folder with config.json, model.safetensors and tokenizer.json.",
         ) from error
     except ValueError as error:
         raise ModelError(f"{path} is not valid JSON.", "Copy the model folder again.") from error

@@ -18,9 +18,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import ModelError
-
 from .checkpoint import Float32, NetworkConfig
+from .layers import Layer, Parts, rotary_phases
 
 __all__ = ["BLOCK_TOKENS", "KeyValues", "Network", "Span"]
 
@@ -85,31 +84,6 @@ class Span:
     keep: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    """Weights of one block, fused and transposed for ``rows @ weight``.
-
-    Attributes:
-        query_key_value: (width, (heads + 2 * key_value_heads) * head_dim).
-        head_gain: Norm gain of every query and key head, queries scaled by
-            ``head_dim ** -0.5``; (heads + key_value_heads, head_dim).
-        output: (heads * head_dim, width).
-        gate_up: (width, 2 * mlp_width).
-        down: (mlp_width, width).
-    """
-
-    query_key_value: Float32
-    head_gain: Float32
-    output: Float32
-    gate_up: Float32
-    down: Float32
-
-
-def _transposed(weight: Float32) -> Float32:
-    """Lay (out, in) out as (in, out): one row times this is over twice as fast in BLAS."""
-    return np.ascontiguousarray(weight.T)
-
-
 def _normalise(rows: Float32, epsilon: np.float32) -> Float32:
     """Bring the last axis to unit length; RMS norm up to a factor that is in the weights.
 
@@ -119,17 +93,8 @@ def _normalise(rows: Float32, epsilon: np.float32) -> Float32:
     length = np.vecdot(rows, rows)
     length += epsilon
     np.sqrt(length, out=length)
-    return rows / length[..., None]
-
-
-def _interleaved(weight: Float32, head_dim: int) -> Float32:
-    """Reorder the first axis so that each rotary pair (i, i + head_dim / 2) is adjacent.
-
-    Queries and keys are reordered alike, which leaves their products as they are; a rotation
-    by position is then one complex multiplication.
-    """
-    paired = weight.reshape(-1, 2, head_dim // 2, *weight.shape[1:])
-    return np.ascontiguousarray(paired.swapaxes(1, 2)).reshape(weight.shape)
+    unit: Float32 = rows / length[..., None]
+    return unit
 
 
 def _silu_product(gate_up: Float32) -> Float32:
@@ -165,69 +130,17 @@ class Network:
 
     def __init__(self, config: NetworkConfig, weights: Mapping[str, Float32]) -> None:
         self.config = config
-        self._weights = weights
+        parts = Parts(config, weights)
         self._row_epsilon = np.float32(config.epsilon * config.width)
         self._head_epsilon = np.float32(config.epsilon * config.head_dim)
-        self._embedding = self._take("model.embed_tokens.weight", config.vocabulary, config.width)
-        self._final_gain = self._gain("model.norm.weight", config.width)
-        output = "lm_head.weight" if "lm_head.weight" in weights else "model.embed_tokens.weight"
-        self._unembedding = _transposed(self._take(output, config.vocabulary, config.width))
-        self._layers = [self._layer(index) for index in range(config.layers)]
-        del self._weights
-        self._phases = self._rotary_phases()
+        self._embedding = parts.embedding()
+        self._final_gain = parts.gain("model.norm.weight", config.width)
+        self._unembedding = parts.unembedding()
+        self._layers = [parts.layer(index) for index in range(config.layers)]
+        self._phases = rotary_phases(config)
         self._causal: Float32 = np.triu(
             np.full((BLOCK_TOKENS, BLOCK_TOKENS), -np.inf, np.float32), 1
         )
-
-    def _take(self, name: str, *shape: int) -> Float32:
-        found = self._weights.get(name)
-        if found is None or found.shape != shape:
-            state = "missing" if found is None else f"of shape {found.shape}, not {shape}"
-            raise ModelError(
-                f"The tensor {name} is {state}.", "Copy config.json and weights from one model."
-            )
-        return found
-
-    def _gain(self, name: str, size: int) -> Float32:
-        return self._take(name, size) * np.float32(size**0.5)  # see _normalise
-
-    def _layer(self, index: int) -> _Layer:
-        shape, stem = self.config, f"model.layers.{index}."
-        attention, mlp = stem + "self_attn.", stem + "mlp."
-        inner = shape.heads * shape.head_dim
-        outer = shape.key_value_heads * shape.head_dim
-        before_attention = self._gain(stem + "input_layernorm.weight", shape.width)
-        before_mlp = self._gain(stem + "post_attention_layernorm.weight", shape.width)
-        query_gain = self._gain(attention + "q_norm.weight", shape.head_dim)
-        key_gain = self._gain(attention + "k_norm.weight", shape.head_dim)
-        query, key, value = (
-            self._take(f"{attention}{letter}_proj.weight", size, shape.width)
-            for letter, size in (("q", inner), ("k", outer), ("v", outer))
-        )
-        turned = _interleaved(np.concatenate((query, key)), shape.head_dim)
-        gate_up = [
-            self._take(f"{mlp}{part}_proj.weight", shape.mlp_width, shape.width)
-            for part in ("gate", "up")
-        ]
-        gains = [query_gain * np.float32(shape.head_dim**-0.5)] * shape.heads
-        gains += [key_gain] * shape.key_value_heads
-        return _Layer(
-            query_key_value=_transposed(np.concatenate((turned, value)) * before_attention),
-            head_gain=_interleaved(np.concatenate(gains), shape.head_dim).reshape(-1, shape.head_dim),
-            output=_transposed(self._take(attention + "o_proj.weight", shape.width, inner)),
-            gate_up=_transposed(np.concatenate(gate_up) * before_mlp),
-            down=_transposed(self._take(mlp + "down_proj.weight", shape.width, shape.mlp_width)),
-        )
-
-    def _rotary_phases(self) -> NDArray[np.complex64]:
-        """Rotations by position, (positions, 1, head_dim / 2); angles in float32 as elsewhere."""
-        exponents = np.arange(0, self.config.head_dim, 2, dtype=np.float32)
-        exponents /= np.float32(self.config.head_dim)
-        frequencies = np.float32(1) / np.float32(self.config.rope_theta) ** exponents
-        angles = np.arange(self.config.positions, dtype=np.float32)[:, None] * frequencies
-        phases = np.empty(angles.shape, np.complex64)
-        phases.real, phases.imag = np.cos(angles), np.sin(angles)
-        return phases[:, None]
 
     def new_cache(self, capacity: int) -> KeyValues:
         """Return an empty sequence with room for ``capacity`` tokens."""
@@ -258,8 +171,9 @@ class Network:
             Final hidden states of the kept positions, span after span, shape (kept, width).
         """
         counts = [len(span.ids) for span in spans]
+        starts = [span.cache.length for span in spans]
         positions = np.concatenate(
-            [np.arange(s.cache.length, s.cache.length + n) for s, n in zip(spans, counts, strict=True)]
+            [np.arange(start, start + n) for start, n in zip(starts, counts, strict=True)]
         )
         phases = self._phases[positions]
         rows = self._embedding[np.concatenate([span.ids for span in spans])]
@@ -305,7 +219,7 @@ class Network:
         return rows
 
     def _project(
-        self, layer: _Layer, rows: Float32, phases: NDArray[np.complex64]
+        self, layer: Layer, rows: Float32, phases: NDArray[np.complex64]
     ) -> tuple[Float32, Float32]:
         """Rotated queries and keys (n, heads + kv, dim) and values (n, kv, dim)."""
         shape = self.config

@@ -1,0 +1,176 @@
+"""The text side of decoding: collects sampled tokens, and says when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.types import TokenLogprob
+
+from .base import Generation
+from .logits import sample, score_rows, top_rows
+
+__all__ = ["Decoding", "Vocabulary", "score_tokens"]
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+
+_LOGIT_ROWS = 256
+"""Rows of logits made at once while scoring: 256 x 6,144 float32 are 6 MB."""
+
+
+class Vocabulary:
+    """What decoding needs of a tokenizer.
+
+    Args:
+        token_text: Text of one token; U+FFFD where it holds part of a character.
+        decode: Text of a sequence of tokens.
+        stop_ids: Tokens that end an answer.
+    """
+
+    def __init__(
+        self,
+        token_text: Callable[[int], str],
+        decode: Callable[[Sequence[int]], str],
+        stop_ids: frozenset[int],
+    ) -> None:
+        self.token_text = token_text
+        self.decode = decode
+        self.stop_ids = stop_ids
+
+
+def _described(
+    ids: Int64,
+    logprobs: Float64,
+    logits: Float32,
+    top: int,
+    token_text: Callable[[int], str],
+) -> list[TokenLogprob]:
+    """Describe tokens ``ids`` (n,) under ``logits`` (n, vocabulary) with ``top`` alternatives."""
+    alternatives: list[tuple[tuple[str, float], ...]] = [()] * len(ids)
+    if top:
+        best, best_logprobs = (found.tolist() for found in top_rows(logits, top))
+        alternatives = [
+            tuple((token_text(other), value) for other, value in zip(others, values, strict=True))
+            for others, values in zip(best, best_logprobs, strict=True)
+        ]
+    rows = zip(ids.tolist(), logprobs.tolist(), alternatives, strict=True)
+    return [TokenLogprob(token_text(token), logprob, others) for token, logprob, others in rows]
+
+
+def score_tokens(
+    logits_of: Callable[[slice], Float32], ids: Int64, top: int, token_text: Callable[[int], str]
+) -> tuple[Float64, Int64, tuple[TokenLogprob, ...]]:
+    """Score true tokens, some rows of logits at a time.
+
+    Args:
+        logits_of: Gives the logits of a slice of positions, (rows, vocabulary).
+        ids: True tokens, shape (n,).
+        top: Alternatives to describe; 0 describes no token.
+        token_text: Text of one token.
+
+    Returns:
+        Natural log-probabilities (n,), ranks (n,) and, where ``top`` asks, the tokens.
+    """
+    logprobs, ranks = np.empty(len(ids)), np.empty(len(ids), np.int64)
+    tokens: list[TokenLogprob] = []
+    for start in range(0, len(ids), _LOGIT_ROWS):
+        part = slice(start, min(start + _LOGIT_ROWS, len(ids)))
+        logits = logits_of(part)
+        logprobs[part], ranks[part] = score_rows(logits, ids[part])
+        if top:
+            tokens += _described(ids[part], logprobs[part], logits, top, token_text)
+    return logprobs, ranks, tuple(tokens)
+
+
+class Decoding:
+    """One answer in the making.
+
+    Args:
+        vocabulary: Of the model.
+        prompt_tokens: Length of the prompt.
+        room: Most tokens to generate.
+        temperature: 0 is greedy.
+        top: Alternatives wanted per token; log-probabilities of the tokens are always given.
+        stop: Strings that end the answer; they are left out of it.
+        seed: Of this answer alone: answers do not depend on what else is decoded.
+
+    Attributes:
+        room: Most tokens to generate.
+        finish_reason: None while the answer goes on.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        prompt_tokens: int,
+        room: int,
+        temperature: float,
+        top: int,
+        stop: Sequence[str],
+        seed: int | None,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._prompt_tokens = prompt_tokens
+        self.room = room
+        self._temperature = temperature
+        self._top = top
+        self._stop = tuple(text for text in stop if text)
+        self._generator = np.random.default_rng(seed)
+        self._ids: list[int] = []
+        self._tokens: list[TokenLogprob] = []
+        self._spent = 0
+        self._cut: int | None = None
+        self.finish_reason: str | None = "length" if room <= 0 else None
+
+    def push(self, row: Float32) -> int | None:
+        """Choose the next token from its logits (vocabulary,).
+
+        Returns:
+            The token, to be read by the model; None where the answer is complete.
+        """
+        token = sample(row, self._temperature, self._generator)
+        self._spent += 1
+        if token in self._vocabulary.stop_ids:
+            self.finish_reason = "stop"
+            return None
+        self._ids.append(token)
+        true, rows = np.array([token]), row[None]
+        logprobs, _ = score_rows(rows, true)
+        self._tokens += _described(true, logprobs, rows, self._top, self._vocabulary.token_text)
+        if self._stop and self._found_stop():
+            self.finish_reason = "stop"
+        elif self._spent >= self.room:
+            self.finish_reason = "length"
+        return token if self.finish_reason is None else None
+
+    def _found_stop(self) -> bool:
+        text = self._vocabulary.decode(self._ids)
+        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
+        self._cut = min(places, default=None)
+        return bool(places)
+
+    def _tokens_before(self, cut: int) -> tuple[TokenLogprob, ...]:
+        """Tokens up to character ``cut``; the one across it keeps its probability, not its end."""
+        kept, used = [], 0
+        for position, token in enumerate(self._tokens):
+            if used >= cut:
+                break
+            after = len(self._vocabulary.decode(self._ids[: position + 1]))
+            text = token.token if after <= cut else token.token[: cut - used]
+            kept.append(TokenLogprob(text, token.logprob, token.top))
+            used = after
+        return tuple(kept)
+
+    def result(self) -> Generation:
+        """Return the answer as it stands."""
+        text, tokens = self._vocabulary.decode(self._ids), tuple(self._tokens)
+        if self._cut is not None:
+            text, tokens = text[: self._cut], self._tokens_before(self._cut)
+        return Generation(
+            text, tokens, self.finish_reason or "length", self._prompt_tokens, self._spent
+        )

@@ -1,0 +1,58 @@
+"""Loading through transformers: imports, errors in our words, and a model's identity."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from ragwitness.errors import MissingExtraError, ModelError
+
+__all__ = ["identity", "import_libraries", "load_pretrained"]
+
+
+def import_libraries(feature: str) -> tuple[Any, Any]:
+    """Import torch and transformers, seconds each, only when a model is built.
+
+    Raises:
+        MissingExtraError: One of them is not installed.
+    """
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError(feature, "hf") from error
+    return torch, transformers
+
+
+def load_pretrained(factory: Any, source: str, **options: Any) -> Any:
+    """Call ``factory.from_pretrained``.
+
+    Raises:
+        ModelError: There is no such model, or no way to it.
+    """
+    try:
+        return factory.from_pretrained(source, **options)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()
+        raise ModelError(
+            f"transformers cannot load {source}: {reason[0] if reason else error!r}",
+            "Give a local folder, or a hub name that is cached or reachable.",
+        ) from error
+
+
+def identity(source: str, config: Any) -> str:
+    """Return ``hf:NAME@VERSION``.
+
+    The version is the hub's commit, or the sha256 of the local weight files: six digits each.
+    """
+    commit = getattr(config, "_commit_hash", None)
+    if commit:
+        return f"hf:{source}@{commit[:6]}"
+    folder = Path(source)
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return f"hf:{folder.resolve().name}@{digest.hexdigest()[:6]}"

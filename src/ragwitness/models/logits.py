@@ -1,0 +1,70 @@
+"""What is read off a row of logits: log-probability, rank, alternatives, a sample.
+
+Shared by the numpy reader and by transformers, so both mean the same by each word.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["log_normaliser", "sample", "score_rows", "top_rows"]
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+
+
+def log_normaliser(logits: Float32) -> Float64:
+    """Return ``log(sum(exp(row)))`` of each row, shape (n,), from logits (n, vocabulary)."""
+    peak = logits.max(-1, keepdims=True)
+    total = np.exp(logits - peak).sum(-1, dtype=np.float64)
+    normaliser: Float64 = np.log(total) + peak[:, 0]
+    return normaliser
+
+
+def score_rows(logits: Float32, ids: Int64) -> tuple[Float64, Int64]:
+    """Score the true token of each row.
+
+    Args:
+        logits: Shape (n, vocabulary).
+        ids: True tokens, shape (n,).
+
+    Returns:
+        Natural log-probabilities (n,) and ranks (n,): tokens strictly more probable than the
+        true one.
+    """
+    true = logits[np.arange(len(ids)), ids]
+    ranks = np.count_nonzero(logits > true[:, None], axis=-1)
+    return true - log_normaliser(logits), np.asarray(ranks, np.int64)
+
+
+def top_rows(logits: Float32, count: int) -> tuple[Int64, Float64]:
+    """Return the ``count`` most probable tokens of each row, most probable first.
+
+    Equal logits come in order of their ids.
+
+    Returns:
+        Ids and natural log-probabilities, each (n, min(count, vocabulary)).
+    """
+    count = min(count, logits.shape[-1])
+    chosen = np.argpartition(-logits, count - 1, axis=-1)[:, :count]
+    chosen.sort(axis=-1)
+    values = np.take_along_axis(logits, chosen, axis=-1)
+    order = np.argsort(-values, axis=-1, kind="stable")
+    ids = np.take_along_axis(chosen, order, axis=-1)
+    values = np.take_along_axis(values, order, axis=-1)
+    return ids, values - log_normaliser(logits)[:, None]
+
+
+def sample(row: Float32, temperature: float, generator: np.random.Generator) -> int:
+    """Draw a token from one row of logits (vocabulary,); the argmax where temperature is 0.
+
+    One uniform number is used per token, so a generator's stream stays aligned with the text.
+    """
+    if temperature <= 0:
+        return int(row.argmax())
+    scaled = row.astype(np.float64) / temperature
+    weights = np.cumsum(np.exp(scaled - scaled.max()))
+    drawn = np.searchsorted(weights, generator.random() * weights[-1], side="right")
+    return int(min(drawn, len(row) - 1))

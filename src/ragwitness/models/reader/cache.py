@@ -1,0 +1,120 @@
+"""Prefix reuse: a prompt that begins like an earlier one computes only what is new.
+
+An audit asks many questions over the same system prompt, context and passage; without this
+every one of them would be read from its first token.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+from .forward import KeyValues, Network, Tokens
+
+__all__ = ["DEFAULT_BYTES", "PrefixStore"]
+
+DEFAULT_BYTES = 192 * 1024 * 1024
+"""Memory for stored sequences; about 15,000 tokens of the packaged reader."""
+
+_SHORTEST = 16
+"""Shared tokens below which copying is not worth while."""
+
+
+def _shared(first: Tokens, second: Tokens) -> int:
+    """Length of the common prefix of two token sequences."""
+    size = min(len(first), len(second))
+    different = np.flatnonzero(first[:size] != second[:size])
+    return int(different[0]) if len(different) else size
+
+
+class PrefixStore:
+    """The sequences used last, by their tokens; safe to share between threads.
+
+    What is stored is never written again: a sequence may grow behind the stored length, but
+    its rows below stay, so copying needs no lock.
+
+    Args:
+        network: Whose keys and values these are.
+        limit_bytes: Memory to keep; 0 turns reuse off.
+
+    Attributes:
+        reused_tokens: Tokens that needed no computation so far.
+    """
+
+    def __init__(self, network: Network, limit_bytes: int = DEFAULT_BYTES) -> None:
+        self._network = network
+        self._limit = limit_bytes
+        self._entries: OrderedDict[bytes, tuple[Tokens, KeyValues]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self.reused_tokens = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by stored sequences, in bytes."""
+        return self._bytes
+
+    def begin(self, ids: Tokens, *, capacity: int, most: int) -> KeyValues:
+        """Return a new sequence that already holds the longest stored prefix of ``ids``.
+
+        Args:
+            ids: The sequence about to be read, shape (n,).
+            capacity: Tokens it may grow to.
+            most: Tokens that may come from the store; positions from there on are computed,
+                because their logits are wanted.
+        """
+        cache = self._network.new_cache(capacity)
+        with self._lock:
+            source, length = self._longest(ids[:most])
+        if source is not None:
+            cache.copy_prefix(source, length)
+        return cache
+
+    def _longest(self, ids: Tokens) -> tuple[KeyValues | None, int]:
+        best_key, best = None, _SHORTEST - 1
+        for key, (stored, _) in self._entries.items():
+            length = _shared(stored, ids)
+            if length > best:
+                best_key, best = key, length
+        if best_key is None:
+            return None, 0
+        self._entries.move_to_end(best_key)
+        self.reused_tokens += best
+        return self._entries[best_key][1], best
+
+    def keep(self, ids: Tokens, cache: KeyValues) -> None:
+        """Store a sequence; the least recently used make room.
+
+        Args:
+            ids: Tokens read so far, shape (n,); ``cache`` holds at least these.
+            cache: Their keys and values; may grow afterwards, must not shrink.
+        """
+        if cache.nbytes > self._limit or len(ids) < _SHORTEST:
+            return
+        with self._lock:
+            for key, (stored, _) in list(self._entries.items()):
+                shared = _shared(stored, ids)
+                if shared == len(ids):  # already there, perhaps as part of a longer one
+                    self._entries.move_to_end(key)
+                    return
+                if shared == len(stored):  # says nothing that ids does not
+                    self._drop(key)
+            self._entries[ids.tobytes()] = (ids, cache)
+            self._bytes += cache.nbytes
+            while self._bytes > self._limit:
+                self._drop(next(iter(self._entries)))
+
+    def _drop(self, key: bytes) -> None:
+        _, cache = self._entries.pop(key)
+        self._bytes -= cache.nbytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0

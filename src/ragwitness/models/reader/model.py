@@ -1,0 +1,210 @@
+"""The embedded reader: a language model that needs numpy and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import ModelError
+
+from ..base import ChatPrompt, Generation, TextScores
+from ..decoding import Decoding, Vocabulary, score_tokens
+from .cache import DEFAULT_BYTES, PrefixStore
+from .checkpoint import Float32, read_config, read_weights, weights_digest
+from .forward import KeyValues, Network, Span
+from .tokens import ReaderTokenizer
+
+__all__ = ["PACKAGED_WEIGHTS", "Reader"]
+
+PACKAGED_WEIGHTS = Path(__file__).parent / "weights"
+"""The folder of the weights that come with the package."""
+
+_PARALLEL = 8
+"""Sequences decoded together."""
+
+Int64 = NDArray[np.int64]
+
+
+class Reader:
+    """A :class:`~ragwitness.models.LanguageModel` run in numpy; threads may share it.
+
+    Build it with :meth:`load`.
+
+    Args:
+        network: The decoder.
+        tokenizer: Its tokenizer and chat layout.
+        digest: Hash of the weights, for the name.
+        cache_bytes: Memory for prefix reuse; 0 turns it off.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        tokenizer: ReaderTokenizer,
+        digest: str,
+        cache_bytes: int = DEFAULT_BYTES,
+    ) -> None:
+        self._network = network
+        self.tokenizer = tokenizer
+        self._digest = digest
+        self.prefixes = PrefixStore(network, cache_bytes)
+        self._vocabulary = Vocabulary(tokenizer.token_text, tokenizer.decode, tokenizer.stop_ids)
+
+    @classmethod
+    def load(cls, path: str | Path | None = None, *, cache_bytes: int = DEFAULT_BYTES) -> Reader:
+        """Load a model folder in Hugging Face's Qwen3 layout.
+
+        Args:
+            path: The folder; None is the packaged model.
+            cache_bytes: Memory for prefix reuse; 0 turns it off.
+
+        Raises:
+            ModelError: The folder or one of its files cannot be used.
+        """
+        folder = PACKAGED_WEIGHTS if path is None else Path(path)
+        if not folder.is_dir():
+            raise ModelError(
+                f"There is no model folder {folder}.",
+                "Give an existing folder, or reinstall ragwitness if it is the packaged one.",
+            )
+        network = Network(read_config(folder), read_weights(folder))
+        tokenizer = ReaderTokenizer(folder)
+        if tokenizer.size > network.config.vocabulary:
+            raise ModelError(
+                f"The tokenizer in {folder} has {tokenizer.size} tokens, "
+                f"the network {network.config.vocabulary}.",
+                "Copy tokenizer and weights from one model.",
+            )
+        return cls(network, tokenizer, weights_digest(folder), cache_bytes)
+
+    @property
+    def name(self) -> str:
+        """``reader@`` and the first six digits of the weights' sha256."""
+        return f"reader@{self._digest[:6]}"
+
+    @property
+    def context_length(self) -> int:
+        """Tokens it can attend to, prompt and answer together."""
+        return self._network.config.positions
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of ``text`` as the assistant would say it."""
+        return len(self.tokenizer.encode_spoken(text)[0])
+
+    def score(
+        self,
+        texts: Sequence[str],
+        *,
+        after: Sequence[ChatPrompt] | None = None,
+        top: int = 0,
+    ) -> list[TextScores]:
+        """Score each text teacher-forced; see :class:`~ragwitness.models.LanguageModel`."""
+        if after is None:
+            start = np.array([self.tokenizer.end_id], np.int64)
+            return [self._score_one(text, start, top, reuse=False) for text in texts]
+        if len(after) != len(texts):
+            raise ValueError("after must hold one conversation per text")
+        return [
+            self._score_one(text, self._prompt_ids(prompt), top, reuse=True)
+            for text, prompt in zip(texts, after, strict=True)
+        ]
+
+    def _prompt_ids(self, prompt: ChatPrompt) -> Int64:
+        return self.tokenizer.encode_prompt(prompt.messages, prompt.prefill)
+
+    def _check_length(self, tokens: int, what: str) -> None:
+        if tokens > self.context_length:
+            raise ModelError(
+                f"{what} has {tokens} tokens; {self.name} reads {self.context_length}.",
+                "Shorten it, or retrieve fewer or shorter passages.",
+            )
+
+    def _score_one(self, text: str, prompt: Int64, top: int, *, reuse: bool) -> TextScores:
+        ids, offsets = self.tokenizer.encode_spoken(text)
+        whole = np.concatenate((prompt, ids))
+        self._check_length(len(whole), "The text with what precedes it")
+        if len(ids) == 0:
+            nothing = np.empty(0, np.int64)
+            return TextScores(nothing, offsets, np.empty(0), nothing, (), len(prompt))
+        hidden, _ = self._read(whole[:-1], len(ids), capacity=len(whole) - 1, reuse=reuse)
+        logprobs, ranks, tokens = score_tokens(
+            lambda part: self._network.logits(hidden[part]), ids, top, self.tokenizer.token_text
+        )
+        return TextScores(ids, offsets, logprobs, ranks, tokens, len(prompt))
+
+    def _read(
+        self, ids: Int64, keep: int, *, capacity: int, reuse: bool
+    ) -> tuple[Float32, KeyValues]:
+        """Run ``ids``; hidden states of the last ``keep`` positions, and the sequence."""
+        if not reuse:
+            cache = self._network.new_cache(capacity)
+            return self._network.advance(cache, ids, keep), cache
+        cache = self.prefixes.begin(ids, capacity=capacity, most=len(ids) - keep)
+        hidden = self._network.advance(cache, ids[cache.length :], keep)
+        self.prefixes.keep(ids, cache)
+        return hidden, cache
+
+    def generate(
+        self,
+        prompts: Sequence[ChatPrompt],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        top_logprobs: int = 0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> list[Generation]:
+        """Continue each conversation; see :class:`~ragwitness.models.LanguageModel`.
+
+        Where a prompt leaves less room than ``max_tokens``, the answer ends at the context
+        length with ``finish_reason`` ``"length"``.
+        """
+        encoded = [self._prompt_ids(prompt) for prompt in prompts]
+        for ids in encoded:
+            self._check_length(len(ids) + 1, "The prompt with room for one token")
+        answers = [
+            Decoding(
+                self._vocabulary,
+                prompt_tokens=len(ids),
+                room=min(max_tokens, self.context_length - len(ids)),
+                temperature=temperature,
+                top=top_logprobs,
+                stop=stop,
+                seed=seed,
+            )
+            for ids in encoded
+        ]
+        self._decode_all(encoded, answers)
+        return [answer.result() for answer in answers]
+
+    def _decode_all(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
+        """Decode up to ``_PARALLEL`` answers together; who finishes makes room for the next."""
+        waiting = [pair for pair in zip(encoded, answers, strict=True) if not pair[1].finish_reason]
+        waiting.reverse()
+        running: list[tuple[Decoding, KeyValues, int]] = []
+        while waiting or running:
+            while waiting and len(running) < _PARALLEL:
+                running += self._start(*waiting.pop())
+            if running:
+                running = self._step(running)
+
+    def _start(self, ids: Int64, answer: Decoding) -> list[tuple[Decoding, KeyValues, int]]:
+        capacity = min(len(ids) + answer.room, self.context_length)
+        hidden, cache = self._read(ids, 1, capacity=capacity, reuse=True)
+        token = answer.push(self._network.logits(hidden)[0])
+        return [] if token is None else [(answer, cache, token)]
+
+    def _step(
+        self, running: list[tuple[Decoding, KeyValues, int]]
+    ) -> list[tuple[Decoding, KeyValues, int]]:
+        spans = [Span(cache, np.array([token], np.int64), 1) for _, cache, token in running]
+        logits = self._network.logits(self._network.run(spans))
+        chosen = [answer.push(row) for (answer, _, _), row in zip(running, logits, strict=True)]
+        return [
+            (answer, cache, token)
+            for (answer, cache, _), token in zip(running, chosen, strict=True)
+            if token is not None
+        ]

@@ -1,0 +1,184 @@
+"""The reader's tokenizer and chat layout.
+
+The layout has one definition, the folder's ``chat_template.jinja``; it is rendered with jinja2
+here exactly as ``apply_chat_template`` of transformers renders it.
+
+The leading-space rule: a word and the space before it are one token, and every text the reader
+ever saw starts with a space. So what the assistant says - prefill, or the text that is scored -
+gets one space in front unless it begins with white space; spaces at the end of a prefill are
+taken off, because they belong to the token that follows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import ModelError
+from ragwitness.types import Message
+
+from ..offsets import close_gaps
+from .checkpoint import read_json
+
+__all__ = ["ReaderTokenizer", "spoken"]
+
+Int64 = NDArray[np.int64]
+
+
+def spoken(text: str) -> str:
+    """Return ``text`` with the leading space its first word needs."""
+    return text if not text or text[0].isspace() else " " + text
+
+
+def _byte_of_character() -> dict[str, int]:
+    """The byte-level alphabet of GPT-2: which character stands for which byte."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    table = {chr(byte): byte for byte in printable}
+    return table | {chr(256 + place): byte for place, byte in enumerate(others)}
+
+
+class ReaderTokenizer:
+    """Text to tokens and back, for one model folder.
+
+    Args:
+        folder: Holds ``tokenizer.json``, ``generation_config.json`` and the chat template.
+
+    Attributes:
+        stop_ids: Tokens that end an answer: the end token and every other control token.
+        end_id: The token text without a context is scored after.
+        size: Number of tokens.
+
+    Raises:
+        ModelError: A file is missing or unusable, or the tokenizer is not byte-level.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from tokenizers import Tokenizer
+
+        description = read_json(folder / "tokenizer.json")
+        if (description.get("decoder") or {}).get("type") != "ByteLevel":
+            raise ModelError(
+                f"The tokenizer in {folder} is not byte-level BPE.",
+                f"Run the model through transformers instead: hf:{folder}",
+            )
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._bytes = self._token_bytes(description)
+        added = description.get("added_tokens", [])
+        special = {int(entry["id"]) for entry in added if entry.get("special")}
+        ends = self._end_ids(folder)
+        self.end_id = ends[0]
+        self.stop_ids = frozenset(special | set(ends))
+        self.size = len(self._bytes)
+        self._template = _read_template(folder)
+
+    def _token_bytes(self, description: dict[str, Any]) -> list[bytes]:
+        alphabet = _byte_of_character()
+        table = dict.fromkeys(range(self._tokenizer.get_vocab_size()), b"")
+        for token, index in description["model"]["vocab"].items():
+            table[index] = bytes(alphabet[part] for part in token if part in alphabet)
+        for entry in description.get("added_tokens", []):
+            table[entry["id"]] = entry["content"].encode()
+        return [table.get(index, b"") for index in range(max(table) + 1)]
+
+    def _end_ids(self, folder: Path) -> list[int]:
+        stated = read_json(folder / "generation_config.json").get("eos_token_id")
+        listed = stated if isinstance(stated, list) else [stated]
+        ends = [end for end in listed if isinstance(end, int)]
+        if not ends:
+            raise ModelError(
+                f"{folder / 'generation_config.json'} names no eos_token_id.",
+                "Add the id of the token that ends an answer.",
+            )
+        return ends
+
+    def encode(self, text: str) -> Int64:
+        """Token ids of ``text`` as it stands, shape (n,)."""
+        return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
+
+    def encode_spoken(self, text: str) -> tuple[Int64, Int64]:
+        """Tokenise what the assistant says, with its leading space.
+
+        Returns:
+            Ids (n,) and the character range of each token in ``text`` itself (n, 2); ranges
+            touch, so a space belongs to the token of the word after it. Tokens that share one
+            character (its bytes) have the same range.
+        """
+        said = spoken(text)
+        encoded = self._tokenizer.encode(said, add_special_tokens=False)
+        offsets = np.asarray(encoded.offsets, np.int64).reshape(-1, 2)
+        shifted = np.maximum(close_gaps(offsets) - (len(said) - len(text)), 0)
+        return np.asarray(encoded.ids, np.int64), shifted
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ``ids`` without control tokens; U+FFFD for bytes that form no character."""
+        whole = b"".join(self._bytes[i] for i in ids if i not in self.stop_ids)
+        return whole.decode("utf-8", errors="replace")
+
+    def token_text(self, token: int) -> str:
+        """Text of one token; U+FFFD where it holds part of a character only."""
+        if token >= self.size:  # embedding rows that no token uses
+            return ""
+        return self._bytes[token].decode("utf-8", errors="replace")
+
+    def render(self, messages: Sequence[Message]) -> str:
+        """Lay the conversation out, up to where the assistant speaks."""
+        turns = [{"role": str(turn.role), "content": turn.content} for turn in messages]
+        return str(self._template.render(messages=turns, add_generation_prompt=True))
+
+    def encode_prompt(self, messages: Sequence[Message], prefill: str = "") -> Int64:
+        """Token ids of a conversation and of what the assistant has already said, shape (n,)."""
+        said, _ = self.encode_spoken(prefill.rstrip(" "))
+        return np.concatenate((self.encode(self.render(messages)), said))
+
+
+def _special_names(folder: Path) -> dict[str, str]:
+    """The named tokens (``bos_token``, ``eos_token``, ...) a template may refer to."""
+    path = folder / "tokenizer_config.json"
+    stated = read_json(path) if path.exists() else {}
+    names = {}
+    for key, value in stated.items():
+        if key.endswith("_token"):
+            names[key] = value.get("content", "") if isinstance(value, dict) else value
+    return names
+
+
+def _template_source(folder: Path) -> str:
+    path = folder / "chat_template.jinja"
+    if path.exists():
+        return path.read_text(encoding="utf-8")
+    stated = read_json(folder / "tokenizer_config.json").get("chat_template")
+    if not isinstance(stated, str):
+        raise ModelError(
+            f"The model folder {folder} has no chat_template.jinja.",
+            "Copy it from the folder the model was published in.",
+        )
+    return stated
+
+
+def _read_template(folder: Path) -> Any:
+    """Compile the chat template as transformers does, with the names it makes available."""
+    from jinja2 import TemplateError
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def refuse(message: str) -> None:
+        raise ModelError(f"The chat template refuses the conversation: {message}")
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+    )
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    environment.globals |= {"raise_exception": refuse, **_special_names(folder)}
+    try:
+        return environment.from_string(_template_source(folder))
+    except TemplateError as error:
+        raise ModelError(
+            f"The chat template in {folder} does not compile: {error}.",
+            "Copy it from the folder the model was published in.",
+        ) from error

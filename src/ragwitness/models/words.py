@@ -1,0 +1,94 @@
+"""From token scores to word scores, whatever the tokenizer."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragwitness.text.words import split_words
+
+from .base import ChatPrompt, LanguageModel, TextScores
+
+__all__ = ["WordScore", "map_to_words", "word_scores"]
+
+
+@dataclass(frozen=True, slots=True)
+class WordScore:
+    """How probable one word was, given all before it.
+
+    Attributes:
+        word: The word as it stands, with its punctuation.
+        start: First character in the text.
+        end: One past the last character.
+        logprob: Natural log-probability: the sum over the word's tokens.
+        rank: Largest rank among its tokens (0: every token was the most probable one).
+        tokens: How many tokens it has.
+    """
+
+    word: str
+    start: int
+    end: int
+    logprob: float
+    rank: int
+    tokens: int
+
+
+def _characters(start: int, end: int) -> tuple[int, int]:
+    """The characters a token counts for.
+
+    Some tokenizers give an empty range to the later bytes of a character; they belong to the
+    character that ends there.
+    """
+    return (start, end) if start < end else (max(start - 1, 0), max(start, 1))
+
+
+def map_to_words(text: str, scores: TextScores) -> list[WordScore]:
+    """Give every word of ``text`` (see ``text.words``) the tokens that touch it.
+
+    A token of white space alone touches no word and is left out. A token across two words
+    counts for both, since neither was certain before it; so a word's log-probability is never
+    flattered.
+
+    Args:
+        text: What was scored.
+        scores: Its token scores.
+
+    Returns:
+        One entry per word, in order. A word that no token touches (only where a tokenizer
+        drops characters) is left out.
+    """
+    found = split_words(text)
+    ends = [word.end for word in found]
+    logprobs, ranks, counts = [0.0] * len(found), [0] * len(found), [0] * len(found)
+    for index, (first, last) in enumerate(scores.offsets.tolist()):
+        start, end = _characters(first, last)
+        place = bisect.bisect_right(ends, start)
+        while place < len(found) and found[place].start < end:
+            logprobs[place] += float(scores.logprobs[index])
+            ranks[place] = max(ranks[place], int(scores.ranks[index]))
+            counts[place] += 1
+            place += 1
+    return [
+        WordScore(word.text, word.start, word.end, logprob, rank, count)
+        for word, logprob, rank, count in zip(found, logprobs, ranks, counts, strict=True)
+        if count
+    ]
+
+
+def word_scores(
+    model: LanguageModel, text: str, after: ChatPrompt | None = None
+) -> list[WordScore]:
+    """Score the words of ``text`` in one forward pass.
+
+    Args:
+        model: Any language model.
+        text: What is scored.
+        after: The conversation before it; None scores plain text, which says how hard each
+            word is to guess.
+
+    Raises:
+        ModelError: The text does not fit the model's context length.
+    """
+    prompts: Sequence[ChatPrompt] | None = None if after is None else [after]
+    return map_to_words(text, model.score([text], after=prompts)[0])
