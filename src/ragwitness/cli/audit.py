@@ -63,18 +63,16 @@ def audit(
 
     Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
     """
-    import asyncio
-
     from ragwitness.cli.common import console, rag_config, read_documents, resolve, run_folder
     from ragwitness.cli.finish import finish, perform
     from ragwitness.errors import InputError
-    from ragwitness.membership.srag import ShadowConfig, SRag, SRagConfig
-    from ragwitness.models import load_language_model
+    from ragwitness.membership.srag import ShadowConfig, SRagConfig
     from ragwitness.runs import AuditPlan
+    from ragwitness.targets import TransportOptions
 
     if method != "s-rag":
         raise InputError(f"Unknown method {method!r}.", "Available: s-rag.")
-    config = SRagConfig(mode=mode, features=features)  # type: ignore[arg-type]
+    config = SRagConfig(mode=mode, features=features)  # type: ignore[arg-type]  # checked there
     plan = AuditPlan(
         documents=read_documents(documents, text_field),
         known_out=read_documents(known_out, text_field) if known_out else (),
@@ -86,9 +84,8 @@ def audit(
         automl=automl,
         in_flight=concurrency,
     )
-    opened = resolve(target, timeout=timeout, concurrency=concurrency, key_env=key_env)
+    transport = TransportOptions(read_timeout=timeout, concurrency=concurrency, key_env=key_env)
     folder = run_folder(run, target, documents, known_out, auxiliary, proxy)
     screen = console()
-    srag = SRag(load_language_model(proxy), config)
-    result = asyncio.run(perform(plan, opened, srag, folder, screen))
+    result = perform(plan, resolve(target, transport), config, proxy, folder, screen)
     finish(result, folder, screen, json_out)

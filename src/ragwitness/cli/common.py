@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ragwitness.rag import RagConfig
     from ragwitness.runs import Progress
+    from ragwitness.targets import TransportOptions
     from ragwitness.types import Document, Target
 
 __all__ = ["console", "progress_bars", "rag_config", "read_documents", "resolve", "run_folder"]
@@ -63,22 +64,17 @@ def rag_config(
     )
 
 
-def resolve(
-    spec: str,
-    *,
-    timeout: float = 120.0,
-    concurrency: int = 4,
-    key_env: str = "OPENAI_API_KEY",
-) -> Target:
+async def resolve(spec: str, transport: TransportOptions | None = None) -> Target:
     """Open ``lab:FILE[?k=4&retrieval=minilm]`` in process, or the URL of an endpoint.
 
     Raises:
         InputError: No such form, file or setting.
+        TargetError: The endpoint does not answer.
     """
     if not spec.startswith(_LAB):
         from ragwitness.targets import open_target
 
-        return open_target(spec, timeout=timeout, concurrency=concurrency, key_env=key_env)
+        return await open_target(spec, transport)
     from ragwitness.rag import LabTarget, build_system
 
     path, _, options = spec.removeprefix(_LAB).partition("?")
@@ -90,9 +86,7 @@ def _lab_options(text: str) -> RagConfig:
     known = {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
     unknown = sorted(set(values) - known)
     if unknown:
-        raise InputError(
-            f"Unknown lab option {unknown[0]!r}.", f"Use: {', '.join(sorted(known))}."
-        )
+        raise InputError(f"Unknown lab option {unknown[0]!r}.", f"Use: {', '.join(sorted(known))}.")
     numbers = {}
     for key in ("k", "chunk_words"):
         if key in values:

@@ -22,14 +22,12 @@ def demo(
     No network, no person's data. The system under audit answers with the embedded reader, a
     small model: the mechanics are real, the figures do not carry over to large models.
     """
-    import asyncio
     import random
     from dataclasses import replace
 
     from ragwitness.cli.common import console
     from ragwitness.cli.finish import finish, perform
-    from ragwitness.membership.srag import ShadowConfig, SRag, SRagConfig
-    from ragwitness.models import load_language_model
+    from ragwitness.membership.srag import ShadowConfig, SRagConfig
     from ragwitness.rag import LabTarget, RagConfig, build_system
     from ragwitness.runs import AuditPlan
     from ragwitness.text.sample import load_sample
@@ -49,9 +47,13 @@ def demo(
         shadow=ShadowConfig(audited=60),
     )
     screen = console()
-    target = LabTarget(build_system(inside, RagConfig()))
-    for label, value in target.system.describe().items():
+    system = build_system(inside, RagConfig())
+    for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)
-    audit = SRag(load_language_model("reader"), SRagConfig(mode=mode))  # type: ignore[arg-type]
-    result = asyncio.run(perform(plan, target, audit, run, screen))
+
+    async def opened() -> LabTarget:
+        return LabTarget(system)
+
+    config = SRagConfig(mode=mode)  # type: ignore[arg-type]  # checked there
+    result = perform(plan, opened(), config, "reader", run, screen)
     finish(result, run, screen)

@@ -21,17 +21,32 @@ def doctor(
 
     from ragwitness.cli.common import console, resolve
     from ragwitness.errors import CapabilityError
-    from ragwitness.runs import examine
+    from ragwitness.targets import CapabilityReport, TransportOptions, probe_capabilities
     from ragwitness.types import Capability
 
-    opened = resolve(target, timeout=timeout, key_env=key_env)
-    report = asyncio.run(examine(opened))
+    async def examine() -> CapabilityReport:
+        opened = await resolve(target, TransportOptions(read_timeout=timeout, key_env=key_env))
+        try:
+            return await probe_capabilities(opened)
+        finally:
+            await opened.close()
+
+    found = asyncio.run(examine())
     screen = console()
-    for label, value in report.lines():
+    possible = Capability.TOP_LOGPROBS in found.capabilities
+    for label, value in (
+        ("target", found.target),
+        ("capabilities", ", ".join(sorted(found.capabilities))),
+        ("alternatives per token", str(found.alternatives)),
+        ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[found.echo]),
+        ("fastest answer", f"{found.latency:.2f} s"),
+        ("queries spent", str(found.requests)),
+        ("audits possible", "s-rag (single, probing)" if possible else "none"),
+        *(("note", note) for note in found.notes),
+    ):
         screen.print(f"{label:<24}{value}", markup=False)
-    if Capability.TOP_LOGPROBS not in report.capabilities:
+    if not possible:
         raise CapabilityError(
             "No audit of this version can be run: s-rag needs log-probabilities.",
             "Ask for a model or server that returns them (see 'logprobs' in its documentation).",
         )
-    screen.print(f"{'audits possible':<24}s-rag (single, probing)", markup=False)

@@ -2,34 +2,68 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.membership.srag import SRag
+    from ragwitness.membership.srag import SRagConfig
     from ragwitness.runs import AuditPlan, AuditResult
     from ragwitness.types import Target
 
 __all__ = ["finish", "perform", "write_json"]
 
 
-async def perform(
-    plan: AuditPlan, target: Target, audit: SRag, folder: Path, screen: Console
+def perform(
+    plan: AuditPlan,
+    opening: Awaitable[Target],
+    config: SRagConfig,
+    proxy: str,
+    folder: Path,
+    screen: Console,
 ) -> AuditResult:
-    """Check that the target can be audited, then run the audit with progress bars.
+    """Open the target, check that it can be audited, run the audit with progress bars.
+
+    Args:
+        plan: Documents and settings.
+        opening: Opens the target.
+        config: The method's parameters; fewer alternatives are asked for where the target
+            gives fewer.
+        proxy: Model that ranks words by difficulty.
+        folder: Of the run.
+        screen: Where progress is shown.
 
     Raises:
         CapabilityError: The target lacks what the audit requires.
-        TargetUnreachableError: There is no target.
+        TargetError: The target cannot be reached or does not speak the protocol.
     """
+    return asyncio.run(_perform(plan, opening, config, proxy, folder, screen))
+
+
+async def _perform(
+    plan: AuditPlan,
+    opening: Awaitable[Target],
+    config: SRagConfig,
+    proxy: str,
+    folder: Path,
+    screen: Console,
+) -> AuditResult:
     from ragwitness.cli.common import progress_bars
+    from ragwitness.membership.srag import SRag
+    from ragwitness.models import load_language_model
     from ragwitness.runs import require_capabilities, run_audit
 
+    target = await opening
     try:
-        await require_capabilities(target, audit)
+        audit = SRag(load_language_model(proxy), config)
+        found = await require_capabilities(target, audit)
+        listed = min(config.top_logprobs, found.alternatives_asked)
+        audit = SRag(audit.proxy, replace(config, top_logprobs=listed))
         with progress_bars(screen) as progress:
             return await run_audit(plan, target, audit, run=folder, progress=progress)
     finally:

@@ -8,7 +8,7 @@ import typer
 
 __all__ = ["app"]
 
-app = typer.Typer(help="A RAG system of your own to audit.", no_args_is_help=True)
+app = typer.Typer(help="A RAG system of your own to audit.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

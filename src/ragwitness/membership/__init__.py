@@ -1,0 +1,1 @@
+"""Membership audits: is a document in the database behind a RAG system?"""

@@ -1,7 +1,7 @@
 """Runs: the only place that spends queries."""
 
 from ragwitness.runs.audit import AuditPlan, run_audit
-from ragwitness.runs.check import examine, require_capabilities
+from ragwitness.runs.check import require_capabilities
 from ragwitness.runs.result import AuditResult, Calibration
 from ragwitness.runs.worker import Progress, Worker
 
@@ -11,7 +11,6 @@ __all__ = [
     "Calibration",
     "Progress",
     "Worker",
-    "examine",
     "require_capabilities",
     "run_audit",
 ]

@@ -144,9 +144,7 @@ def _train(
     return train([features for features, _ in scored], [member for _, member in scored])
 
 
-def _statistics(
-    outcomes: Sequence[Outcome], classifier: AuditClassifier
-) -> list[float | None]:
+def _statistics(outcomes: Sequence[Outcome], classifier: AuditClassifier) -> list[float | None]:
     """Log-odds of the classifier; the training-free score decides where it ties."""
     scored = [outcome for outcome in outcomes if outcome.score.value is not None]
     if not scored:

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from ragwitness.errors import CapabilityError
-from ragwitness.types import Audit, Capability, Target
+from ragwitness.targets.probe import CapabilityReport, probe_capabilities
+from ragwitness.types import Audit, Target
 
-__all__ = ["Examination", "examine", "require_capabilities"]
-
-
-@dataclass(frozen=True, slots=True)
-class Examination:
-    """Measured capabilities of a target with what was observed."""
-
-    capabilities: frozenset[Capability]
-    observed: tuple[tuple[str, str], ...]
-
-    def lines(self) -> Sequence[tuple[str, str]]:
-        """Label and value pairs to print."""
-        return self.observed
+__all__ = ["require_capabilities"]
 
 
-async def require_capabilities(target: Target, audit: Audit) -> None:
+async def require_capabilities(target: Target, audit: Audit) -> CapabilityReport:
     """Measure the target and refuse an audit it cannot serve.
 
     Raises:
         CapabilityError: Something the audit requires is missing.
         TargetUnreachableError: No connection.
     """
-    found = await examine(target)
+    found = await probe_capabilities(target)
     missing = sorted(audit.requires - found.capabilities)
     if missing:
+        because = "; it leaves them out without a word" if found.dropped_logprobs else ""
         raise CapabilityError(
-            f"{audit.name} needs {', '.join(missing)}, which {target.name} does not give.",
-            "Run 'ragwitness doctor TARGET' to see what it gives.",
+            f"{audit.name} needs {', '.join(missing)}, which {target.name} does not give{because}.",
+            "Use a model or server that returns log-probabilities; 'ragwitness doctor TARGET'"
+            " shows what this one gives.",
         )
-
-
-async def examine(target: Target) -> Examination:
-    raise RuntimeError
+    return found

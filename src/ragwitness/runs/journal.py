@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -84,10 +85,8 @@ class Journal:
         self._file.seek(0)
         place = 0
         for line in self._file:
-            try:
+            with suppress(ValueError, KeyError, TypeError):
                 self._places[json.loads(line)["key"]] = place
-            except (ValueError, KeyError, TypeError):
-                pass
             place += len(line)
         if place and not line.endswith(b"\n"):
             self._file.write(b"\n")  # a line cut short must not swallow the next

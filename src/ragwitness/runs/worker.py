@@ -115,9 +115,7 @@ class Worker:
         return (answer if self.journal is None else self.journal.put(key, answer)), True
 
 
-def _advance(
-    generator: Probe, answers: list[Answer] | None
-) -> list[Query] | Score:
+def _advance(generator: Probe, answers: list[Answer] | None) -> list[Query] | Score:
     """Run a probe up to its next batch or its score."""
     try:
         return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator

@@ -10,10 +10,9 @@ dependent (PRDS), under which Benjamini-Hochberg still controls the false discov
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 
@@ -21,7 +20,7 @@ __all__ = ["benjamini_hochberg", "conformal_p_values", "documents_needed"]
 
 
 def conformal_p_values(
-    scores: Sequence[float], calibration: Sequence[float]
+    scores: ArrayLike, calibration: ArrayLike
 ) -> NDArray[np.float64]:
     """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
 
@@ -45,7 +44,7 @@ def conformal_p_values(
     return np.asarray((1 + above) / (null.size + 1), dtype=np.float64)
 
 
-def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
+def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Return step-up adjusted p-values (q-values), shape (m,).
 
     Rejecting where q <= a controls the false discovery rate at a.

@@ -84,9 +84,7 @@ def bootstrap_interval(
     inside, outside = np.flatnonzero(labels), np.flatnonzero(~labels)
     values = [
         statistic(
-            np.concatenate(
-                [rng.choice(part, part.size) for part in (inside, outside) if part.size]
-            )
+            np.concatenate([rng.choice(part, part.size) for part in (inside, outside) if part.size])
         )
         for _ in range(resamples)
     ]

@@ -44,7 +44,9 @@ def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> list[In
 
 def _align(segmented: Segmented, answer: Sequence[str]) -> dict[int, int]:
     """Map word numbers of the passage to word numbers of the answer."""
-    anchor = [word.text for word in segmented.words[max(0, segmented.half - _ANCHOR) : segmented.half]]
+    anchor = [
+        word.text for word in segmented.words[max(0, segmented.half - _ANCHOR) : segmented.half]
+    ]
     document = [_key(word.text) for word in segmented.words]
     said = [_key(word) for word in [*anchor, *answer]]
     places: dict[int, int] = {}

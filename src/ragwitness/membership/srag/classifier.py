@@ -91,7 +91,9 @@ def train_classifier(
         for name, model in families.items()
     }
     best = min(losses, key=lambda name: losses[name])
-    return AuditClassifier(f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels))
+    return AuditClassifier(
+        f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels)
+    )
 
 
 def train_autogluon(

@@ -81,9 +81,7 @@ class SRag:
         if config.mode == "single":
             rest = len(part.words) - part.half
             return [self._query(part.prefix, _TOKENS_PER_WORD * rest)]
-        return [
-            self._query(part.before(probe.word), config.word_tokens) for probe in part.probes
-        ]
+        return [self._query(part.before(probe.word), config.word_tokens) for probe in part.probes]
 
     def _query(self, prefix: str, max_tokens: int) -> Query:
         return Query(
@@ -126,9 +124,7 @@ class SRag:
         probabilities = [item.probability for item in evidence]
         published = self.config.features == "counts"
         features = counts(probabilities, m) if published else frequencies(evidence, m)
-        ordered = sorted(
-            evidence, key=lambda item: -abs(log_odds(item.probability, item.baseline))
-        )
+        ordered = sorted(evidence, key=lambda item: -abs(log_odds(item.probability, item.baseline)))
         return Score(
             value=mean_log_odds(evidence),
             features=tuple(features.tolist()),

@@ -16,6 +16,8 @@ from ragwitness.types import Interval, TokenLogprob
 
 __all__ = ["UNREAD", "unseen_bound", "word_probability"]
 
+_OPENERS = " \t\r\n\"'\u201c\u2018([*"
+
 UNREAD = Interval(0.0, 1.0)
 """Nothing is known."""
 
@@ -49,9 +51,7 @@ def word_probability(tokens: Sequence[TokenLogprob], word: str) -> Interval:
     for position, token in enumerate(tokens):
         candidates = dict(token.top) or {token.token: token.logprob}
         candidates.setdefault(token.token, token.logprob)
-        whole = sum(
-            math.exp(value) for text, value in candidates.items() if _completes(text, rest)
-        )
+        whole = sum(math.exp(value) for text, value in candidates.items() if _completes(text, rest))
         if whole > 0:
             return Interval(min(1.0, chain * whole), min(1.0, chain * whole))
         left = _remaining(token.token, rest, first=position == 0)
@@ -64,7 +64,7 @@ def word_probability(tokens: Sequence[TokenLogprob], word: str) -> Interval:
 
 
 def _stripped(token: str) -> str:
-    return token.lstrip(" \t\r\n\"'“‘([*").casefold()
+    return token.lstrip(_OPENERS).casefold()
 
 
 def _completes(token: str, rest: str) -> bool:

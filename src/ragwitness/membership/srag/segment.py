@@ -72,8 +72,8 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
     """
     words = split_words(passage)
     half = len(words) // 2  # lines 3-4
-    scored = word_scores(proxy, passage, words)
-    logprobs = np.array([score.logprob for score in scored])[half:]  # lines 7-10
+    scored = {score.start: score.logprob for score in word_scores(proxy, passage)}
+    logprobs = np.array([scored.get(word.start, 0.0) for word in words[half:]])  # lines 7-10
     wanted = max(_FEWEST, len(logprobs) // config.segment_factor)  # line 11
     allowed = np.array([_probeable(word.text, config) for word in words[half:]])
     probes = tuple(

@@ -1,0 +1,130 @@
+"""The S-RAG generator: what it asks, and what it makes of answers good and bad."""
+
+import math
+
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.types import Answer, Document, Score, TokenLogprob
+from tests.support.copier import Copier
+
+_TEXT = (
+    "The ferry to Marrowdale leaves at nine and the captain Quillington keeps a brown dog"
+    " called Tamarind that barks at every lighthouse between Oxcombe and the outer islands."
+)
+
+
+def _audit(**options) -> SRag:
+    return SRag(Copier(), SRagConfig(**options))
+
+
+def _queries(audit: SRag, text: str = _TEXT):
+    probe = audit.probe(Document("d", text))
+    return probe, next(probe)
+
+
+def _finish(probe, answers) -> Score:
+    with pytest.raises(StopIteration) as stop:
+        probe.send(answers)
+    return stop.value.value
+
+
+def _said(text: str, p: float = 0.9) -> Answer:
+    tokens = tuple(
+        TokenLogprob(f" {w}", math.log(p), ((f" {w}", math.log(p)),)) for w in text.split()
+    )
+    return Answer(text, tokens, "stop")
+
+
+def test_probing_sends_one_query_per_probe_word_with_all_before_it() -> None:
+    _, queries = _queries(_audit(mode="probing"))
+    assert len(queries) == len(_TEXT.split()[14:]) // 4
+    for query in queries:
+        assert query.prompt.startswith("Please focus only on the following rule")
+        assert _TEXT.startswith(query.prompt.split("\n\n", 1)[1])
+        assert query.top_logprobs == 20
+
+
+def test_single_sends_one_query_with_the_first_half() -> None:
+    _, queries = _queries(_audit(mode="single"))
+    words = _TEXT.split()
+    assert [q.prompt.split("\n\n", 1)[1] for q in queries] == [" ".join(words[: len(words) // 2])]
+
+
+def test_an_answer_that_knows_the_document_scores_higher() -> None:
+    audit = _audit()
+    rest = " ".join(_TEXT.split()[len(_TEXT.split()) // 2 :])
+    known = _finish(_queries(audit)[0], [_said(rest)])
+    unknown = _finish(_queries(audit)[0], [_said("something else was said about the sea")])
+    assert known.value > 1 > unknown.value
+    assert known.details["unread"] == 0
+    assert unknown.details["unread"] >= 2
+
+
+def test_a_long_document_is_audited_passage_by_passage() -> None:
+    _, queries = _queries(_audit(max_passage_words=14), _TEXT)
+    assert len(queries) == 2
+
+
+@pytest.mark.parametrize("text", ["two words", "", "一二三", "... --- !!! ,,, ;;; ::: ??? (((  )))"])
+def test_what_cannot_be_probed_is_unscorable_without_a_query(text: str) -> None:
+    probe = _audit().probe(Document("d", text))
+    with pytest.raises(StopIteration) as stop:
+        next(probe)
+    assert stop.value.value.value is None
+    assert stop.value.value.reason
+
+
+def test_text_without_spaces_is_probed_by_character() -> None:
+    text = "私の猫は毎朝六時に起きて庭の魚を見ます"
+    _, queries = _queries(_audit(), text)
+    assert text.startswith(queries[0].prompt.split("\n\n", 1)[1])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer("", error="the server closed the connection"), "closed the connection"),
+        (Answer("some text", None), "no log-probabilities"),
+        (Answer("", ()), "with nothing"),
+        (_said("I'm sorry, but I can't help with that."), "refused"),
+        (_said("I cannot share that."), "refused"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "probing"])
+def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode) -> None:
+    probe, queries = _queries(_audit(mode=mode))
+    score = _finish(probe, [answer] * len(queries))
+    assert score.value is None
+    assert reason in score.reason
+
+
+def test_a_few_failed_probes_leave_the_document_scorable() -> None:
+    probe, queries = _queries(_audit(mode="probing", segment_factor=1))
+    answers = [_said("the")] * len(queries)
+    answers[0] = Answer("", error="lost")
+    score = _finish(probe, answers)
+    assert score.value is not None
+    assert score.details["unread"] == 1
+
+
+def test_published_features_are_counts() -> None:
+    probe, queries = _queries(_audit(mode="probing", features="counts"))
+    score = _finish(probe, [_said("the")] * len(queries))
+    assert len(score.features) == 10
+    assert sum(score.features) == pytest.approx(len(queries))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "both"}, "mode"),
+        ({"features": "bins"}, "features"),
+        ({"segment_factor": 0}, "segment_factor"),
+        ({"prompt": "Complete this."}, "prefix"),
+    ],
+)
+def test_impossible_settings_are_named(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        SRagConfig(**options)
