@@ -14,7 +14,7 @@ def token(chosen: str, p: float, **others: float) -> TokenLogprob:
 
 
 def exactly(p: float) -> Interval:
-    return pytest.approx(p) and Interval(pytest.approx(p), pytest.approx(p))
+    return Interval(pytest.approx(p), pytest.approx(p))
 
 
 def test_one_token_word_is_a_point() -> None:

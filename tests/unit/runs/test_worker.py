@@ -1,0 +1,109 @@
+"""The worker keeps answers, goes on after failures, and stops where there is no target."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from ragwitness.errors import TargetResponseError, TargetUnreachableError
+from ragwitness.runs.journal import Journal
+from ragwitness.runs.worker import Outcome, Worker
+from ragwitness.types import Answer, Capability, Document, Query, Score
+
+
+class Shout:
+    """An audit of two rounds: the second asks about the first answer."""
+
+    name = "shout"
+    requires = frozenset({Capability.TEXT})
+
+    def probe(self, document: Document):
+        (first,) = yield [Query(document.text)]
+        if first.error:
+            return Score(None, reason=first.error)
+        (second,) = yield [Query(first.text + "!")]
+        return Score(float(len(second.text)))
+
+
+class Scripted:
+    """A target that answers by a function and counts."""
+
+    name = "scripted"
+    capabilities = frozenset({Capability.TEXT})
+
+    def __init__(self, answer: Callable[[str], str]) -> None:
+        self.answer, self.asked = answer, 0
+
+    async def ask(self, query: Query) -> Answer:
+        self.asked += 1
+        await asyncio.sleep(0)
+        return Answer(self.answer(query.prompt))
+
+    async def close(self) -> None: ...
+
+
+def _documents(n: int) -> list[Document]:
+    return [Document(str(i), f"text {i}") for i in range(n)]
+
+
+def _run(target: Scripted, n: int, journal: Journal | None = None, **options) -> list[Outcome]:
+    return asyncio.run(Worker(target, journal, **options).run(Shout(), _documents(n), "stage"))
+
+
+def test_outcomes_keep_the_order_and_count_queries() -> None:
+    seen = []
+    worker = Worker(Scripted(str.upper), in_flight=3)
+    outcomes = asyncio.run(
+        worker.run(Shout(), _documents(7), "s", lambda *args: seen.append(args))
+    )
+    assert [o.document.id for o in outcomes] == [str(i) for i in range(7)]
+    assert [o.score.value for o in outcomes] == [7.0] * 7
+    assert {o.queries for o in outcomes} == {2}
+    assert seen == [("s", i + 1, 7) for i in range(7)]
+
+
+def test_nothing_is_asked_twice(tmp_path) -> None:
+    target = Scripted(str.upper)
+    with Journal(tmp_path / "answers.jsonl") as journal:
+        first = _run(target, 4, journal)
+    with Journal(tmp_path / "answers.jsonl") as journal:
+        again = _run(target, 4, journal)
+    assert target.asked == 8
+    assert [o.score for o in again] == [o.score for o in first]
+    assert [o.sent for o in again] == [0] * 4
+
+
+def test_one_failing_document_leaves_the_others_alone_and_is_not_kept(tmp_path) -> None:
+    def answer(prompt: str) -> str:
+        if prompt == "text 1":
+            raise TargetResponseError("it answered with HTML")
+        return prompt
+
+    with Journal(tmp_path / "answers.jsonl") as journal:
+        outcomes = _run(Scripted(answer), 3, journal)
+        assert len(journal) == 4
+    assert [o.score.value is None for o in outcomes] == [False, True, False]
+    assert outcomes[1].score.reason == "it answered with HTML"
+
+
+def test_a_dead_target_ends_the_run_and_keeps_what_came(tmp_path) -> None:
+    answered = []
+
+    def die_after_six(prompt: str) -> str:
+        if len(answered) == 6:
+            raise TargetUnreachableError("connection refused")
+        answered.append(prompt)
+        return prompt
+
+    target = Scripted(die_after_six)
+    with Journal(tmp_path / "answers.jsonl") as journal:
+        with pytest.raises(TargetUnreachableError):
+            _run(target, 50, journal, in_flight=2)
+        assert len(journal) == 6
+    assert target.asked < 15
+
+
+def test_concurrency_does_not_change_a_result() -> None:
+    alone = _run(Scripted(str.upper), 9, in_flight=1)
+    together = _run(Scripted(str.upper), 9, in_flight=9)
+    assert alone == together
