@@ -117,14 +117,15 @@ class ReaderTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ``ids`` without control tokens; U+FFFD for bytes that form no character."""
-        whole = b"".join(self._bytes[i] for i in ids if i not in self.stop_ids)
+        whole = b"".join(self._bytes_of(token) for token in ids if token not in self.stop_ids)
         return whole.decode("utf-8", errors="replace")
 
     def token_text(self, token: int) -> str:
         """Text of one token; U+FFFD where it holds part of a character only."""
-        if token >= self.size:  # embedding rows that no token uses
-            return ""
-        return self._bytes[token].decode("utf-8", errors="replace")
+        return self._bytes_of(token).decode("utf-8", errors="replace")
+
+    def _bytes_of(self, token: int) -> bytes:
+        return self._bytes[token] if token < self.size else b""  # rows beyond the tokenizer
 
     def render(self, messages: Sequence[Message]) -> str:
         """Lay the conversation out, up to where the assistant speaks."""

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models_fakes import conversation
+
+from ragwitness.models import Reader
+from ragwitness.models.reader.cache import PrefixStore
+from ragwitness.models.reader.checkpoint import read_config, read_weights
+from ragwitness.models.reader.forward import Network
+
+
+
+def _questions(context: str) -> list[tuple[str, object]]:
+    words = context.split()
+    return [
+        (words[n], conversation(context, " ".join(words[: n // 2]), " ".join(words[:n])))
+        for n in (3, 7, 12, 20, 33)
+    ]
+
+
+def test_scores_are_equal_with_and_without(folder: Path, long_context: str) -> None:
+    plain, cached = Reader.load(folder, cache_bytes=0), Reader.load(folder)
+    texts, prompts = zip(*_questions(long_context), strict=True)
+    expected = plain.score(texts, after=prompts, top=3)
+    for _ in range(2):  # cold, then warm
+        found = cached.score(texts, after=prompts, top=3)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours.logprobs, theirs.logprobs, atol=1e-4)
+            np.testing.assert_array_equal(ours.ranks, theirs.ranks)
+            assert ours.prompt_tokens == theirs.prompt_tokens
+    assert plain.prefixes.reused_tokens == 0
+    assert cached.prefixes.reused_tokens > 1000
+
+
+def test_answers_are_equal_with_and_without(folder: Path, long_context: str) -> None:
+    plain, cached = Reader.load(folder, cache_bytes=0), Reader.load(folder)
+    prompts = [prompt for _, prompt in _questions(long_context)]
+    expected = plain.generate(prompts, max_tokens=8, top_logprobs=5)
+    for _ in range(2):
+        found = cached.generate(prompts, max_tokens=8, top_logprobs=5)
+        assert [answer.text for answer in found] == [answer.text for answer in expected]
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(
+                [token.logprob for token in ours.tokens],
+                [token.logprob for token in theirs.tokens],
+                atol=1e-4,
+            )
+
+
+@pytest.fixture
+def network(folder: Path) -> Network:
+    return Network(read_config(folder), read_weights(folder))
+
+
+def _read(network: Network, store: PrefixStore, ids: np.ndarray) -> int:
+    cache = store.begin(ids, capacity=len(ids), most=len(ids) - 1)
+    reused = cache.length
+    network.advance(cache, ids[cache.length :], 1)
+    store.keep(ids, cache)
+    return reused
+
+
+def test_longest_prefix_is_taken(network: Network) -> None:
+    store, ids = PrefixStore(network), np.arange(100) + 5
+    other = np.concatenate((ids[:60], ids[:40]))
+    assert _read(network, store, ids) == 0
+    assert _read(network, store, other) == 60
+    assert _read(network, store, np.concatenate((ids[:80], ids[:5]))) == 80
+    assert _read(network, store, ids) == 99, "the last position is computed, its logits are wanted"
+    assert _read(network, store, ids[10:]) == 0
+    assert _read(network, store, ids[:10]) == 0, "too short to be worth copying"
+
+
+def test_longer_sequences_replace_their_beginnings(network: Network) -> None:
+    store, ids = PrefixStore(network), np.arange(100) + 5
+    _read(network, store, ids[:40])
+    _read(network, store, ids)
+    assert len(store) == 1
+    _read(network, store, ids[:50])
+    assert len(store) == 1
+    store.clear()
+    assert len(store) == store.nbytes == 0
+
+
+def test_memory_is_bounded_and_the_least_used_goes(network: Network) -> None:
+    one = network.new_cache(100).nbytes
+    store = PrefixStore(network, limit_bytes=3 * one)
+    sequences = [np.arange(100) + start for start in (5, 105, 205, 305)]
+    for ids in sequences[:3]:
+        _read(network, store, ids)
+    assert _read(network, store, sequences[0]) == 99  # used again, so the second is the oldest
+    _read(network, store, sequences[3])
+    assert store.nbytes <= 3 * one
+    assert _read(network, store, sequences[0]) == 99
+    assert _read(network, store, sequences[1]) == 0
+
+
+def test_threads_share_a_reader(folder: Path, long_context: str) -> None:
+    reader = Reader.load(folder)
+    texts, prompts = zip(*_questions(long_context), strict=True)
+    expected = [scores.logprobs for scores in reader.score(texts, after=prompts)]
+    greedy = [answer.text for answer in reader.generate(prompts, max_tokens=5)]
+    reader.prefixes.clear()
+    barrier = threading.Barrier(4)
+
+    def work(_: int) -> None:
+        barrier.wait()
+        for text, prompt, logprobs, answer in zip(texts, prompts, expected, greedy, strict=True):
+            scores = reader.score([text], after=[prompt])[0]
+            np.testing.assert_allclose(scores.logprobs, logprobs, atol=1e-4)
+            assert reader.generate([prompt], max_tokens=5)[0].text == answer
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))

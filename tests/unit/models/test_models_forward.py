@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.errors import ModelError
+from ragwitness.models.reader import forward
+from ragwitness.models.reader.checkpoint import read_config, read_weights, weights_digest
+from ragwitness.models.reader.forward import Network, Span
+
+
+@pytest.fixture(scope="module")
+def network(folder: Path) -> Network:
+    return Network(read_config(folder), read_weights(folder))
+
+
+@pytest.fixture(scope="module")
+def ids() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 640, 600)
+
+
+@pytest.fixture(scope="module")
+def full(network: Network, ids: np.ndarray) -> np.ndarray:
+    return network.logits(network.advance(network.new_cache(len(ids)), ids, len(ids)))
+
+
+def test_logits_equal_transformers(folder: Path, ids: np.ndarray, full: np.ndarray) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    model = transformers.Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with torch.inference_mode():
+        theirs = model(torch.from_numpy(ids[None])).logits[0].numpy()
+    assert np.abs(theirs).max() > 1, "logits too flat to tell anything"
+    np.testing.assert_allclose(full, theirs, atol=1e-3)
+    np.testing.assert_allclose(full, theirs, atol=1e-4)  # far inside what is asked for
+
+
+def test_everything_stays_float32(network: Network, ids: np.ndarray) -> None:
+    hidden = network.advance(network.new_cache(300), ids[:300], 2)
+    assert hidden.dtype == np.float32
+    assert network.logits(hidden).dtype == np.float32
+
+
+@pytest.mark.parametrize("keep", [0, 1, 7, 300, 600])
+def test_only_wanted_positions_are_returned(
+    network: Network, ids: np.ndarray, full: np.ndarray, keep: int
+) -> None:
+    cache = network.new_cache(len(ids))
+    hidden = network.advance(cache, ids, keep)
+    assert hidden.shape == (keep, 64)
+    assert cache.length == len(ids)
+    np.testing.assert_allclose(network.logits(hidden), full[len(ids) - keep :], atol=1e-4)
+
+
+def test_token_by_token_equals_one_pass(
+    network: Network, ids: np.ndarray, full: np.ndarray
+) -> None:
+    cache = network.new_cache(320)
+    network.advance(cache, ids[:290], 0)
+    rows = [network.run([Span(cache, ids[i : i + 1], 1)]) for i in range(290, 320)]
+    np.testing.assert_allclose(network.logits(np.concatenate(rows)), full[290:320], atol=1e-4)
+
+
+def test_batch_equals_single(network: Network, ids: np.ndarray, full: np.ndarray) -> None:
+    """Sequences of unequal length, with unequal numbers of new tokens, advance together."""
+    lengths, new = (5, 270, 40), (1, 3, 20)
+    caches = [network.new_cache(400) for _ in lengths]
+    for cache, length in zip(caches, lengths, strict=True):
+        network.advance(cache, ids[:length], 0)
+    spans = [
+        Span(cache, ids[length : length + n], min(n, 2))
+        for cache, length, n in zip(caches, lengths, new, strict=True)
+    ]
+    together = network.logits(network.run(spans))
+    ends = [length + n for length, n in zip(lengths, new, strict=True)]
+    expected = np.concatenate([full[4 + 1 : 6], full[ends[1] - 2 : ends[1]], full[58:60]])
+    np.testing.assert_allclose(together, expected, atol=1e-4)
+
+
+def test_block_size_does_not_matter(
+    folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward, "BLOCK_TOKENS", 37)
+    small = Network(read_config(folder), read_weights(folder))
+    logits = small.logits(small.advance(small.new_cache(600), ids, 600))
+    np.testing.assert_allclose(logits, full, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_half_precision_files_are_read(folder: Path, tmp_path: Path, kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file, save_file
+
+    original = load_file(folder / "model.safetensors")
+    halves = {name: tensor.to(getattr(torch, kind)) for name, tensor in original.items()}
+    save_file(halves, tmp_path / "model.safetensors")
+    ours = read_weights(tmp_path)
+    for name, tensor in halves.items():
+        np.testing.assert_array_equal(ours[name], tensor.float().numpy())
+
+
+def test_split_files_and_their_digest(folder: Path, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    names = sorted(weights)
+    save_file({n: weights[n] for n in names[:9]}, tmp_path / "model-00001-of-00002.safetensors")
+    save_file({n: weights[n] for n in names[9:]}, tmp_path / "model-00002-of-00002.safetensors")
+    assert read_weights(tmp_path).keys() == weights.keys()
+    assert len(weights_digest(tmp_path)) == 64
+    assert weights_digest(tmp_path) != weights_digest(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"model_type": "llama"}, "not a Qwen3 model"),
+        ({"attention_bias": True}, "biases"),
+        ({"use_sliding_window": True}, "sliding windows"),
+        ({"hidden_act": "gelu"}, "SiLU"),
+        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e6}}, "scaled"),
+        ({"head_dim": None}, "lacks or garbles"),
+        ({"hidden_size": 32}, "of shape"),
+        ({"num_hidden_layers": 4}, "missing"),
+    ],
+)
+def test_unusable_configurations(
+    folder: Path, tmp_path: Path, change: dict[str, object], says: str
+) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    stated = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(stated | change))
+    with pytest.raises(ModelError, match=says) as caught:
+        Network(read_config(copy), read_weights(copy))
+    assert caught.value.hint
+
+
+def test_damaged_files(folder: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    whole = (copy / "model.safetensors").read_bytes()
+    (copy / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelError, match="not a whole safetensors file"):
+        read_weights(copy)
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"no \.safetensors file"):
+        read_weights(copy)
+    (copy / "config.json").write_text("{")
+    with pytest.raises(ModelError, match="not valid JSON"):
+        read_config(copy)
