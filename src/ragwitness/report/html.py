@@ -1,0 +1,91 @@
+"""The report as one self-contained HTML file: no script, no network, nothing loaded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from ragwitness.errors import InputError
+from ragwitness.report import figures, view, wording
+from ragwitness.report.claims import claims
+from ragwitness.runs.result import AuditResult
+
+__all__ = ["render_html", "write_html"]
+
+
+def _resource(name: str) -> str:
+    folder = resources.files("ragwitness.report").joinpath("templates")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_resource),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        visible=wording.visible, count=wording.count, percent=wording.percent
+    )
+    return environment
+
+
+@cache
+def _style() -> tuple[str, str]:
+    """Return the style sheet and the policy that allows it and nothing else."""
+    css = _resource("style.css")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return css, policy
+
+
+def render_html(result: AuditResult) -> str:
+    """Return the whole report as HTML; every text of the result is escaped."""
+    css, policy = _style()
+    title, sentence = view.headline(result)
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        # ours and read from the package, hence not escaped
+        css=Markup(css),  # noqa: S704
+        policy=policy,
+        result=result,
+        title=title,
+        sentence=sentence,
+        groups=view.groups(result),
+        measures=view.measures(result),
+        truths=view.truths(result),
+        claims=claims(result),
+        roc=figures.roc_figure(result),
+        p_values=figures.p_value_figure(result),
+        scores=figures.score_figure(result),
+        has_classifier=any(v.classifier is not None for v in result.verdicts),
+        has_truth=any(v.member is not None for v in result.verdicts),
+        seconds=wording.duration(result.seconds),
+        per_document=f"{result.queries / max(1, len(result.verdicts)):.3g}",
+        alpha=wording.percent(result.alpha),
+    )
+
+
+def write_html(result: AuditResult, path: str | Path) -> None:
+    """Write the report to ``path``.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    html = render_html(result)
+    try:
+        Path(path).write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The report cannot be written to {path}: {error.strerror or error}.",
+            "Give a path in a folder that exists and is writable.",
+        ) from error

@@ -1,0 +1,75 @@
+"""The terminal report: 80 columns, no colour needed, untrusted text harmless."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from fake_results import fake_result
+from rich.cells import cell_len
+from rich.console import Console
+
+from ragwitness.report import render_terminal
+from ragwitness.runs.result import AuditResult
+from ragwitness.types import Decision, Evidence, Interval, Verdict
+
+
+def printed(result: AuditResult, **options: object) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=80, **options).print(render_terminal(result))  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("n", [0, 1, 40, 41, 2000])
+@pytest.mark.parametrize("known", [True, False])
+def test_80_columns(n: int, known: bool) -> None:
+    text = printed(fake_result(n, known=known))
+    assert max(cell_len(line) for line in text.splitlines()) <= 80
+    assert "\x1b" not in text
+    assert "nan" not in text.split()
+
+
+def test_80_columns_with_long_and_wide_text() -> None:
+    word = Evidence("病院" * 60, "", Interval(0.0, 0.5), 0.1)
+    verdict = Verdict("ж" * 300, Decision.IN, 0.01, 1.0, 9, evidence=(word,))
+    result = replace(fake_result(0), verdicts=(verdict,), target="y" * 300, warnings=("z" * 300,))
+    assert max(cell_len(line) for line in printed(result).splitlines()) <= 80
+
+
+def test_markup_and_control_characters_do_nothing() -> None:
+    evil = "[red]x[/red][/]\x1b[31m\x07\u202e"
+    word = Evidence(evil, evil, Interval(0.9, 0.9), 0.1)
+    verdicts = (
+        Verdict(evil, Decision.IN, 0.01, 1.0, 9, evidence=(word,)),
+        Verdict("b", Decision.INCONCLUSIVE, None, None, 0, reason=evil),
+    )
+    result = replace(fake_result(0), verdicts=verdicts, target=evil, warnings=(evil,))
+    text = printed(result)
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert "[red]" in text
+    assert "⟨U+001B⟩" in text
+
+
+def test_long_lists_show_the_most_telling_and_say_so() -> None:
+    result = fake_result(200)
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(render_terminal(result, where="run/report.html"))
+    text = stream.getvalue()
+    assert text.count("record-") == 20
+    assert "180 more in run/report.html" in text
+    best = min(
+        (v for v in result.verdicts if v.decision is Decision.IN), key=lambda v: v.p_value or 0.0
+    )
+    assert best.document in text
+    assert printed(fake_result(40)).count("record-") == 40
+
+
+def test_evaluation_lines_carry_interval_and_n() -> None:
+    result = fake_result(60)
+    assert result.evaluation
+    area = result.evaluation.auc
+    line = next(line for line in printed(result).splitlines() if line.strip().startswith("AUC"))
+    assert f"{area.value:.3f}" in line
+    assert f"{area.low:.3f} to {area.high:.3f}" in line
+    assert str(area.n) in line
