@@ -128,10 +128,12 @@ async def run_audit(
 
 def _auxiliary(plan: AuditPlan) -> list[Document]:
     """Auxiliary documents that are neither in question nor used for calibration."""
-    from ragwitness.text.sample import load_sample
+    source: Sequence[Document] = plan.auxiliary
+    if not source:
+        from ragwitness.text.sample import load_sample
 
+        source = load_sample()
     taken = {document.text for document in (*plan.documents, *plan.known_out)}
-    source = plan.auxiliary or load_sample()
     return [document for document in source if document.text not in taken]
 
 
