@@ -66,24 +66,27 @@ def serve(
     try:
         _Server(config, ready).run(sockets=[listener])
     except KeyboardInterrupt:
-        announce("Stopped.")
+        pass  # raised again once the server has shut down in order
     finally:
         listener.close()
+    announce("Stopped.")
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65535:  # some resolvers would wrap it around
+        raise _cannot_listen(host, port, ValueError("a port is a number from 0 to 65535"))
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
-    except (OSError, OverflowError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise _cannot_listen(host, port, error) from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         listener.close()
         raise _cannot_listen(host, port, error) from None
     return listener
