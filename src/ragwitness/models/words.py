@@ -34,21 +34,24 @@ class WordScore:
     tokens: int
 
 
-def _characters(start: int, end: int) -> tuple[int, int]:
+def _characters(text: str, start: int, end: int) -> tuple[int, int]:
     """The characters a token counts for.
 
-    Some tokenizers give an empty range to the later bytes of a character; they belong to the
-    character that ends there.
+    A lone space counts for the character after it: where a tokenizer splits " 500" into a space
+    and digits, the space is what first says that no ordinary word comes. Some tokenizers give
+    an empty range to the later bytes of a character; they count for the one that ends there.
     """
+    if text[start:end] == " ":
+        return end, end + 1
     return (start, end) if start < end else (max(start - 1, 0), max(start, 1))
 
 
 def map_to_words(text: str, scores: TextScores) -> list[WordScore]:
     """Give every word of ``text`` (see ``text.words``) the tokens that touch it.
 
-    A token of white space alone touches no word and is left out. A token across two words
-    counts for both, since neither was certain before it; so a word's log-probability is never
-    flattered.
+    Line breaks and runs of spaces touch no word and are left out; one space belongs to the word
+    after it. A token across two words counts for both, since neither was certain before it; so
+    a word's log-probability is never flattered.
 
     Args:
         text: What was scored.
@@ -62,7 +65,7 @@ def map_to_words(text: str, scores: TextScores) -> list[WordScore]:
     ends = [word.end for word in found]
     logprobs, ranks, counts = [0.0] * len(found), [0] * len(found), [0] * len(found)
     for index, (first, last) in enumerate(scores.offsets.tolist()):
-        start, end = _characters(first, last)
+        start, end = _characters(text, first, last)
         place = bisect.bisect_right(ends, start)
         while place < len(found) and found[place].start < end:
             logprobs[place] += float(scores.logprobs[index])
