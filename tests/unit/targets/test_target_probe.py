@@ -1,0 +1,102 @@
+import asyncio
+from itertools import count
+from typing import Any
+
+import pytest
+from loopback import Step, chat_body, loopback, reply
+
+from ragwitness.errors import TargetUnreachableError
+from ragwitness.targets.openai import OpenAITarget
+from ragwitness.targets.probe import CapabilityReport, probe_capabilities
+from ragwitness.targets.retry import RetryPolicy
+from ragwitness.targets.transport import TransportOptions
+from ragwitness.types import Answer, Capability, Query
+
+NO_ECHO = reply({"error": {"message": "no such route"}}, 404)
+
+
+def full(alternatives: int) -> bytes:
+    tops = [{"token": f"t{i}", "logprob": -1.0 - i} for i in range(alternatives)]
+    row = {"token": "hi", "logprob": -0.1, "top_logprobs": tops}
+    return reply(chat_body("hi", {"content": [row]}))
+
+
+def echoed(*values: float | None) -> bytes:
+    text = "The quick brown fox jumps over the lazy dog."
+    logprobs = {"tokens": [text[:3], text[3:]], "token_logprobs": list(values)}
+    return reply({"choices": [{"text": text, "logprobs": logprobs}]})
+
+
+def probe(*steps: Step) -> CapabilityReport:
+    async def main(url: str) -> CapabilityReport:
+        options = TransportOptions(retry=RetryPolicy(retries=0))
+        async with await OpenAITarget.connect(f"{url}#m", options) as target:
+            clock = count()
+            return await probe_capabilities(target, timer=lambda: next(clock) * 0.25)
+
+    with loopback(*steps) as server:
+        return asyncio.run(main(server.url))
+
+
+def test_everything_is_there() -> None:
+    report = probe(full(20), echoed(None, -1.0))
+    assert report.capabilities == {
+        Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS,
+    }  # fmt: skip
+    assert (report.logprobs, report.alternatives, report.alternatives_asked) == (True, 20, 20)
+    assert (report.echo, report.dropped_logprobs, report.notes) == (True, False, ())
+    assert (report.latency, report.requests, report.text) == (0.25, 2, "hi")
+    assert report.target.endswith("#m")
+
+
+def test_dropped_logprobs_are_named() -> None:
+    report = probe(reply(chat_body("hi")), NO_ECHO)
+    assert report.capabilities == {Capability.TEXT}
+    assert report.dropped_logprobs
+    assert report.echo is False
+    assert any("silently left out" in note for note in report.notes)
+
+
+def test_twenty_refused_five_given() -> None:
+    refused = reply({"error": {"message": "top_logprobs must be at most 5"}}, 400)
+    report = probe(refused, full(5), NO_ECHO)
+    assert (report.alternatives, report.alternatives_asked, report.requests) == (5, 5, 3)
+    assert any("at most 5" in note for note in report.notes)
+
+
+def test_logprobs_refused_altogether() -> None:
+    refused = reply({"error": {"message": "logprobs are not supported"}}, 400)
+    report = probe(refused, refused, reply(chat_body("hi")), NO_ECHO)
+    assert report.capabilities == {Capability.TEXT}
+    assert (report.alternatives_asked, report.dropped_logprobs) == (0, False)
+
+
+def test_chosen_token_alone_and_fewer_alternatives_are_noted() -> None:
+    assert "no alternatives" in probe(full(0), NO_ECHO).notes[0]
+    assert "20 alternatives were asked for, 4 came" in probe(full(4), NO_ECHO).notes[0]
+
+
+@pytest.mark.parametrize("step", [reply(chat_body("hi")), reply({"choices": [{"text": "x"}]})])
+def test_echo_that_is_ignored_is_no_echo(step: Any) -> None:
+    assert probe(full(20), step).echo is False
+
+
+def test_target_that_does_not_answer_raises() -> None:
+    with pytest.raises(TargetUnreachableError):
+        probe(reply({}, 500))
+
+
+def test_target_without_echo_is_not_asked_for_it() -> None:
+    class Plain:
+        name = "plain"
+        capabilities = frozenset({Capability.TEXT})
+
+        async def ask(self, query: Query) -> Answer:
+            return Answer("hi", contexts=("a",))
+
+        async def close(self) -> None: ...
+
+    report = asyncio.run(probe_capabilities(Plain()))
+    assert report.echo is None
+    assert report.capabilities == {Capability.TEXT, Capability.CONTEXTS}
+    assert (report.requests, report.dropped_logprobs) == (1, True)
