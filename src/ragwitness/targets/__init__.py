@@ -1,1 +1,7 @@
 """The system under audit and its adapters."""
+
+from ragwitness.targets.probe import CapabilityReport, probe_capabilities
+from ragwitness.targets.resolve import open_target
+from ragwitness.targets.transport import TransportOptions
+
+__all__ = ["CapabilityReport", "TransportOptions", "open_target", "probe_capabilities"]

@@ -11,7 +11,7 @@ import httpx2
 
 from ragwitness.errors import CapabilityError, InputError, TargetResponseError
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
-from ragwitness.targets.wire import read_chat, read_completion, read_models
+from ragwitness.targets.wire import drop_before, read_chat, read_completion, read_models
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
 __all__ = ["Endpoint", "OpenAITarget", "parse_endpoint", "read_key"]
@@ -177,28 +177,39 @@ class OpenAITarget:
             top: Alternatives per token.
 
         Returns:
-            One entry per token of the text; the first has the log-probability NaN.
+            One entry per token of the text; the first has the log-probability NaN where the
+            endpoint puts nothing before it.
 
         Raises:
             CapabilityError: The endpoint does not score prompts.
             TargetUnreachableError: No usable reply after all retries.
             TargetResponseError: The reply does not follow the protocol.
         """
-        payload: dict[str, object] = {
-            "model": self._model,
-            "prompt": text,
-            "max_tokens": 0,
-            "echo": True,
-            "logprobs": top,
-            "temperature": 0,
-        }
-        answer = read_completion(await self._client.post("/completions", payload))
-        if not answer.tokens or not text.startswith(answer.tokens[0].token):
+        try:
+            tokens = await self._echo(text, top, 0)
+        except TargetResponseError as error:
+            # Some servers insist on writing at least one token.
+            if "max_tokens" not in error.message:
+                raise
+            tokens = (await self._echo(text, top, 1))[:-1]
+        tokens = drop_before(tokens, text)
+        if not tokens:
             raise CapabilityError(
                 f"{self._endpoint.url} does not return log-probabilities of the prompt.",
                 "Use an audit that reads those of generated tokens.",
             )
-        return answer.tokens
+        return tokens
+
+    async def _echo(self, text: str, top: int, max_tokens: int) -> tuple[TokenLogprob, ...]:
+        payload: dict[str, object] = {
+            "model": self._model,
+            "prompt": text,
+            "max_tokens": max_tokens,
+            "echo": True,
+            "logprobs": top,
+            "temperature": 0,
+        }
+        return read_completion(await self._client.post("/completions", payload)).tokens or ()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -39,7 +39,7 @@ class CapabilityReport:
             refused); 0 where log-probabilities were refused altogether.
         dropped_logprobs: It answered, and left the log-probabilities out without a word.
         echo: Whether it scores prompts; None where it was not asked.
-        latency: Seconds of the fastest answer.
+        latency: Seconds until the answer.
         requests: Questions asked of it.
         text: What it answered.
         notes: What else there is to know, a line each.

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from ragwitness.errors import TargetResponseError
 from ragwitness.types import Answer, TokenLogprob
 
-__all__ = ["read_chat", "read_completion", "read_models"]
+__all__ = ["drop_before", "read_chat", "read_completion", "read_models"]
 
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
@@ -65,6 +65,21 @@ def read_models(body: object) -> list[str]:
         _malformed("there is no list of models")
     names = [entry.get("id") for entry in data if isinstance(entry, dict)]
     return [name for name in names if isinstance(name, str)]
+
+
+def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:
+    """Return the tokens of an echoed text, without start tokens before it.
+
+    Empty where they are not the text's: an endpoint that ignores ``echo`` returns what it
+    generated instead.
+    """
+    at = 0
+    while at < len(tokens) and tokens[at].token not in text:
+        at += 1
+    own = tuple(tokens[at:])
+    spelled = sum(len(token.token) for token in own)
+    # Not an equality: characters split between tokens are spelled differently.
+    return own if own and text.startswith(own[0].token) and 2 * spelled >= len(text) else ()
 
 
 def _malformed(what: str) -> NoReturn:

@@ -100,3 +100,12 @@ def test_target_without_echo_is_not_asked_for_it() -> None:
     assert report.echo is None
     assert report.capabilities == {Capability.TEXT, Capability.CONTEXTS}
     assert (report.requests, report.dropped_logprobs) == (1, True)
+
+
+def test_echo_where_one_token_must_be_written() -> None:
+    refused = reply({"error": {"message": "max_tokens must be at least 1, got 0"}}, 400)
+    assert probe(full(20), refused, echoed(None, -1.0)).echo is False  # the text is cut short
+    text = "The quick brown fox jumps over the lazy dog."
+    logprobs = {"tokens": ["<s>", text[:9], text[9:], "!"], "token_logprobs": [None, -1, -2, -3]}
+    body = {"choices": [{"text": text + "!", "logprobs": logprobs}]}
+    assert probe(full(20), refused, reply(body)).echo is True

@@ -5,7 +5,7 @@ import pytest
 from loopback import chat_body
 
 from ragwitness.errors import TargetResponseError
-from ragwitness.targets.wire import read_chat, read_completion, read_models
+from ragwitness.targets.wire import drop_before, read_chat, read_completion, read_models
 from ragwitness.types import TokenLogprob
 
 
@@ -118,3 +118,14 @@ def test_other_shapes_of_completions_and_models_are_named() -> None:
     with pytest.raises(TargetResponseError, match="list of models"):
         read_models({"data": None})
     assert read_models({"data": [{"id": "a"}, {"id": 3}, "x"]}) == ["a"]
+
+
+def test_echo_is_told_from_an_answer_and_start_tokens_are_left_out() -> None:
+    def tokens(*words: str) -> tuple[TokenLogprob, ...]:
+        return tuple(TokenLogprob(word, -1.0) for word in words)
+
+    assert drop_before(tokens("<s>", "a", " b"), "a b") == tokens("a", " b")
+    assert drop_before(tokens("a", " \ufffd"), "a é") == tokens("a", " \ufffd")
+    assert drop_before(tokens("Hello", "!"), "a b") == ()
+    assert drop_before(tokens("a"), "a b c d") == ()
+    assert drop_before((), "a b") == ()
