@@ -75,7 +75,10 @@ def make_weights(seed: int = 0) -> dict[str, np.ndarray]:
     def gain(size: int) -> np.ndarray:
         return random.uniform(0.5, 1.5, size).astype(np.float32)
 
-    weights = {"model.embed_tokens.weight": matrix(640, width) * 2, "model.norm.weight": gain(width)}
+    weights = {
+        "model.embed_tokens.weight": matrix(640, width) * 2,
+        "model.norm.weight": gain(width),
+    }
     for layer in range(3):
         stem = f"model.layers.{layer}."
         weights |= {

@@ -14,7 +14,6 @@ from ragwitness.models.reader.checkpoint import read_config, read_weights
 from ragwitness.models.reader.forward import Network
 
 
-
 def _questions(context: str) -> list[tuple[str, object]]:
     words = context.split()
     return [

@@ -144,9 +144,7 @@ def test_template_may_stand_in_the_tokenizer_config(folder: Path, tmp_path: Path
         ("tokenizer.json", '{"decoder": {"type": "WordPiece"}}', "not byte-level"),
     ],
 )
-def test_unusable_files(
-    folder: Path, tmp_path: Path, file: str, content: str, says: str
-) -> None:
+def test_unusable_files(folder: Path, tmp_path: Path, file: str, content: str, says: str) -> None:
     copy = _copy(folder, tmp_path)
     (copy / file).write_text(content)
     with pytest.raises(ModelError, match=says):
