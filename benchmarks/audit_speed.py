@@ -1,0 +1,37 @@
+"""Audit speed in process: documents per second in both modes, and their ratio.
+
+    python benchmarks/audit_speed.py [documents]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.models import load_language_model
+from ragwitness.rag import LabTarget, build_system
+from ragwitness.runs import Worker
+from ragwitness.text.sample import load_sample
+
+
+def main() -> None:
+    """Probe the same documents in both modes, without a journal."""
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    corpus = load_sample()
+    target = LabTarget(build_system(corpus[:600]))
+    proxy = load_language_model("reader")
+    seconds = {}
+    for mode in ("single", "probing"):
+        audit = SRag(proxy, SRagConfig(mode=mode))  # type: ignore[arg-type]
+        start = time.perf_counter()
+        outcomes = asyncio.run(Worker(target).run(audit, corpus[:n], mode))
+        seconds[mode] = time.perf_counter() - start
+        queries = sum(outcome.queries for outcome in outcomes) / n
+        print(f"{mode}: {n / seconds[mode]:.2f} documents/s, {queries:.1f} queries/document")
+    print(f"probing / single: {seconds['probing'] / seconds['single']:.1f}x the time")
+
+
+if __name__ == "__main__":
+    main()
