@@ -69,7 +69,8 @@ def roc_figure(result: AuditResult) -> Square | None:
     area = result.evaluation.auc.value
     return Square(
         title="ROC curve",
-        description=f"True-positive rate against false-positive rate; area under it {rate_text(area)}.",
+        description="True-positive rate against false-positive rate; area under it "
+        f"{rate_text(area)}.",
         curves=(Curve("audit", _steps(result.evaluation.roc), "in"),),
     )
 
