@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
@@ -135,6 +136,8 @@ class DenseIndex:
 def _build_bm25(words: list[list[str]]) -> Any:
     import bm25s  # half a second of imports, paid only where it is used
 
+    # On import it lets its debug messages through, whatever the program wants to see.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
     bm25 = bm25s.BM25(method="lucene")
     bm25.index(words, show_progress=False)
     return bm25

@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ragwitness.errors import RagwitnessError
 from ragwitness.rag.echo import echo_tokens
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.replies import chat_reply, chat_stream, completion_reply, completion_stream
@@ -128,8 +129,9 @@ def _guarded(handler: _Handler) -> _Handler:
             return JSONResponse(error.body, error.status)
         except ClientDisconnect:
             return Response(status_code=499)
-        except Exception:
-            _log.exception("request failed")
+        except Exception as error:
+            # The reason is for whoever runs the server, not for who asks it.
+            _log.error("%s", error, exc_info=not isinstance(error, RagwitnessError))
             message = "The server had an error while processing your request."
             return JSONResponse(ApiError(message, kind="server_error").body, 500)
 

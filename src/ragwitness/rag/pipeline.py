@@ -16,9 +16,8 @@ from ragwitness.types import Answer, Message, Query, Role
 
 __all__ = ["Echo", "QueryTooLongError", "RagSystem"]
 
-# Role markers, end tokens and the date line of some chat templates, which no count of the
-# bare text sees.
-_TEMPLATE_TOKENS = 32
+# A text's tokens may differ by a few inside a conversation.
+_SLACK = 8
 
 _Settings: TypeAlias = tuple[int, float, int, int | None]
 
@@ -89,6 +88,7 @@ class RagSystem:
         self.generator = generator
         self.config = config
         self._fit_log = FitLog()
+        self._overhead = _chat_overhead(generator)
 
     @property
     def fit_counts(self) -> FitCounts:
@@ -194,7 +194,7 @@ class RagSystem:
         count, limit = self.generator.count_tokens, self.generator.context_length
         # A generous limit is no reason to lose passages: most answers end long before it.
         room = min(max_tokens, limit // 4)
-        fixed = count(user) + (count(prefill) if prefill else 0) + _TEMPLATE_TOKENS + room
+        fixed = count(user) + (count(prefill) if prefill else 0) + self._overhead + room
         render = self.config.template.render
 
         def fits(passages: Sequence[str]) -> bool:
@@ -227,7 +227,15 @@ class RagSystem:
             sum(count(m.content) for m in p.messages) + (count(p.prefill) if p.prefill else 0)
             for p in prompts
         )
-        return max(1, self.generator.context_length - used - _TEMPLATE_TOKENS)
+        return max(1, self.generator.context_length - used - self._overhead)
+
+
+def _chat_overhead(generator: LanguageModel) -> int:
+    """Tokens of a conversation beyond its texts: role markers, end tokens, a date line."""
+    word = "a"
+    shortest = ChatPrompt((Message(Role.SYSTEM, word), Message(Role.USER, word)))
+    read = generator.score([word], after=[shortest])[0].prompt_tokens
+    return max(0, read - 2 * generator.count_tokens(word)) + _SLACK
 
 
 def _settings(query: Query) -> _Settings:

@@ -52,7 +52,10 @@ _Stop = _Text | Annotated[list[_Text], Field(max_length=4)] | None
 
 
 class _Request(BaseModel):
-    """What both endpoints understand; unknown parameters are ignored, as elsewhere."""
+    """What both endpoints understand; unknown parameters are ignored, as elsewhere.
+
+    Without a temperature the answer is greedy, so that asking twice gives the same.
+    """
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 

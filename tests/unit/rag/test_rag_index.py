@@ -45,9 +45,12 @@ def test_ties_follow_the_order_of_the_passages() -> None:
     assert [hit.index for hit in index.search("same words", 2)] == [0, 2]
 
 
-def test_building_and_searching_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_building_and_searching_say_nothing(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     LexicalIndex(TEXTS).search("fever", 2)
     assert capfd.readouterr() == ("", "")
+    assert not caplog.records
 
 
 def test_numbers_and_scripts_are_words() -> None:
