@@ -52,7 +52,8 @@ def _described(
     """Describe tokens ``ids`` (n,) under ``logits`` (n, vocabulary) with ``top`` alternatives."""
     alternatives: list[tuple[tuple[str, float], ...]] = [()] * len(ids)
     if top:
-        best, best_logprobs = (found.tolist() for found in top_rows(logits, top))
+        normaliser = logits[np.arange(len(ids)), ids] - logprobs
+        best, best_logprobs = (found.tolist() for found in top_rows(logits, top, normaliser))
         alternatives = [
             tuple((token_text(other), value) for other, value in zip(others, values, strict=True))
             for others, values in zip(best, best_logprobs, strict=True)

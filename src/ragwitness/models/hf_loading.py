@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,21 @@ def import_libraries(feature: str) -> tuple[Any, Any]:
     return torch, transformers
 
 
+@contextlib.contextmanager
+def _quiet(source: str) -> Iterator[None]:
+    """Show no progress bar for a local folder; a download keeps its bar."""
+    from transformers.utils import logging
+
+    if not Path(source).is_dir() or not logging.is_progress_bar_enabled():
+        yield
+        return
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
+
+
 def load_pretrained(factory: Any, source: str, **options: Any) -> Any:
     """Call ``factory.from_pretrained``.
 
@@ -32,7 +49,8 @@ def load_pretrained(factory: Any, source: str, **options: Any) -> Any:
         ModelError: There is no such model, or no way to it.
     """
     try:
-        return factory.from_pretrained(source, **options)
+        with _quiet(source):
+            return factory.from_pretrained(source, **options)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()
         raise ModelError(

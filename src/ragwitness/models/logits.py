@@ -15,12 +15,21 @@ Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
 
+_ROWS = 32
+"""Rows treated at once: what is made along the way then stays in the processor's cache."""
+
+
 def log_normaliser(logits: Float32) -> Float64:
     """Return ``log(sum(exp(row)))`` of each row, shape (n,), from logits (n, vocabulary)."""
-    peak = logits.max(-1, keepdims=True)
-    total = np.exp(logits - peak).sum(-1, dtype=np.float64)
-    normaliser: Float64 = np.log(total) + peak[:, 0]
-    return normaliser
+    normalisers = np.empty(len(logits))
+    for start in range(0, len(logits), _ROWS):
+        part = logits[start : start + _ROWS]
+        peak = part.max(-1, keepdims=True)
+        shifted = part - peak
+        np.exp(shifted, out=shifted)
+        total = shifted.sum(-1).astype(np.float64)
+        normalisers[start : start + _ROWS] = np.log(total) + peak[:, 0]
+    return normalisers
 
 
 def score_rows(logits: Float32, ids: Int64) -> tuple[Float64, Int64]:
@@ -39,10 +48,17 @@ def score_rows(logits: Float32, ids: Int64) -> tuple[Float64, Int64]:
     return true - log_normaliser(logits), np.asarray(ranks, np.int64)
 
 
-def top_rows(logits: Float32, count: int) -> tuple[Int64, Float64]:
+def top_rows(
+    logits: Float32, count: int, normaliser: Float64 | None = None
+) -> tuple[Int64, Float64]:
     """Return the ``count`` most probable tokens of each row, most probable first.
 
     Equal logits come in order of their ids.
+
+    Args:
+        logits: Shape (n, vocabulary).
+        count: Tokens wanted per row.
+        normaliser: The rows' :func:`log_normaliser`, where it is known already.
 
     Returns:
         Ids and natural log-probabilities, each (n, min(count, vocabulary)).
@@ -54,7 +70,8 @@ def top_rows(logits: Float32, count: int) -> tuple[Int64, Float64]:
     order = np.argsort(-values, axis=-1, kind="stable")
     ids = np.take_along_axis(chosen, order, axis=-1)
     values = np.take_along_axis(values, order, axis=-1)
-    return ids, values - log_normaliser(logits)[:, None]
+    known = log_normaliser(logits) if normaliser is None else normaliser
+    return ids, values - known[:, None]
 
 
 def sample(row: Float32, temperature: float, generator: np.random.Generator) -> int:

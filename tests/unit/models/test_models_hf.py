@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -86,8 +87,8 @@ def test_plain_model_without_layout(folder: Path, tmp_path: Path) -> None:
     """GPT-2's kind: no chat template, a BOS token, messages joined by blank lines."""
     copy = Path(shutil.copytree(folder, tmp_path / "plain"))
     (copy / "chat_template.jinja").unlink()
-    names = '{"bos_token": "<|end|>", "eos_token": "<|end|>", "tokenizer_class": "PreTrainedTokenizerFast"}'
-    (copy / "tokenizer_config.json").write_text(names)
+    names = {"bos_token": "<|end|>", "tokenizer_class": "PreTrainedTokenizerFast"}
+    (copy / "tokenizer_config.json").write_text(json.dumps(names))
     model = HFLanguageModel(copy, device="cpu")
     rendered = f"Context: {TEXT}\n\nWhat? the doctor"
     scores = model.score(["gave 12"], after=[PROMPTS[0]])[0]

@@ -170,10 +170,12 @@ def test_importing_is_cheap() -> None:
         "heavy = {'torch', 'transformers', 'tokenizers', 'jinja2', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603
 
 
-@pytest.mark.skipif(not PACKAGED_WEIGHTS.is_dir(), reason="the packaged weights are not there")
+@pytest.mark.skipif(
+    not (PACKAGED_WEIGHTS / "model.safetensors").is_file(), reason="no packaged weights yet"
+)
 def test_packaged_reader_copies_from_its_context() -> None:
     reader = Reader.load()
     context = " The new clinic in Hurdlow opens on Monday and Dr. Ambersley treats eyelid pain."

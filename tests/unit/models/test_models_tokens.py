@@ -70,7 +70,7 @@ def test_prefill_continues_like_one_text(tokenizer: ReaderTokenizer) -> None:
         "  two  spaces\n\nand lines ",
         "Émile naïve 日本語 🙂 Ж",
         "fill [Mask_1] and [Mask_20].",
-        "it's 10.6 — ‘quoted’",
+        "it's 10.6 \u2014 \u2018quoted\u2019",
     ],
 )
 def test_offsets_cover_the_text(tokenizer: ReaderTokenizer, text: str) -> None:
