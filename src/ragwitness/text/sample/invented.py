@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["makers"]
@@ -18,6 +19,7 @@ _PLACE = tuple(
 _DRUG = tuple("azol idine oxan ivir epam statine umol ophen artan icine".split())
 _SAMPLE = tuple("ite ene in ose yl ane oid ate".split())
 _WORDS = tuple("two three four five six seven eight nine".split())
+_UNKIND = re.compile("dick|piss|shit|cock|cunt|fuck|slut|rape|nazi|tard|kill|dead|twat")
 _LETTERS = "BCDEFGHKLMNPRSTUVWX"  # without A, which reads as an article
 
 Maker = Callable[[], str]
@@ -29,11 +31,17 @@ def makers(rng: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, 
     def pick(kind: str) -> str:
         return rng.choice(words[kind])
 
-    def stem(vowels: Sequence[str] = _VOWELS) -> str:
-        return rng.choice(_ONSETS) + rng.choice(vowels) + rng.choice(_CODAS)
+    def joined(*parts: Sequence[str]) -> str:
+        while True:
+            word = "".join(rng.choice(part) for part in parts)
+            if not _UNKIND.search(word):
+                return word
+
+    def stem(*endings: Sequence[str]) -> str:
+        return joined(_ONSETS, _VOWELS, _CODAS, *endings)
 
     def named(endings: Sequence[str]) -> str:
-        return (stem() + rng.choice(endings)).capitalize()
+        return stem(endings).capitalize()
 
     def given() -> str:
         return named(_GIVEN)
@@ -68,8 +76,8 @@ def makers(rng: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, 
         "sight": lambda: f"{named(('', 'en', 'ow', 'er'))} {pick('sightkind')}",
         "museum": lambda: pick("museumkind"),
         "user": lambda: f"{stem()}{rng.choice(('_', '', '.'))}{stem()}{rng.randint(2, 99)}",
-        "drug": lambda: stem() + rng.choice(_DRUG),
-        "sample": lambda: stem() + rng.choice(_SAMPLE),
+        "drug": lambda: stem(_DRUG),
+        "sample": lambda: stem(_SAMPLE),
         "email": lambda: f"{stem()}.{stem()}@example.{rng.choice(('org', 'com', 'net'))}",
         "phone": lambda: f"555-01{rng.randint(0, 99):02d}",
         "code": code,
