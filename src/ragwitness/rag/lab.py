@@ -172,21 +172,16 @@ def _complete(system: RagSystem, query: Query, stop: tuple[str, ...], *, echo: b
     result = system.complete(query, scored=wanted, stop=stop)
     text, tokens = (query.prompt, echo_tokens(query.prompt, result.scores)) if echo else ("", ())
     made = result.generation
+    read = system.generator.count_tokens(query.prompt)
     if made is None:
-        read = _prompt_tokens(system, query) if result.scores is None else len(result.scores.ids)
-        before = 0 if result.scores is None else result.scores.prompt_tokens
-        return Answer(text, tokens, "length", before + read, 0)
+        return Answer(text, tokens, "length", read, 0)
     return Answer(
         text + made.text,
         (*tokens, *made.tokens),
         made.finish_reason,
-        made.prompt_tokens,
+        read,
         made.completion_tokens,
     )
-
-
-def _prompt_tokens(system: RagSystem, query: Query) -> int:
-    return system.generator.count_tokens(query.prompt)
 
 
 def _stream(events: Iterator[str]) -> Response:

@@ -129,7 +129,7 @@ class RagSystem:
             ModelError: The generator failed.
         """
         prompt = self.prompt(query.prompt, query.max_tokens)
-        return _to_answer(self._generate([prompt], query, stop)[0], query)
+        return self._answer(self._generate([prompt], query, stop)[0], query)
 
     def answer_many(self, queries: Sequence[Query], batch_size: int = 8) -> list[Answer]:
         """Answer queries in batches, in order; one that cannot be answered says why.
@@ -150,7 +150,7 @@ class RagSystem:
             if prompts:
                 generations = self._generate(prompts, queries[at[0]], ())
                 for i, generation in zip(at, generations, strict=True):
-                    answers[i] = _to_answer(generation, queries[i])
+                    answers[i] = self._answer(generation, queries[i])
         return [answer for answer in answers if answer is not None]
 
     def complete(self, query: Query, *, scored: bool = False, stop: Sequence[str] = ()) -> Echo:
@@ -220,6 +220,16 @@ class RagSystem:
             seed=query.seed,
         )
 
+    def _answer(self, generation: Generation, query: Query) -> Answer:
+        return Answer(
+            text=generation.text,
+            tokens=generation.tokens if query.top_logprobs else None,
+            finish_reason=generation.finish_reason,
+            # The whole prompt's length would tell how long the retrieved passages are.
+            prompt_tokens=self.generator.count_tokens(query.prompt),
+            completion_tokens=generation.completion_tokens,
+        )
+
     def _room(self, prompts: Sequence[ChatPrompt]) -> int:
         """Tokens that can still be generated after the longest of these prompts."""
         count = self.generator.count_tokens
@@ -250,13 +260,3 @@ def _batches(queries: Sequence[Query], size: int) -> Iterator[list[int]]:
     for settings, group in groups.items():
         step = size if settings[1] == 0 else 1
         yield from (group[at : at + step] for at in range(0, len(group), step))
-
-
-def _to_answer(generation: Generation, query: Query) -> Answer:
-    return Answer(
-        text=generation.text,
-        tokens=generation.tokens if query.top_logprobs else None,
-        finish_reason=generation.finish_reason,
-        prompt_tokens=generation.prompt_tokens,
-        completion_tokens=generation.completion_tokens,
-    )

@@ -61,6 +61,7 @@ def test_chat_follows_the_protocol(url: str) -> None:
     assert [len(t["top_logprobs"]) for t in choice["logprobs"]["content"]] == [2, 2, 2]
     usage = body["usage"]
     assert usage["completion_tokens"] == 3
+    assert usage["prompt_tokens"] == len(HALF.split())  # the passages are not counted
     assert usage["total_tokens"] == usage["prompt_tokens"] + 3
 
 
@@ -140,6 +141,7 @@ def test_echo_with_continuation_and_without_logprobs(url: str) -> None:
     assert choice["text"] == HALF + " fever of"
     assert choice["logprobs"]["top_logprobs"] is None
     assert len(choice["logprobs"]["token_logprobs"]) == 9
+    assert complete(url, max_tokens=0, echo=True, logprobs=1)["usage"]["prompt_tokens"] == 7
     plain = complete(url, max_tokens=2)["choices"][0]
     assert (plain["text"], plain["logprobs"]) == (" fever of", None)
     silent = complete(url, max_tokens=0, echo=True)["choices"][0]

@@ -218,6 +218,13 @@ def test_refused_and_missing_keys_name_the_variable(
     assert "OTHER_KEY" in error.hint
 
 
+def test_keys_that_the_server_shows_in_part_are_hidden_too() -> None:
+    said = f"Incorrect API key provided: {KEY[:6]}******{KEY[-4:]}."
+    error = failure(reply({"error": {"message": said}}, 401))
+    assert KEY[-4:] not in str(error)
+    assert "[key]" in str(error)
+
+
 def test_unknown_model() -> None:
     step = reply({"error": {"message": "The model 'm' does not exist."}}, 404)
     error = failure(step)
