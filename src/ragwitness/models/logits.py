@@ -53,7 +53,8 @@ def top_rows(
 ) -> tuple[Int64, Float64]:
     """Return the ``count`` most probable tokens of each row, most probable first.
 
-    Equal logits come in order of their ids.
+    Equal logits are listed in order of their ids; which of several equal ones take the last
+    places is not defined.
 
     Args:
         logits: Shape (n, vocabulary).

@@ -151,6 +151,13 @@ def test_unusable_files(folder: Path, tmp_path: Path, file: str, content: str, s
         ReaderTokenizer(copy)
 
 
+def test_template_can_fail(folder: Path, tmp_path: Path) -> None:
+    copy = _copy(folder, tmp_path)
+    (copy / "chat_template.jinja").write_text("{{ messages[0]['role'] }}")
+    with pytest.raises(ModelError, match="cannot lay the conversation out"):
+        ReaderTokenizer(copy).render([])
+
+
 def test_template_can_refuse(folder: Path, tmp_path: Path) -> None:
     copy = _copy(folder, tmp_path)
     (copy / "chat_template.jinja").write_text("{{ raise_exception('no system turn') }}")

@@ -128,9 +128,21 @@ class ReaderTokenizer:
         return self._bytes[token] if token < self.size else b""  # rows beyond the tokenizer
 
     def render(self, messages: Sequence[Message]) -> str:
-        """Lay the conversation out, up to where the assistant speaks."""
+        """Lay the conversation out, up to where the assistant speaks.
+
+        Raises:
+            ModelError: The chat template has no place for such a conversation.
+        """
+        from jinja2 import TemplateError
+
         turns = [{"role": str(turn.role), "content": turn.content} for turn in messages]
-        return str(self._template.render(messages=turns, add_generation_prompt=True))
+        try:
+            return str(self._template.render(messages=turns, add_generation_prompt=True))
+        except TemplateError as error:
+            raise ModelError(
+                f"The chat template cannot lay the conversation out: {error}.",
+                "Give at least one message, of the roles the template knows.",
+            ) from error
 
     def encode_prompt(self, messages: Sequence[Message], prefill: str = "") -> Int64:
         """Token ids of a conversation and of what the assistant has already said, shape (n,)."""
