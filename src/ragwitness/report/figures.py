@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.report.wording import count, rate_text, score_text
+from ragwitness.report.wording import count, rate_text
 from ragwitness.runs.result import AuditResult
 
 __all__ = ["Curve", "Histogram", "Panel", "Square", "p_value_figure", "roc_figure", "score_figure"]
@@ -136,7 +136,10 @@ def score_figure(result: AuditResult) -> Histogram | None:
         )
         for (name, style, scores), share in zip(groups, shares, strict=True)
     )
-    ticks = tuple((_WIDTH * (x - low) / (high - low), score_text(x)) for x in _ticks(low, high))
+    ticks = tuple(
+        (_WIDTH * (x - low) / (high - low), f"{x:.6g}".replace("-", "\N{MINUS SIGN}"))
+        for x in _ticks(low, high)
+    )
     return Histogram("Scores; higher means more evidence of membership.", panels, ticks)
 
 
@@ -145,7 +148,7 @@ def _ticks(low: float, high: float) -> list[float]:
     raw = (high - low) / 6
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(step * power for step in (1, 2, 5, 10) if step * power >= raw)
-    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _groups(result: AuditResult) -> list[tuple[str, str, NDArray[np.float64]]]:

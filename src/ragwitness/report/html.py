@@ -68,6 +68,7 @@ def render_html(result: AuditResult) -> str:
         p_values=figures.p_value_figure(result),
         scores=figures.score_figure(result),
         has_classifier=any(v.classifier is not None for v in result.verdicts),
+        has_inside=any(v.p_out is not None for v in result.verdicts),
         has_truth=any(v.member is not None for v in result.verdicts),
         seconds=wording.duration(result.seconds),
         per_document=f"{result.queries / max(1, len(result.verdicts)):.3g}",

@@ -48,6 +48,7 @@ class Row:
     label: str
     p: str
     q: str
+    p_inside: str
     score: str
     classifier: str
     queries: str
@@ -137,6 +138,7 @@ def row(verdict: Verdict) -> Row:
         label=say.LABELS[verdict.decision],
         p=say.p_text(verdict.p_value),
         q=say.p_text(verdict.q_value),
+        p_inside=say.p_text(verdict.p_out),
         score=say.score_text(verdict.score),
         classifier=say.MISSING if classifier is None else say.probability(classifier),
         queries=say.count(verdict.queries),

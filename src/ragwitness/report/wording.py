@@ -76,7 +76,10 @@ def score_text(value: float | None) -> str:
     """Return a score to three significant digits with a true minus sign."""
     if value is None or not math.isfinite(value):
         return MISSING
-    text = f"{value:.3g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
+    if value == 0 or 1e-4 <= abs(value) < 1000:
+        text = f"{value:#.3g}".removesuffix(".")
+    else:
+        text = f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.1e}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 

@@ -42,7 +42,8 @@ def test_probabilities(low: float, high: float, text: str) -> None:
 
 def test_rates_scores_and_time() -> None:
     assert [wording.rate_text(x) for x in (1.0, 0.99996, 0.5)] == ["1.000", "> 0.999", "0.500"]
-    assert wording.score_text(-1.5) == "\N{MINUS SIGN}1.5"
+    assert wording.score_text(-1.5) == "\N{MINUS SIGN}1.50"
+    assert [wording.score_text(x) for x in (0.0, 123.4, 12345.6)] == ["0.00", "123", "12,346"]
     assert wording.score_text(float("inf")) == wording.MISSING
     assert [wording.duration(x) for x in (4.23, 102.3, 7260)] == [
         "4.2 s",
