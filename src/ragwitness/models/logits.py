@@ -45,7 +45,9 @@ def score_rows(logits: Float32, ids: Int64) -> tuple[Float64, Int64]:
     """
     true = logits[np.arange(len(ids)), ids]
     ranks = np.count_nonzero(logits > true[:, None], axis=-1)
-    return true - log_normaliser(logits), np.asarray(ranks, np.int64)
+    # Rounding may put a sure token above probability 1.
+    logprobs = np.minimum(true - log_normaliser(logits), 0.0)
+    return logprobs, np.asarray(ranks, np.int64)
 
 
 def top_rows(
@@ -72,7 +74,7 @@ def top_rows(
     ids = np.take_along_axis(chosen, order, axis=-1)
     values = np.take_along_axis(values, order, axis=-1)
     known = log_normaliser(logits) if normaliser is None else normaliser
-    return ids, values - known[:, None]
+    return ids, np.minimum(values - known[:, None], 0.0)
 
 
 def sample(row: Float32, temperature: float, generator: np.random.Generator) -> int:

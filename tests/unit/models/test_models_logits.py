@@ -21,6 +21,13 @@ def test_ranks_count_strictly_better_tokens() -> None:
     assert np.exp(logprobs).sum() == pytest.approx(1, abs=1e-6)
 
 
+def test_a_sure_token_is_not_above_one() -> None:
+    row = np.full((1, 6000), -3.0, np.float32)
+    row[0, 7] = 40.1
+    assert score_rows(row, np.array([7]))[0] == [0.0]
+    assert top_rows(row, 1)[1].tolist() == [[0.0]]
+
+
 def test_top_is_sorted_and_ties_go_by_id() -> None:
     ids, logprobs = top_rows(LOGITS, 3)
     assert ids.tolist() == [[2, 3, 1], [0, 1, 4]]

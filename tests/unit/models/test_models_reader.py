@@ -11,7 +11,6 @@ from models_fakes import TEXT, conversation
 
 from ragwitness.errors import ModelError
 from ragwitness.models import ChatPrompt, LanguageModel, Reader
-from ragwitness.models.reader import PACKAGED_WEIGHTS
 
 PROMPTS = [conversation(TEXT, question) for question in ("What?", "Who came back?", "500", "Why")]
 
@@ -171,20 +170,3 @@ def test_importing_is_cheap() -> None:
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603
-
-
-@pytest.mark.skipif(
-    not (PACKAGED_WEIGHTS / "model.safetensors").is_file(), reason="no packaged weights yet"
-)
-def test_packaged_reader_copies_from_its_context() -> None:
-    reader = Reader.load()
-    context = " The new clinic in Hurdlow opens on Monday and Dr. Ambersley treats eyelid pain."
-    answer = reader.score(
-        ["treats eyelid pain."],
-        after=[conversation(context, "Complete the paragraph.", "Dr. Ambersley")],
-    )[0]
-    absent = reader.score(
-        ["treats eyelid pain."],
-        after=[conversation(" Nothing.", "Complete the paragraph.", "Dr. Ambersley")],
-    )[0]
-    assert answer.logprobs.mean() > absent.logprobs.mean()
