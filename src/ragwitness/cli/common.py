@@ -47,20 +47,19 @@ def rag_config(
     Raises:
         InputError: An unknown metric or template.
     """
-    from ragwitness.rag import TEMPLATES, RagConfig
+    from ragwitness.rag import RagConfig, load_template
 
     if metric not in ("l2", "ip"):
         raise InputError(f"Unknown metric {metric!r}.", "Use l2 or ip.")
-    if template not in TEMPLATES:
-        raise InputError(f"Unknown template {template!r}.", f"Use one of: {', '.join(TEMPLATES)}.")
     return RagConfig(
         k=k,
         retrieval=retrieval,
         metric="ip" if metric == "ip" else "l2",
         generator=generator,
-        template=TEMPLATES[template],
+        template=load_template(template),
         retrieve=retrieve,
         chunk_words=chunk_words,
+        chunk_overlap=min(20, chunk_words // 10),
     )
 
 

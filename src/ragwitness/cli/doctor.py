@@ -21,11 +21,16 @@ def doctor(
 
     from ragwitness.cli.common import console, resolve
     from ragwitness.errors import CapabilityError
-    from ragwitness.targets import CapabilityReport, TransportOptions, probe_capabilities
+    from ragwitness.targets import CapabilityReport, RetryPolicy, TransportOptions, probe_capabilities
     from ragwitness.types import Capability
 
     async def examine() -> CapabilityReport:
-        opened = await resolve(target, TransportOptions(read_timeout=timeout, key_env=key_env))
+        opened = await resolve(
+            target,
+            TransportOptions(
+                read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1)
+            ),
+        )
         try:
             return await probe_capabilities(opened)
         finally:
@@ -39,7 +44,7 @@ def doctor(
         ("capabilities", ", ".join(sorted(found.capabilities))),
         ("alternatives per token", str(found.alternatives)),
         ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[found.echo]),
-        ("fastest answer", f"{found.latency:.2f} s"),
+        ("seconds per answer", f"{found.latency:.2f}"),
         ("queries spent", str(found.requests)),
         ("audits possible", "s-rag (single, probing)" if possible else "none"),
         *(("note", note) for note in found.notes),

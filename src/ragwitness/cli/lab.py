@@ -35,7 +35,7 @@ def serve(
     """Serve a RAG system over FILE as an OpenAI-compatible endpoint."""
     from ragwitness.cli.common import console, rag_config, read_documents
     from ragwitness.rag import build_system
-    from ragwitness.rag import serve as serve_lab
+    from ragwitness.rag.serve import serve as serve_lab
 
     config = rag_config(
         k=k,

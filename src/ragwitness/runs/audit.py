@@ -120,7 +120,8 @@ async def run_audit(
         verdicts=tuple(_trimmed(verdict) for verdict in verdicts),
         calibration=describe(reference, scores),
         evaluation=_evaluation(verdicts, plan.alpha),
-        settings=_settings(plan, audit, shadow, classifier),
+        settings=_settings(plan, audit, shadow, classifier)
+        | {"answers": _kept([*known, *outcomes])},
         warnings=_warnings(plan, reference, scores, verdicts),
         ragwitness=_version(),
     )
@@ -214,6 +215,12 @@ def _settings(
         **{f"shadow {key}": value for key, value in inside.items()},
         "correction": "Benjamini-Hochberg over all scored documents",
     }
+
+
+def _kept(outcomes: Sequence[Outcome]) -> str:
+    queries = sum(outcome.queries for outcome in outcomes)
+    kept = queries - sum(outcome.sent for outcome in outcomes)
+    return f"{queries}, {kept} of them kept from an earlier start of this run"
 
 
 def _warnings(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ragwitness.errors import TargetError, TargetUnreachableError
+from ragwitness.errors import CapabilityError, TargetError, TargetUnreachableError
 from ragwitness.runs.journal import Journal, query_key
 from ragwitness.types import Answer, Audit, Document, Probe, Query, Score, Target
 
@@ -109,7 +109,7 @@ class Worker:
             if self._unreachable >= _GIVE_UP_AFTER:
                 raise
             return Answer("", error=error.message), True
-        except TargetError as error:
+        except (TargetError, CapabilityError) as error:
             return Answer("", error=error.message), True
         self._unreachable = 0
         return (answer if self.journal is None else self.journal.put(key, answer)), True
