@@ -57,10 +57,9 @@ def network(folder: Path) -> Network:
 
 
 def _read(network: Network, store: PrefixStore, ids: np.ndarray) -> int:
-    cache = store.begin(ids, capacity=len(ids), most=len(ids) - 1)
-    reused = cache.length
-    network.advance(cache, ids[cache.length :], 1)
-    store.keep(ids, cache)
+    with store.reading(ids, capacity=len(ids), most=len(ids) - 1) as cache:
+        reused = cache.length
+        network.advance(cache, ids[cache.length :], 1)
     return reused
 
 
@@ -116,3 +115,35 @@ def test_threads_share_a_reader(folder: Path, long_context: str) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
+
+
+def test_a_burst_over_one_context_reads_it_once(network: Network) -> None:
+    """Threads that ask at the same time wait for the first instead of repeating its work."""
+    store, context = PrefixStore(network), np.arange(300) % 600
+    prompts = [np.concatenate((context, np.full(5, 7 + i))) for i in range(6)]
+    barrier = threading.Barrier(len(prompts))
+
+    def work(ids: np.ndarray) -> int:
+        barrier.wait()
+        return _read(network, store, ids)
+
+    with ThreadPoolExecutor(len(prompts)) as pool:
+        reused = sorted(pool.map(work, prompts))
+    assert reused == [0, *[300] * 5]
+
+
+def test_a_failed_reading_frees_those_who_wait(network: Network) -> None:
+    store, ids = PrefixStore(network), np.arange(300)
+    started = threading.Event()
+
+    def fail() -> None:
+        with store.reading(ids, capacity=300, most=299):
+            started.set()
+            raise RuntimeError
+
+    with ThreadPoolExecutor(2) as pool:
+        failing = pool.submit(fail)
+        started.wait(5)
+        assert pool.submit(_read, network, store, ids).result(timeout=10) == 0
+        assert isinstance(failing.exception(timeout=10), RuntimeError)
+    assert len(store) == 1

@@ -6,8 +6,10 @@ every one of them would be read from its first token.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,6 +22,9 @@ DEFAULT_BYTES = 192 * 1024 * 1024
 
 _SHORTEST = 16
 """Shared tokens below which copying is not worth while."""
+
+_WORTH_WAITING = 64
+"""Tokens that another thread must be about to save us, to wait for it."""
 
 
 def _shared(first: Tokens, second: Tokens) -> int:
@@ -48,7 +53,8 @@ class PrefixStore:
         self._limit = limit_bytes
         self._entries: OrderedDict[bytes, tuple[Tokens, KeyValues]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._in_flight: list[Tokens] = []
+        self._changed = threading.Condition()
         self.reused_tokens = 0
 
     def __len__(self) -> int:
@@ -59,44 +65,64 @@ class PrefixStore:
         """Memory held by stored sequences, in bytes."""
         return self._bytes
 
-    def begin(self, ids: Tokens, *, capacity: int, most: int) -> KeyValues:
-        """Return a new sequence that already holds the longest stored prefix of ``ids``.
+    @contextlib.contextmanager
+    def reading(self, ids: Tokens, *, capacity: int, most: int) -> Iterator[KeyValues]:
+        """Give a new sequence that already holds the longest stored prefix of ``ids``.
+
+        Where another thread is reading a sequence with a much longer common prefix, this waits
+        for it: a burst of questions over one context reads the context once. When the block
+        ends without an error, the sequence, read up to ``ids``, is stored.
 
         Args:
             ids: The sequence about to be read, shape (n,).
-            capacity: Tokens it may grow to.
+            capacity: Tokens it may grow to, later too.
             most: Tokens that may come from the store; positions from there on are computed,
                 because their logits are wanted.
         """
-        cache = self._network.new_cache(capacity)
-        with self._lock:
-            source, length = self._longest(ids[:most])
-        if source is not None:
-            cache.copy_prefix(source, length)
-        return cache
+        if self._limit <= 0:
+            yield self._network.new_cache(capacity)
+            return
+        with self._changed:
+            source, length = self._found(ids[:most])
+            self._in_flight.append(ids)
+        try:
+            cache = self._network.new_cache(capacity)
+            if source is not None:
+                cache.copy_prefix(source, length)
+            yield cache
+            self._keep(ids, cache)
+        finally:
+            with self._changed:
+                self._in_flight = [other for other in self._in_flight if other is not ids]
+                self._changed.notify_all()
 
-    def _longest(self, ids: Tokens) -> tuple[KeyValues | None, int]:
+    def _found(self, ids: Tokens) -> tuple[KeyValues | None, int]:
+        """The longest stored prefix, once nobody is about to store a much longer one."""
+        while True:
+            key, length = self._longest(ids)
+            coming = max((_shared(other, ids) for other in self._in_flight), default=0)
+            if coming < length + _WORTH_WAITING:
+                break
+            self._changed.wait()
+        if key is None:
+            return None, 0
+        self._entries.move_to_end(key)
+        self.reused_tokens += length
+        return self._entries[key][1], length
+
+    def _longest(self, ids: Tokens) -> tuple[bytes | None, int]:
         best_key, best = None, _SHORTEST - 1
         for key, (stored, _) in self._entries.items():
             length = _shared(stored, ids)
             if length > best:
                 best_key, best = key, length
-        if best_key is None:
-            return None, 0
-        self._entries.move_to_end(best_key)
-        self.reused_tokens += best
-        return self._entries[best_key][1], best
+        return (None, 0) if best_key is None else (best_key, best)
 
-    def keep(self, ids: Tokens, cache: KeyValues) -> None:
-        """Store a sequence; the least recently used make room.
-
-        Args:
-            ids: Tokens read so far, shape (n,); ``cache`` holds at least these.
-            cache: Their keys and values; may grow afterwards, must not shrink.
-        """
+    def _keep(self, ids: Tokens, cache: KeyValues) -> None:
+        """Store a sequence; the least recently used make room."""
         if cache.nbytes > self._limit or len(ids) < _SHORTEST:
             return
-        with self._lock:
+        with self._changed:
             for key, (stored, _) in list(self._entries.items()):
                 shared = _shared(stored, ids)
                 if shared == len(ids):  # already there, perhaps as part of a longer one
@@ -115,6 +141,6 @@ class PrefixStore:
 
     def clear(self) -> None:
         """Forget everything."""
-        with self._lock:
+        with self._changed:
             self._entries.clear()
             self._bytes = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,9 @@ PACKAGED_WEIGHTS = Path(__file__).parent / "weights"
 
 _PARALLEL = 8
 """Sequences decoded together."""
+
+_CALLERS = 4
+"""Threads that compute at once; more would share the same cores and take more memory."""
 
 Int64 = NDArray[np.int64]
 
@@ -51,6 +55,7 @@ class Reader:
         self.tokenizer = tokenizer
         self._digest = digest
         self.prefixes = PrefixStore(network, cache_bytes)
+        self._turns = threading.BoundedSemaphore(_CALLERS)
         self._vocabulary = Vocabulary(tokenizer.token_text, tokenizer.decode, tokenizer.stop_ids)
 
     @classmethod
@@ -129,10 +134,11 @@ class Reader:
         if len(ids) == 0:
             nothing = np.empty(0, np.int64)
             return TextScores(nothing, offsets, np.empty(0), nothing, (), len(prompt))
-        hidden, _ = self._read(whole[:-1], len(ids), capacity=len(whole) - 1, reuse=reuse)
-        logprobs, ranks, tokens = score_tokens(
-            lambda part: self._network.logits(hidden[part]), ids, top, self.tokenizer.token_text
-        )
+        with self._turns:
+            hidden, _ = self._read(whole[:-1], len(ids), capacity=len(whole) - 1, reuse=reuse)
+            logprobs, ranks, tokens = score_tokens(
+                lambda part: self._network.logits(hidden[part]), ids, top, self.tokenizer.token_text
+            )
         return TextScores(ids, offsets, logprobs, ranks, tokens, len(prompt))
 
     def _read(
@@ -142,9 +148,8 @@ class Reader:
         if not reuse:
             cache = self._network.new_cache(capacity)
             return self._network.advance(cache, ids, keep), cache
-        cache = self.prefixes.begin(ids, capacity=capacity, most=len(ids) - keep)
-        hidden = self._network.advance(cache, ids[cache.length :], keep)
-        self.prefixes.keep(ids, cache)
+        with self.prefixes.reading(ids, capacity=capacity, most=len(ids) - keep) as cache:
+            hidden = self._network.advance(cache, ids[cache.length :], keep)
         return hidden, cache
 
     def generate(
@@ -182,6 +187,10 @@ class Reader:
 
     def _decode_all(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
         """Decode up to ``_PARALLEL`` answers together; who finishes makes room for the next."""
+        with self._turns:
+            self._decode_in_turn(encoded, answers)
+
+    def _decode_in_turn(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
         waiting = [pair for pair in zip(encoded, answers, strict=True) if not pair[1].finish_reason]
         waiting.reverse()
         running: list[tuple[Decoding, KeyValues, int]] = []
