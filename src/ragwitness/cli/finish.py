@@ -98,5 +98,5 @@ def finish(
         write_json(json_out, result)
     page = folder / "report.html"
     write_html(result, page)
-    screen.print(render_terminal(result))
+    screen.print(render_terminal(result, where=str(page)))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)

@@ -37,5 +37,5 @@ def report(
     page = html or path.parent / "report.html"
     write_html(result, page)
     screen = console()
-    screen.print(render_terminal(result))
+    screen.print(render_terminal(result, where=str(page)))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)

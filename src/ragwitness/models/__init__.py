@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ragwitness.lazy import lazy_names
 
 from .base import ChatPrompt, Embedder, Generation, LanguageModel, TextScores
 
@@ -44,7 +45,4 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -1,9 +1,26 @@
 """Runs: the only place that spends queries."""
 
-from ragwitness.runs.audit import AuditPlan, run_audit
-from ragwitness.runs.check import require_capabilities
-from ragwitness.runs.result import AuditResult, Calibration
-from ragwitness.runs.worker import Progress, Worker
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragwitness.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from ragwitness.runs.audit import AuditPlan, run_audit
+    from ragwitness.runs.check import require_capabilities
+    from ragwitness.runs.result import AuditResult, Calibration
+    from ragwitness.runs.worker import Progress, Worker
+
+_HOMES = {
+    "AuditPlan": "audit",
+    "AuditResult": "result",
+    "Calibration": "result",
+    "Progress": "worker",
+    "Worker": "worker",
+    "require_capabilities": "check",
+    "run_audit": "audit",
+}
 
 __all__ = [
     "AuditPlan",
@@ -14,3 +31,6 @@ __all__ = [
     "require_capabilities",
     "run_audit",
 ]
+
+# Lazy, because a stored result can be shown without the audit's machinery.
+__getattr__ = lazy_names(__name__, _HOMES)

@@ -230,8 +230,8 @@ def _warnings(
     verdicts: Sequence[Verdict],
 ) -> tuple[str, ...]:
     found = []
-    if not reference.exact:
-        found.append(reference.note)
+    if reference.warning:
+        found.append(reference.warning)
     needed = math.ceil(1 / plan.alpha) - 1
     if len(scores) < needed:
         found.append(

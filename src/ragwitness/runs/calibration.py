@@ -22,12 +22,14 @@ class Reference:
         source: ``"known-out"``, ``"auxiliary"`` or ``"generated"``.
         exact: Whether the user vouches that they are like the audited non-members.
         note: The assumption, in one sentence.
+        warning: What to beware of; None where the user vouches.
     """
 
     documents: tuple[Document, ...]
     source: str
     exact: bool
     note: str
+    warning: str | None = None
 
 
 def choose_reference(
@@ -43,13 +45,13 @@ def choose_reference(
             " ones in kind.",
         )
     source = "auxiliary" if auxiliary_given else "generated"
-    whose = "the auxiliary documents" if auxiliary_given else "generated documents"
     return Reference(
         tuple(spare[:_MOST]),
         source,
         False,
-        f"No --known-out was given: p-values are ranked against {whose}, which may differ in kind"
-        " from the audited ones. They are approximate; do not accuse on them alone.",
+        f"P-values hold as far as the {source} documents are like the audited ones that are"
+        " outside, which nobody has said.",
+        "No --known-out was given: the p-values are approximate. Do not accuse on them alone.",
     )
 
 

@@ -1,0 +1,130 @@
+"""Bad input ends in one clear line, a next step and the right exit code; never a traceback."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragwitness.cli.main import run
+
+_GOOD = '{"id": "a", "text": "one two three four five six seven eight nine ten eleven twelve"}\n'
+
+
+@pytest.fixture
+def command(monkeypatch, capfd):
+    def call(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            run()
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out + err
+        return int(stop.value.code or 0), out + err
+
+    return call
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.jsonl"
+    path.write_text(_GOOD)
+    return path
+
+
+_NOBODY = "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "empty"),
+        (b"\x00\x01\x02\xff" * 50, "binary"),
+        (b'{"id": "a"}\n', "text"),
+        (b"not json\n", "JSON"),
+        (b"[1, 2]\n", "object"),
+    ],
+    ids=["empty", "binary", "no text", "no json", "no object"],
+)
+def test_unusable_document_files_are_named(command, tmp_path, content, says) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(content)
+    code, text = command("audit", _NOBODY, "--documents", path)
+    assert code == 2
+    assert "bad.jsonl" in text
+    assert says in text
+
+
+def test_missing_file_is_named(command, tmp_path) -> None:
+    code, text = command("audit", _NOBODY, "--documents", tmp_path / "nowhere.jsonl")
+    assert code == 2
+    assert "nowhere.jsonl" in text
+
+
+def test_endpoint_that_is_down_is_named(command, good, monkeypatch, tmp_path) -> None:
+    import ragwitness.targets.transport as transport
+
+    async def at_once(seconds: float) -> None: ...
+
+    monkeypatch.setattr(transport.Clock, "__init__", _fast_clock(transport.Clock, at_once))
+    code, text = command("audit", _NOBODY, "--documents", good, "--run", tmp_path / "run")
+    assert code == 1
+    assert "127.0.0.1:9" in text
+    assert "next:" in text
+
+
+def _fast_clock(clock, sleep):
+    original = clock.__init__
+
+    def init(self, *args, **kwargs) -> None:
+        kwargs.setdefault("sleep", sleep)
+        original(self, *args, **kwargs)
+
+    return init
+
+
+@pytest.mark.parametrize("target", ["nonsense", "ftp://host/v1", "lab:", "lab:/no/such/file.jsonl"])
+def test_unknown_targets_are_named(command, good, target) -> None:
+    code, text = command("audit", target, "--documents", good)
+    assert code == 2
+    assert "error:" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--alpha", "1.5", "alpha"),
+        ("--mode", "both", "mode"),
+        ("--method", "magic", "s-rag"),
+        ("--features", "bins", "features"),
+        ("--retrieval", "nope", "nope"),
+        ("--proxy", "gpt", "gpt"),
+    ],
+)
+def test_impossible_options_are_named(command, good, tmp_path, option, value, says) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(_GOOD)
+    code, text = command(
+        "audit", f"lab:{corpus}", "--documents", good, "--run", tmp_path / "run", option, value
+    )
+    assert code == 2
+    assert says in text
+
+
+@pytest.mark.parametrize("option", ["k=none", "colour=red", "metric=cosine", "template=nope"])
+def test_impossible_lab_options_are_named(command, good, option) -> None:
+    code, text = command("audit", f"lab:{good}?{option}", "--documents", good)
+    assert code == 2
+    assert option.split("=")[0] in text or option.split("=")[1] in text
+
+
+def test_report_of_an_unknown_run_says_what_to_do(command, tmp_path) -> None:
+    code, text = command("report", tmp_path)
+    assert code == 2
+    assert "result.json" in text
+    assert "audit" in text
+
+
+def test_report_of_a_broken_result_names_the_file(command, tmp_path) -> None:
+    (tmp_path / "result.json").write_text('{"documents": 3}')
+    code, text = command("report", tmp_path)
+    assert code == 2
+    assert "documents" in text or "result.json" in text

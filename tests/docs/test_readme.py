@@ -1,0 +1,63 @@
+"""The README's commands, options and links exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+_README = (_ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _help(*verbs: str) -> str:
+    command = [sys.executable, "-m", "ragwitness", *verbs, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_first_block_names_targets_of_the_makefile() -> None:
+    block = re.findall(r"```\n(.*?)```", _README, re.S)[0]
+    rules = (_ROOT / "Makefile").read_text()
+    assert re.findall(r"make (\w+)", block) == ["demo", "test"]
+    for rule in ("demo", "test"):
+        assert re.search(rf"^{rule}:", rules, re.M)
+
+
+@pytest.mark.parametrize("verbs", [("audit",), ("doctor",), ("lab", "serve")])
+def test_options_shown_exist(verbs: tuple[str, ...]) -> None:
+    blocks = "\n".join(re.findall(r"```\n(.*?)```", _README, re.S)).replace("\\\n", " ")
+    lines = [line for line in blocks.splitlines() if line.startswith(f"ragwitness {' '.join(verbs)}")]
+    shown = set(re.findall(r"--[a-z-]+", " ".join(lines)))
+    assert lines
+    assert shown <= set(re.findall(r"--[a-z-]+", _help(*verbs)))
+
+
+def test_options_described_in_prose_exist() -> None:
+    shown = set(re.findall(r"`(--[a-z-]+)", _README))
+    assert shown
+    assert shown <= set(re.findall(r"--[a-z-]+", _help("audit") + _help("lab", "serve")))
+
+
+@pytest.mark.parametrize("page", sorted(p.relative_to(_ROOT).as_posix() for p in _ROOT.glob("*.md")))
+def test_relative_links_resolve(page: str) -> None:
+    text = (_ROOT / page).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        assert (_ROOT / link).exists(), link
+
+
+def test_files_named_in_papers_exist() -> None:
+    text = (_ROOT / "PAPERS.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:membership|rag|benchmarks|experiments|docs)/[\w/.-]+)`", text):
+        assert any((_ROOT / base / path).exists() for base in (".", "src/ragwitness")), path
+    for path in re.findall(r"`(unit/[\w/.]+)`", text):
+        assert (_ROOT / "tests" / path).exists(), path
+
+
+def test_python_example_compiles_and_uses_public_names() -> None:
+    import ragwitness
+
+    (code,) = re.findall(r"```python\n(.*?)```", _README, re.S)
+    compile(code, "README", "exec")
+    assert set(re.findall(r"\brw\.(\w+)", code)) <= set(ragwitness.__all__)
