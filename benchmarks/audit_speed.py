@@ -1,6 +1,6 @@
 """Audit speed in process: documents per second in both modes, and their ratio.
 
-    python benchmarks/audit_speed.py [documents]
+python benchmarks/audit_speed.py [documents]
 """
 
 from __future__ import annotations

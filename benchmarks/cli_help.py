@@ -1,6 +1,6 @@
 """Start-up of ``ragwitness --help`` against a bare interpreter, in turns.
 
-    python benchmarks/cli_help.py [runs]
+python benchmarks/cli_help.py [runs]
 """
 
 from __future__ import annotations

@@ -72,23 +72,37 @@ def _run_case(case: dict[str, object], config: dict[str, object], data: Path, sc
             command = [*_CLI, "audit", f"{url}", *arguments, "--mode", mode, "--run", str(run)]
             with (folder / f"{mode}.log").open("w") as log:
                 done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
-            print(f"{case['name']} {mode}: exit {done.returncode}, {time.monotonic() - started:.0f} s", flush=True)
+            spent = time.monotonic() - started
+            print(f"{case['name']} {mode}: exit {done.returncode}, {spent:.0f} s", flush=True)
 
 
 def _table() -> None:
     rate = "{value:.3f} [{low:.3f}, {high:.3f}]"
-    print("| case | mode | n in + out | AUC | accuracy | F1 | TPR at 1 % FPR | realised FPR | TPR at alpha | queries/doc | s/doc |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    columns = "case, mode, n in + out, AUC, accuracy, F1, TPR at 1 % FPR"
+    columns += ", realised FPR, TPR at alpha, queries/doc, s/doc"
+    print(f"| {columns.replace(', ', ' | ')} |")
+    print("|---" * len(columns.split(", ")) + "|")
     for path in sorted(_OUT.glob("*/*/result.json")):
         stored = json.loads(path.read_text())
         summary = stored["summary"]
         found = summary["evaluation"]
-        cells = [rate.format(**found[key]) for key in ("auc", "accuracy", "f1", "tpr_at_1_fpr", "false_positives", "true_positives")]
+        cells = [
+            rate.format(**found[key])
+            for key in (
+                "auc",
+                "accuracy",
+                "f1",
+                "tpr_at_1_fpr",
+                "false_positives",
+                "true_positives",
+            )
+        ]
         documents = stored["documents"]
         queries = sum(d["queries"] for d in documents) / len(documents)
         asked = len(documents) + summary["calibration"]["n"]
         print(
-            f"| {path.parts[-3]} | {path.parts[-2]} | {found['members']} + {found['non_members']} | "
+            f"| {path.parts[-3]} | {path.parts[-2]}"
+            f" | {found['members']} + {found['non_members']} | "
             + " | ".join(cells)
             + f" | {queries:.1f} | {summary['seconds'] / asked:.2f} |"
         )

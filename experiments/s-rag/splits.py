@@ -55,7 +55,11 @@ def _twin_split(rows: list[Row], sizes: dict[str, int], rng: random.Random) -> S
 
 
 def _compose(
-    indexed: list[Row], inside: list[Row], outside: list[Row], sizes: dict[str, int], rng: random.Random
+    indexed: list[Row],
+    inside: list[Row],
+    outside: list[Row],
+    sizes: dict[str, int],
+    rng: random.Random,
 ) -> Split:
     members, non_members = sizes["members"], sizes["non_members"]
     documents = [{**_plain(row), "member": True} for row in inside[:members]]

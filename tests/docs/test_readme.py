@@ -28,7 +28,9 @@ def test_first_block_names_targets_of_the_makefile() -> None:
 @pytest.mark.parametrize("verbs", [("audit",), ("doctor",), ("lab", "serve")])
 def test_options_shown_exist(verbs: tuple[str, ...]) -> None:
     blocks = "\n".join(re.findall(r"```\n(.*?)```", _README, re.S)).replace("\\\n", " ")
-    lines = [line for line in blocks.splitlines() if line.startswith(f"ragwitness {' '.join(verbs)}")]
+    lines = [
+        line for line in blocks.splitlines() if line.startswith(f"ragwitness {' '.join(verbs)}")
+    ]
     shown = set(re.findall(r"--[a-z-]+", " ".join(lines)))
     assert lines
     assert shown <= set(re.findall(r"--[a-z-]+", _help(*verbs)))
@@ -40,7 +42,9 @@ def test_options_described_in_prose_exist() -> None:
     assert shown <= set(re.findall(r"--[a-z-]+", _help("audit") + _help("lab", "serve")))
 
 
-@pytest.mark.parametrize("page", sorted(p.relative_to(_ROOT).as_posix() for p in _ROOT.glob("*.md")))
+@pytest.mark.parametrize(
+    "page", sorted(p.relative_to(_ROOT).as_posix() for p in _ROOT.glob("*.md"))
+)
 def test_relative_links_resolve(page: str) -> None:
     text = (_ROOT / page).read_text(encoding="utf-8")
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

@@ -42,6 +42,9 @@ def audit(
     text_field: Annotated[
         str | None, typer.Option(help="Field or column that holds the text.")
     ] = None,
+    paragraphs: Annotated[
+        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
+    ] = False,
     retrieval: Annotated[
         str, typer.Option(help="Shadow retrieval: lexical, minilm or hf:NAME.")
     ] = "lexical",
@@ -69,14 +72,19 @@ def audit(
     from ragwitness.membership.srag import ShadowConfig, SRagConfig
     from ragwitness.runs import AuditPlan
     from ragwitness.targets import TransportOptions
+    from ragwitness.types import Document
 
     if method != "s-rag":
         raise InputError(f"Unknown method {method!r}.", "Available: s-rag.")
     config = SRagConfig(mode=mode, features=features)  # type: ignore[arg-type]  # checked there
+
+    def read(source: str | None) -> tuple[Document, ...]:
+        return read_documents(source, text_field, paragraphs=paragraphs) if source else ()
+
     plan = AuditPlan(
-        documents=read_documents(documents, text_field),
-        known_out=read_documents(known_out, text_field) if known_out else (),
-        auxiliary=read_documents(auxiliary, text_field) if auxiliary else (),
+        documents=read(documents),
+        known_out=read(known_out),
+        auxiliary=read(auxiliary),
         alpha=alpha,
         shadow=ShadowConfig(
             rag=rag_config(k=k, retrieval=retrieval, generator=generator), seed=seed

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qsl
 
 from ragwitness.errors import InputError
@@ -97,13 +97,20 @@ def _lab_options(text: str) -> RagConfig:
     return rag_config(**numbers, **values, retrieve=retrieve)  # type: ignore[arg-type]
 
 
-def read_documents(source: str, text_field: str | None = None) -> tuple[Document, ...]:
-    """Read documents and say on standard error what was left out, and why."""
+def read_documents(
+    source: str, text_field: str | None = None, *, paragraphs: bool = False
+) -> tuple[Document, ...]:
+    """Read documents and say on standard error what was left out, and why.
+
+    Raises:
+        InputError: Nothing in it can be used.
+    """
     import sys
 
     from ragwitness.text.documents import load_documents
 
-    loaded = load_documents(source, text_field=text_field)
+    split: Literal["paragraphs"] | None = "paragraphs" if paragraphs else None
+    loaded = load_documents(source, text_field=text_field, split=split)
     for skipped in loaded.skipped[:5]:
         sys.stderr.write(f"skipped {skipped.where}: {skipped.why}\n")
     if len(loaded.skipped) > 5:

@@ -21,15 +21,18 @@ def doctor(
 
     from ragwitness.cli.common import console, resolve
     from ragwitness.errors import CapabilityError
-    from ragwitness.targets import CapabilityReport, RetryPolicy, TransportOptions, probe_capabilities
+    from ragwitness.targets import (
+        CapabilityReport,
+        RetryPolicy,
+        TransportOptions,
+        probe_capabilities,
+    )
     from ragwitness.types import Capability
 
     async def examine() -> CapabilityReport:
         opened = await resolve(
             target,
-            TransportOptions(
-                read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1)
-            ),
+            TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1)),
         )
         try:
             return await probe_capabilities(opened)

@@ -8,7 +8,9 @@ import typer
 
 __all__ = ["app"]
 
-app = typer.Typer(help="A RAG system of your own to audit.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="A RAG system of your own to audit.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.callback()
@@ -24,10 +26,15 @@ def serve(
     retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
     metric: Annotated[str, typer.Option(help="Of dense retrieval: l2 or ip.")] = "l2",
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
-    template: Annotated[str, typer.Option(help="plain or defended (S-RAG, Fig. 3).")] = "plain",
+    template: Annotated[
+        str, typer.Option(help="plain, defended (S-RAG, Fig. 3), … or FILE.toml.")
+    ] = "plain",
     k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
     chunk_words: Annotated[int, typer.Option(help="Longest passage in words.")] = 200,
     retrieve: Annotated[bool, typer.Option(help="--no-retrieve answers without passages.")] = True,
+    paragraphs: Annotated[
+        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
+    ] = False,
     text_field: Annotated[
         str | None, typer.Option(help="Field or column that holds the text.")
     ] = None,
@@ -46,7 +53,7 @@ def serve(
         retrieve=retrieve,
         chunk_words=chunk_words,
     )
-    system = build_system(read_documents(corpus, text_field), config)
+    system = build_system(read_documents(corpus, text_field, paragraphs=paragraphs), config)
     screen = console()
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)

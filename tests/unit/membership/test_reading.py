@@ -35,7 +35,7 @@ def test_pieces_multiply_along_the_chosen_path() -> None:
 
 
 def test_last_piece_may_be_an_alternative() -> None:
-    tokens = [token(" met", 0.8), token("hyl", 0.6, **{"formin": 0.3})]
+    tokens = [token(" met", 0.8), token("hyl", 0.6, formin=0.3)]
     assert word_probability(tokens, "metformin") == exactly(0.24)
 
 

@@ -17,7 +17,7 @@ SCRIPT = "from rag_fakes import make_system\nfrom ragwitness.rag.serve import se
 
 def test_prints_its_address_and_ends_cleanly_on_ctrl_c() -> None:
     code = SCRIPT + "serve(make_system(), port=0, announce=lambda s: print(s, flush=True))"
-    process = subprocess.Popen(  # noqa: S603
+    process = subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=Path(__file__).parent,
         stdout=subprocess.PIPE,

@@ -53,9 +53,7 @@ def _run(target: Scripted, n: int, journal: Journal | None = None, **options) ->
 def test_outcomes_keep_the_order_and_count_queries() -> None:
     seen = []
     worker = Worker(Scripted(str.upper), in_flight=3)
-    outcomes = asyncio.run(
-        worker.run(Shout(), _documents(7), "s", lambda *args: seen.append(args))
-    )
+    outcomes = asyncio.run(worker.run(Shout(), _documents(7), "s", lambda *args: seen.append(args)))
     assert [o.document.id for o in outcomes] == [str(i) for i in range(7)]
     assert [o.score.value for o in outcomes] == [7.0] * 7
     assert {o.queries for o in outcomes} == {2}

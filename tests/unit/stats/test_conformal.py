@@ -32,7 +32,9 @@ def test_benjamini_hochberg_agrees_with_scipy(p_values: list[float]) -> None:
     assert benjamini_hochberg(p_values) == pytest.approx(false_discovery_control(p_values))
 
 
-@pytest.mark.parametrize(("alpha", "rejections", "tests", "n"), [(0.05, 1, 1, 19), (0.05, 10, 20, 39)])
+@pytest.mark.parametrize(
+    ("alpha", "rejections", "tests", "n"), [(0.05, 1, 1, 19), (0.05, 10, 20, 39)]
+)
 def test_documents_needed_is_the_smallest_that_can_reject(alpha, rejections, tests, n) -> None:
     assert documents_needed(alpha, rejections, tests) == n
     for size, possible in ((n, True), (n - 1, False)):

@@ -66,7 +66,9 @@ def test_auc_interval_covers_the_truth() -> None:
 
 
 def test_perfect_separation_is_not_certainty() -> None:
-    low, high = auc_interval(np.array([2.0] * 50 + [1.0] * 50), np.array([True] * 50 + [False] * 50))
+    low, high = auc_interval(
+        np.array([2.0] * 50 + [1.0] * 50), np.array([True] * 50 + [False] * 50)
+    )
     assert high == 1.0
     assert low == pytest.approx(proportion_interval(50, 50)[0])
 
