@@ -2,9 +2,9 @@
 
 ``python benchmarks/reader_speed.py [--folder FOLDER] [--context 1000] [--repeat 3]``
 
-Both sides run in this process, one after the other on the same input, and the best of
-``--repeat`` runs counts, so the ratios mean something on a busy machine where the rates do not.
-For one thread set ``OMP_NUM_THREADS=1``.
+Both sides run in this process, one after the other on the same input. Processor time is counted,
+and of ``--repeat`` runs the best, so that the ratios mean something on a busy machine too. For
+rates of one thread set ``OMP_NUM_THREADS=1``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ANSWER = 64
 
 
 def best_seconds(work: Callable[[], object], repeat: int) -> float:
-    """Wall time of the fastest of ``repeat`` runs."""
+    """Processor time of the fastest of ``repeat`` runs."""
     times = []
     for _ in range(repeat):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
@@ -61,7 +61,7 @@ def fresh_generate(model: LanguageModel, asked: list[ChatPrompt], tokens: int) -
 
 
 def decode_rate(model: LanguageModel, asked: list[ChatPrompt], repeat: int) -> float:
-    """Generated tokens per second, the reading of the prompt taken off."""
+    """Generated tokens per CPU-second, the reading of the prompt taken off."""
     # Answers must not end early, or there is nothing to time.
     model._vocabulary.stop_ids = frozenset()  # type: ignore[attr-defined]
     made = fresh_generate(model, asked, ANSWER)
@@ -71,7 +71,7 @@ def decode_rate(model: LanguageModel, asked: list[ChatPrompt], repeat: int) -> f
 
 
 def rates(model: LanguageModel, reader: Reader, context: int, repeat: int) -> dict[str, float]:
-    """Tokens per second by task."""
+    """Tokens per CPU-second by task."""
     long, short = text_of(reader, context), [text_of(reader, 80, seed) for seed in range(24)]
     size, sizes = reader.count_tokens(long), sum(map(reader.count_tokens, short))
     asked = [prompt(text_of(reader, context), words(20, seed)) for seed in range(8)]
@@ -119,13 +119,13 @@ def main() -> None:
         )
     except MissingExtraError:
         theirs = {}
-    print(f"\n{'tokens per second':<44}{'numpy':>9}{'transformers':>14}{'ratio':>7}")
+    print(f"\n{'tokens per CPU-second':<44}{'numpy':>9}{'transformers':>14}{'ratio':>7}")
     for task, rate in ours.items():
         other = theirs.get(task, float("nan"))
         print(f"{task:<44}{rate:>9.0f}{other:>14.0f}{rate / other:>7.2f}")
     off = probe_seconds(options.folder, options.context, 0, options.repeat)
     on = probe_seconds(options.folder, options.context, None, options.repeat)
-    print(f"\n{PROBES} probes over one context: {off:.2f} s, with prefix reuse {on:.2f} s")
+    print(f"\n{PROBES} probes over one context: {off:.2f} CPU-s, with prefix reuse {on:.2f}")
     print(f"ratio {off / on:.1f}")
 
 
