@@ -1,0 +1,37 @@
+"""Words, their places, and passages of a long text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragwitness.text.words import core, passages, split_words
+
+
+@given(st.text(max_size=200))
+def test_words_stand_where_they_say(text: str) -> None:
+    words = split_words(text)
+    assert all(text[word.start : word.end] == word.text for word in words)
+    assert "".join(word.text for word in words) == "".join(text.split())
+
+
+def test_unspaced_scripts_are_split_by_character() -> None:
+    assert [word.text for word in split_words("私は cat を")] == ["私", "は", "cat", "を"]
+
+
+@pytest.mark.parametrize(
+    ("word", "stem"),
+    [("knee,", "knee"), ("“Knee”", "Knee"), ("don't", "don't"), ("...", ""), ("$5.20.", "5.20")],
+)
+def test_core_drops_punctuation_at_the_ends_only(word: str, stem: str) -> None:
+    assert core(word) == stem
+
+
+@given(st.integers(0, 400), st.integers(8, 60))
+def test_passages_cover_the_text_evenly(n: int, most: int) -> None:
+    text = " ".join(f"w{i}" for i in range(n))
+    parts = passages(text, most, 8)
+    sizes = [len(part.split()) for part in parts]
+    assert all(8 <= size <= most for size in sizes)
+    assert all(part in text for part in parts)
+    if n >= 8:
+        assert n - sum(sizes) < 8  # only a tail too short to be probed is left
