@@ -57,6 +57,7 @@ def audit(
     automl: Annotated[bool, typer.Option(help="Train the classifier with AutoGluon.")] = False,
     concurrency: Annotated[int, typer.Option(help="Documents and requests in flight.")] = 4,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
+    retries: Annotated[int, typer.Option(help="Further attempts after a failed request.")] = 5,
     key_env: Annotated[
         str, typer.Option(help="Environment variable that holds the API key.")
     ] = "OPENAI_API_KEY",
@@ -71,7 +72,7 @@ def audit(
     from ragwitness.errors import InputError
     from ragwitness.membership.srag import ShadowConfig, SRagConfig
     from ragwitness.runs import AuditPlan
-    from ragwitness.targets import TransportOptions
+    from ragwitness.targets import RetryPolicy, TransportOptions
     from ragwitness.types import Document
 
     if method != "s-rag":
@@ -92,7 +93,12 @@ def audit(
         automl=automl,
         in_flight=concurrency,
     )
-    transport = TransportOptions(read_timeout=timeout, concurrency=concurrency, key_env=key_env)
+    transport = TransportOptions(
+        read_timeout=timeout,
+        retry=RetryPolicy(retries=retries),
+        concurrency=concurrency,
+        key_env=key_env,
+    )
     folder = run_folder(run, target, documents, known_out, auxiliary, proxy)
     screen = console()
     result = perform(plan, resolve(target, transport), config, proxy, folder, screen)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from loopback import Step, chat_body, loopback, reply
+from tests.support.loopback import Step, chat_body, loopback, reply
 
 from ragwitness.errors import (
     CapabilityError,

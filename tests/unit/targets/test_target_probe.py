@@ -3,7 +3,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from loopback import Step, chat_body, loopback, reply
+from tests.support.loopback import Step, chat_body, loopback, reply
 
 from ragwitness.errors import TargetUnreachableError
 from ragwitness.targets.openai import OpenAITarget

@@ -2,7 +2,7 @@ import math
 from typing import Any
 
 import pytest
-from loopback import chat_body
+from tests.support.loopback import chat_body
 
 from ragwitness.errors import TargetResponseError
 from ragwitness.targets.wire import drop_before, read_chat, read_completion, read_models
