@@ -108,8 +108,13 @@ def percent(value: float) -> str:
 
 
 def probability(value: Interval | float) -> str:
-    """Return a probability; ``≤ x`` where the target's list was cut off above it."""
+    """Return a probability; ``≤ x`` where the target's list was cut off above it.
+
+    A word that an answer never came to has none.
+    """
     if isinstance(value, Interval) and value.low != value.high:
+        if value.low <= 0 and value.high >= 1:
+            return "not reached"
         if value.low <= 0:
             return f"≤ {_point(value.high).removeprefix('< ')}"
         return f"{_point(value.low)} to {_point(value.high)}"

@@ -1,6 +1,7 @@
 """The S-RAG generator: what it asks, and what it makes of answers good and bad."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -60,6 +61,17 @@ def test_an_answer_that_knows_the_document_scores_higher() -> None:
     assert known.value > 1 > unknown.value
     assert known.details["unread"] == 0
     assert unknown.details["unread"] >= 2
+
+
+def test_a_target_that_repeats_the_first_half_gets_room_to_go_on() -> None:
+    probe, (query,) = _queries(_audit())
+    words = _TEXT.split()
+    cut = replace(_said(" ".join(words[:20])), finish_reason="length")
+    (longer,) = probe.send([cut])
+    assert longer.prompt == query.prompt
+    assert longer.max_tokens >= query.max_tokens + len(words) // 2
+    score = _finish(probe, [_said(_TEXT)])
+    assert score.details["unread"] == 0
 
 
 def test_a_long_document_is_audited_passage_by_passage() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from ragwitness.membership.srag.alignment import read_probes
 from ragwitness.membership.srag.config import SRagConfig
@@ -11,7 +11,7 @@ from ragwitness.membership.srag.features import counts, frequencies, log_odds, m
 from ragwitness.membership.srag.reading import UNREAD, word_probability
 from ragwitness.membership.srag.segment import Segmented, segment
 from ragwitness.models import LanguageModel
-from ragwitness.text.words import passages
+from ragwitness.text.words import core, passages, split_words
 from ragwitness.types import (
     Answer,
     Capability,
@@ -30,7 +30,8 @@ _REFUSAL = re.compile(
     r"|as an ai\b|unfortunately,? i\b|i do(n't| not) have (access|enough|information))",
     re.IGNORECASE,
 )
-_TOKENS_PER_WORD = 3  # room for tokenizers that cut rare words into pieces
+_ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
+_OPENING = 5  # words by which a repeated paragraph is recognised
 _BEFORE = 4  # words shown before a deciding word
 
 
@@ -67,6 +68,8 @@ class SRag:
             return Score(None, reason="no word of its second half is worth a query")
         batches = [self._queries(part) for part in segments]
         answers = yield [query for batch in batches for query in batch]
+        if self.config.mode == "single":
+            answers = yield from self._with_room_to_repeat(segments, answers)
         evidence: list[Evidence] = []
         trouble: list[str] = []
         for part, batch in zip(segments, batches, strict=True):
@@ -79,9 +82,25 @@ class SRag:
     def _queries(self, part: Segmented) -> list[Query]:
         config = self.config
         if config.mode == "single":
-            rest = len(part.words) - part.half
-            return [self._query(part.prefix, _TOKENS_PER_WORD * rest)]
+            return [self._query(part.prefix, self.proxy.count_tokens(part.suffix) + _ROOM)]
         return [self._query(part.before(probe.word), config.word_tokens) for probe in part.probes]
+
+    def _with_room_to_repeat(
+        self, segments: Sequence[Segmented], answers: Sequence[Answer]
+    ) -> Generator[list[Query], list[Answer], list[Answer]]:
+        """Ask again where a target says the first half once more and had no room to go on.
+
+        "Output only the completed paragraph" can be read so; most targets just continue.
+        """
+        short = [i for i, part in enumerate(segments) if _cut_while_repeating(part, answers[i])]
+        if not short:
+            return list(answers)
+        again = yield [
+            self._query(segments[i].prefix, self.proxy.count_tokens(segments[i].text) + _ROOM)
+            for i in short
+        ]
+        longer = dict(zip(short, again, strict=True))
+        return [longer.get(i, answer) for i, answer in enumerate(answers)]
 
     def _query(self, prefix: str, max_tokens: int) -> Query:
         return Query(
@@ -135,6 +154,12 @@ class SRag:
                 "censored": float(sum(p.low < p.high < 1.0 for p in probabilities)),
             },
         )
+
+
+def _cut_while_repeating(part: Segmented, answer: Answer) -> bool:
+    said = [core(word.text).casefold() for word in split_words(answer.text)[:_OPENING]]
+    opening = [core(word.text).casefold() for word in part.words[:_OPENING]]
+    return answer.finish_reason == "length" and said == opening
 
 
 def _trouble(answer: Answer) -> str | None:

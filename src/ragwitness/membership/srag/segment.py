@@ -50,6 +50,11 @@ class Segmented:
         return self.text[: word.start].rstrip()
 
     @property
+    def suffix(self) -> str:
+        """The second half."""
+        return self.text[self.words[self.half].start :]
+
+    @property
     def prefix(self) -> str:
         """The first half (Alg. 1, line 3)."""
         return self.before(self.words[self.half])
