@@ -54,7 +54,7 @@ def _lab(corpus: Path, case: dict[str, object]) -> Iterator[str]:
 
 def _run_case(case: dict[str, object], config: dict[str, object], data: Path, scale: float) -> None:
     sizes = {
-        key: max(30, int(int(str(config[key])) * scale))
+        key: max(30, round(int(str(config[key])) * scale * float(str(case.get("scale", 1)))))
         for key in ("members", "non_members", "known_out")
     }
     folder = _OUT / str(case["name"])
