@@ -1,0 +1,1 @@
+"""Training of the embedded reader from scratch; torch is imported only in this package."""

@@ -20,3 +20,89 @@ class ModelConfig:
     rope_theta: float = 1e6
     norm_epsilon: float = 1e-6
     positions: int = 2048
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Mix of documents and turns; every share is a probability."""
+
+    real_share: float = 0.55
+    noise_share: float = 0.55
+    plain_share: float = 0.06
+    defended_share: float = 0.10
+    present_share: float = 0.62
+    held_out_share: float = 0.02
+    validation_rows: int = 16
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training at one row length: ``until`` is the fraction of steps where it ends."""
+
+    until: float
+    row_tokens: int
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """Steps, tokens and learning rates. Everything depends on the step, never on the clock."""
+
+    steps: int = 740
+    step_tokens: int = 6144
+    micro_tokens: int = 2048
+    phases: tuple[Phase, ...] = (
+        Phase(0.60, 512),
+        Phase(0.80, 768),
+        Phase(0.92, 1536),
+        Phase(1.0, 2048),
+    )
+    warmup_steps: int = 30
+    decay_share: float = 0.35
+    matrix_rate: float = 3e-3
+    early_mlp_scale: float = 0.3
+    embedding_rate: float = 5e-4
+    gain_rate: float = 6e-4
+    early_attention_rate: float = 3e-5
+    protected_layers: int = 3
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    checkpoint_steps: int = 25
+    export_steps: int = 100
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One whole training run."""
+
+    name: str = "cpu"
+    seed: int = 0
+    threads: int = 1
+    processes: int = 1
+    workers: int = 0
+    device: str = "cpu"
+    bfloat16: bool = False
+    compile: bool = False
+    tokenizer_documents: int = 24000
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+
+
+PRESETS: dict[str, TrainConfig] = {
+    "cpu": TrainConfig(processes=2, model=ModelConfig(width=256, mlp_width=640)),
+    "toy": TrainConfig(
+        name="toy",
+        threads=1,
+        tokenizer_documents=300,
+        model=ModelConfig(vocabulary=1024, width=256, layers=4, mlp_width=128, positions=1024),
+        schedule=ScheduleConfig(
+            steps=6,
+            step_tokens=512,
+            micro_tokens=256,
+            phases=(Phase(0.5, 128), Phase(1.0, 256)),
+            warmup_steps=2,
+            checkpoint_steps=2,
+            export_steps=3,
+        ),
+    ),
+}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .config import ModelConfig
 
-__all__ = ["Block", "Reader", "RMSNorm", "apply_rotary"]
+__all__ = ["Block", "RMSNorm", "Reader", "apply_rotary"]
 
 
 class RMSNorm(nn.Module):
@@ -59,8 +59,10 @@ class Block(nn.Module):
         self.query_norm = RMSNorm(config.head_dim, config.norm_epsilon)
         self.key_norm = RMSNorm(config.head_dim, config.norm_epsilon)
 
-    def project(self, hidden: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys (normalised and rotated) and values: (batch, heads, time, head_dim) each."""
+    def project(
+        self, hidden: Tensor, cosine: Tensor, sine: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys (normalised, rotated), values: (batch, heads, time, head_dim) each."""
         batch, time, _ = hidden.shape
         shape = (batch, time, self.heads, self.head_dim)
         normed = self.attention_norm(hidden)
@@ -80,7 +82,7 @@ class Block(nn.Module):
 
 
 class Reader(nn.Module):
-    """The whole decoder; ``hidden`` and ``logits`` are apart so logits are made only where needed."""
+    """The whole decoder; ``hidden`` and ``logits`` are apart: logits only where needed."""
 
     cosine: Tensor
     sine: Tensor

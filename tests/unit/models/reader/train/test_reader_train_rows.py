@@ -8,14 +8,14 @@ import pytest
 
 pytest.importorskip("torch")
 
-from ragwitness.models.reader.train import prompts  # noqa: E402
-from ragwitness.models.reader.train.batches import RowMaker  # noqa: E402
-from ragwitness.models.reader.train.config import DataConfig  # noqa: E402
-from ragwitness.models.reader.train.grammar import DOMAINS, cluster  # noqa: E402
-from ragwitness.models.reader.train.noise import STYLES, style, to_pieces  # noqa: E402
-from ragwitness.models.reader.train.sources import Corpus  # noqa: E402
-from ragwitness.models.reader.train.tokenizer import Vocabulary, train_tokenizer  # noqa: E402
-from ragwitness.models.reader.train.turns import TASKS, Turn, TurnMaker, splice  # noqa: E402
+from ragwitness.models.reader.train import prompts
+from ragwitness.models.reader.train.batches import RowMaker
+from ragwitness.models.reader.train.config import DataConfig
+from ragwitness.models.reader.train.grammar import DOMAINS, cluster
+from ragwitness.models.reader.train.noise import STYLES, style, to_pieces
+from ragwitness.models.reader.train.sources import Corpus
+from ragwitness.models.reader.train.tokenizer import Vocabulary, train_tokenizer
+from ragwitness.models.reader.train.turns import TASKS, Turn, TurnMaker, splice
 
 
 def _words(seed: int) -> list[str]:

@@ -1,0 +1,37 @@
+"""``python -m ragwitness.models.reader.train``: train the reader; run again to resume."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from .config import PRESETS
+from .processes import train
+
+_WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
+
+
+def main() -> None:
+    """Parse the command line and train."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ragwitness.models.reader.train", description=__doc__
+    )
+    parser.add_argument(
+        "--out", type=Path, default=_WEIGHTS, help="folder for the exported weights"
+    )
+    parser.add_argument(
+        "--work", type=Path, default=Path("build/reader"), help="text, tokenizer, checkpoint, log"
+    )
+    parser.add_argument("--preset", choices=sorted(PRESETS), default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--stop-after", type=float, default=None, help="leave after so many seconds, resumable"
+    )
+    arguments = parser.parse_args()
+    config = dataclasses.replace(PRESETS[arguments.preset], seed=arguments.seed)
+    train(config, arguments.work, arguments.out, arguments.stop_after)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""The training loop: batches by step, gradient accumulation, checkpoints, exports, resume."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+import torch.distributed as distributed
+import torch.nn.functional as functional
+from torch import Tensor
+
+from .batches import Batch, RowMaker, batch_at, phase_at
+from .config import DataConfig, TrainConfig
+from .export import export
+from .init import construct
+from .network import Reader
+from .optim import Optimisers, rate_at
+from .sources import Corpus, load_corpus
+from .tokenizer import Vocabulary, train_tokenizer
+from .turns import Turn, TurnMaker
+
+__all__ = ["Run", "prepare", "prepare_text", "run_training"]
+
+# Weights below this belong to context and query; half of those places are skipped at random.
+_LIGHT = 0.5
+
+
+@dataclasses.dataclass
+class Run:
+    """Everything a run holds in memory."""
+
+    config: TrainConfig
+    vocabulary: Vocabulary
+    maker: RowMaker
+    validation: RowMaker
+    reader: Reader
+    optimisers: Optimisers
+    step: int = 0
+
+
+def _example(maker: RowMaker, vocabulary: Vocabulary) -> list[int]:
+    """A row to measure activations on: three documents and a cloze about one of them."""
+    rng = random.Random(11)
+    documents = maker.documents(rng, 3, 60)
+    row = maker.opening(rng, documents, defended=False, in_user=False)
+    row.extend(TurnMaker(vocabulary, rng).make("cloze", Turn(documents[1], documents, True, False)))
+    return row.tokens
+
+
+def _vocabulary(config: TrainConfig, corpus: Corpus, work: Path) -> Vocabulary:
+    path = work / "tokenizer.json"
+    if not path.exists():
+        tokenizer = train_tokenizer(
+            corpus, config.model.vocabulary, config.tokenizer_documents, config.seed
+        )
+        tokenizer.save(str(path))
+    return Vocabulary.load(path)
+
+
+def prepare_text(config: TrainConfig, work: Path) -> None:
+    """Fetch the text and train the tokenizer, so that several processes find them ready."""
+    work.mkdir(parents=True, exist_ok=True)
+    _vocabulary(config, load_corpus(work, config.data.held_out_share), work)
+
+
+def _hold_roles(reader: Reader, vocabulary: Vocabulary) -> None:
+    """Keep the vectors of the opening roles: the circuits' gates and rests are keyed to them."""
+    rows = [vocabulary.system, vocabulary.user, vocabulary.assistant]
+
+    def clear(gradient: Tensor) -> Tensor:
+        gradient = gradient.clone()
+        gradient[rows] = 0
+        return gradient
+
+    reader.embedding.weight.register_hook(clear)
+
+
+def prepare(config: TrainConfig, work: Path, corpus: Corpus | None = None) -> Run:
+    """Load or make text, tokenizer and constructed network; resume from a checkpoint if any."""
+    work.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(config.threads)
+    corpus = corpus or load_corpus(work, config.data.held_out_share)
+    vocabulary = _vocabulary(config, corpus, work)
+    maker = RowMaker(vocabulary, corpus.training, config.data)
+    validation = RowMaker(vocabulary, corpus.held_out, config.data)
+    torch.manual_seed(config.seed)
+    reader = Reader(dataclasses.replace(config.model, vocabulary=vocabulary.size))
+    construct(reader, vocabulary, _example(validation, vocabulary), seed=config.seed)
+    _hold_roles(reader, vocabulary)
+    reader.to(config.device)
+    run = Run(config, vocabulary, maker, validation, reader, Optimisers(reader, config.schedule))
+    checkpoint = work / "checkpoint.pt"
+    if checkpoint.exists():
+        state = torch.load(checkpoint, map_location=config.device, weights_only=True)
+        reader.load_state_dict(state["reader"])
+        run.optimisers.load_state_dict(state["optimisers"])
+        run.step = state["step"]
+    return run
+
+
+def save_checkpoint(run: Run, work: Path) -> None:
+    """Write beside the old checkpoint, then rename: a killed run always finds a whole one."""
+    partial = work / "checkpoint.partial"
+    state = {
+        "reader": run.reader.state_dict(),
+        "optimisers": run.optimisers.state_dict(),
+        "step": run.step,
+    }
+    torch.save(state, partial)
+    partial.rename(work / "checkpoint.pt")
+
+
+def _loss(
+    run: Run, hidden_of: Callable[[Tensor], Tensor], tokens: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Summed weighted loss of a micro-batch, and (sum, count) of the unweighted answer loss."""
+    kept = weights[:, 1:] > 0
+    hidden = hidden_of(tokens)[:, :-1][kept]
+    loss = functional.cross_entropy(
+        run.reader.logits(hidden).float(), tokens[:, 1:][kept], reduction="none"
+    )
+    weight = weights[:, 1:][kept]
+    answers = weight >= 1
+    return (loss * weight).sum(), torch.stack([loss.detach()[answers].sum(), answers.sum().float()])
+
+
+def _thin(batch: Batch, seed: int) -> Tensor:
+    """Skip half of the light places at random and double the others: logits are the costly part."""
+    generator = torch.Generator().manual_seed(seed)
+    keep = torch.rand(batch.weights.shape, generator=generator) < 0.5
+    light = (batch.weights > 0) & (batch.weights < _LIGHT)
+    return torch.where(light, 2 * batch.weights * keep, batch.weights)
+
+
+def _rank() -> tuple[int, int]:
+    """This process's place among the processes that share every batch."""
+    return (
+        (distributed.get_rank(), distributed.get_world_size())
+        if distributed.is_initialized()
+        else (0, 1)
+    )
+
+
+def _add_up(reader: Reader, answers: Tensor) -> None:
+    """Sum gradients and counts over the processes; each then takes the same optimiser step."""
+    parameters = list(reader.parameters())
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients] + [answers])
+    distributed.all_reduce(flat)
+    at = 0
+    for parameter in parameters:
+        parameter.grad = flat[at : at + parameter.numel()].view_as(parameter)
+        at += parameter.numel()
+    answers.copy_(flat[at:])
+
+
+def train_step(run: Run, batch: Batch, hidden_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
+    """One optimiser step over ``batch``; returns the answers' loss and the gradient norm."""
+    config = run.config
+    weights = _thin(batch, config.seed * 1_000_003 + run.step).to(config.device)
+    tokens = batch.tokens.to(config.device)
+    total = weights[:, 1:].sum()
+    rows = max(1, config.schedule.micro_tokens // tokens.shape[1])
+    answers = torch.zeros(2, device=config.device)
+    rank, ranks = _rank()
+    tokens, weights = tokens[rank::ranks], weights[rank::ranks]
+    for at in range(0, len(tokens), rows):
+        with torch.autocast(config.device, torch.bfloat16, enabled=config.bfloat16):
+            loss, part = _loss(run, hidden_of, tokens[at : at + rows], weights[at : at + rows])
+        (loss / total).backward()
+        answers += part
+    if ranks > 1:
+        _add_up(run.reader, answers)
+    norm = run.optimisers.step(run.step)
+    run.step += 1
+    return {"answer_loss": float(answers[0] / answers[1].clamp(min=1)), "gradient": norm}
+
+
+def _batches(run: Run) -> Iterator[Batch]:
+    """Batches from the current step on, made here or by worker processes."""
+    steps = range(run.step, run.config.schedule.steps)
+    if not run.config.workers:
+        yield from (batch_at(run.maker, run.config, step) for step in steps)
+        return
+    loader = torch.utils.data.DataLoader(
+        _StepBatches(run.maker, run.config),
+        batch_size=None,
+        sampler=list(steps),
+        num_workers=run.config.workers,
+    )
+    for tokens, weights in loader:
+        yield Batch(tokens, weights)
+
+
+class _StepBatches(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
+    """Batches by step, so that several processes can make them ahead of time."""
+
+    def __init__(self, maker: RowMaker, config: TrainConfig) -> None:
+        self.maker, self.config = maker, config
+
+    def __getitem__(self, step: int) -> tuple[Tensor, Tensor]:
+        batch = batch_at(self.maker, self.config, step)
+        return batch.tokens, batch.weights
+
+
+@torch.no_grad()
+def validate(run: Run, data: DataConfig) -> float:
+    """Mean answer loss on rows of held-out text, the same rows every time."""
+    sums = torch.zeros(2)
+    for index in range(data.validation_rows):
+        row = run.validation.row(random.Random(f"validation/{index}"), 512)
+        tokens = torch.tensor([row.tokens], device=run.config.device)
+        weights = torch.tensor([row.weights], device=run.config.device)
+        sums += _loss(run, run.reader.hidden, tokens, weights)[1].cpu()
+    return float(sums[0] / sums[1].clamp(min=1))
+
+
+def run_training(
+    config: TrainConfig, work: Path, out: Path, stop_after: float | None = None
+) -> Run:
+    """Train to the last step, exporting to ``out`` on the way.
+
+    Args:
+        config: the run.
+        work: text, tokenizer, checkpoint and log.
+        out: the exported folder.
+        stop_after: leave after so many seconds with a checkpoint written (for time-boxed machines).
+    """
+    run = prepare(config, work)
+    hidden_of = (
+        torch.compile(run.reader.hidden, dynamic=False) if config.compile else run.reader.hidden
+    )
+    schedule, began, tokens, smooth = config.schedule, time.monotonic(), 0, None
+    for batch in _batches(run):
+        seen = train_step(run, batch, hidden_of)
+        tokens += batch.tokens.numel()
+        smooth = (
+            seen["answer_loss"] if smooth is None else 0.95 * smooth + 0.05 * seen["answer_loss"]
+        )
+        if _rank()[0]:
+            continue
+        if run.step % 5 == 0:
+            spent = time.monotonic() - began
+            line: dict[str, object] = {
+                "step": run.step,
+                "row": phase_at(config, run.step).row_tokens,
+                "answer_loss": round(smooth, 4),
+                "gradient": round(seen["gradient"], 3),
+                "rate": round(rate_at(schedule, run.step), 4),
+                "tokens_per_second": round(tokens / spent),
+                "seconds": round(spent),
+            }
+            _log(work, line)
+        overtime = (
+            stop_after is not None and _rank()[1] == 1 and time.monotonic() - began > stop_after
+        )
+        if run.step % schedule.checkpoint_steps == 0 or run.step == schedule.steps or overtime:
+            save_checkpoint(run, work)
+        if run.step % schedule.export_steps == 0 or run.step == schedule.steps:
+            _log(
+                work,
+                {"step": run.step, "validation_answer_loss": round(validate(run, config.data), 4)},
+            )
+            export(run.reader, run.vocabulary, out)
+        if overtime:
+            break
+    return run
+
+
+def _log(work: Path, line: dict[str, object]) -> None:
+    text = json.dumps(line)
+    print(text, flush=True)
+    with (work / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write(text + "\n")
