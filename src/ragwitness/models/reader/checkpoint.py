@@ -166,21 +166,21 @@ def _to_float32(raw: NDArray[np.uint8], kind: str, path: Path) -> Float32:
 
 
 def _read_safetensors(path: Path) -> dict[str, Float32]:
-    content = np.fromfile(path, dtype=np.uint8)
+    from safetensors import SafetensorError, deserialize
+
     try:
-        start = 8 + int(content[:8].view("<u8")[0])
-        header = json.loads(content[8:start].tobytes())
-        tensors = {}
-        for name, entry in header.items():
-            if name != "__metadata__":
-                first, last = entry["data_offsets"]
-                raw = content[start + first : start + last]
-                tensors[name] = _to_float32(raw, entry["dtype"], path).reshape(entry["shape"])
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+        entries = deserialize(path.read_bytes())
+    except (OSError, SafetensorError) as error:
         raise ModelError(
             f"{path} is not a whole safetensors file.", "Copy the model folder again."
         ) from error
-    return tensors
+    # safetensors.numpy has no bfloat16, so its raw bytes are taken.
+    return {
+        name: _to_float32(np.frombuffer(entry["data"], np.uint8), entry["dtype"], path).reshape(
+            entry["shape"]
+        )
+        for name, entry in entries
+    }
 
 
 def read_weights(folder: Path) -> dict[str, Float32]:
