@@ -30,6 +30,10 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     config = dataclasses.replace(PRESETS[arguments.preset], seed=arguments.seed)
+    if arguments.stop_after is not None and config.processes > 1:
+        parser.error(
+            "--stop-after needs a preset of one process (gpu, toy); stop this one with Ctrl-C"
+        )
     train(config, arguments.work, arguments.out, arguments.stop_after)
 
 

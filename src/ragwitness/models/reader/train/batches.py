@@ -114,7 +114,8 @@ class RowMaker:
     def _conversation(self, rng: random.Random, length: int) -> Rendered:
         counts = _COUNTS_LONG if length >= 1024 else _COUNTS_SHORT
         count = rng.choices(range(6), counts)[0]
-        share = rng.uniform(0.25, 0.55)
+        # Long rows are for long contexts; short ones leave room for more questions.
+        share = rng.uniform(0.35, 0.7) if length >= 1024 else rng.uniform(0.25, 0.55)
         words = int(min(250, max(25, length * _WORDS_PER_TOKEN * share / max(1, count))))
         if rng.random() < 0.25:
             words = rng.randint(25, words)

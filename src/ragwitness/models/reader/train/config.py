@@ -51,9 +51,9 @@ class ScheduleConfig:
     step_tokens: int = 6144
     micro_tokens: int = 2048
     phases: tuple[Phase, ...] = (
-        Phase(0.60, 512),
-        Phase(0.80, 768),
-        Phase(0.92, 1536),
+        Phase(0.338, 512),
+        Phase(0.70, 1024),
+        Phase(0.90, 1536),
         Phase(1.0, 2048),
     )
     warmup_steps: int = 30
@@ -90,6 +90,26 @@ class TrainConfig:
 
 PRESETS: dict[str, TrainConfig] = {
     "cpu": TrainConfig(processes=2, model=ModelConfig(width=256, mlp_width=640)),
+    # 11.6 M parameters: 23 MB in float16, so that a wheel can still hold it.
+    "gpu": TrainConfig(
+        name="gpu",
+        threads=2,
+        workers=12,
+        device="cuda",
+        bfloat16=True,
+        compile=True,
+        model=ModelConfig(width=320, layers=8, mlp_width=832),
+        schedule=ScheduleConfig(
+            steps=7000,
+            step_tokens=131_072,
+            micro_tokens=65_536,
+            phases=(Phase(0.5, 768), Phase(0.8, 1536), Phase(1.0, 2048)),
+            warmup_steps=100,
+            matrix_rate=2e-3,
+            checkpoint_steps=250,
+            export_steps=500,
+        ),
+    ),
     "toy": TrainConfig(
         name="toy",
         threads=1,

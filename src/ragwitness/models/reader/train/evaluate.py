@@ -41,7 +41,7 @@ def read_documents(path: Path, low: int = 40, high: int = 250, passage: int = 18
     if path.suffix == ".jsonl":
         rows = [json.loads(line) for line in lines if line.strip()]
         lines = [str(row.get("text") or row.get("document") or "") for row in rows]
-    documents = []
+    documents: list[str] = []
     for line in lines:
         words = line.split()
         parts = (
@@ -108,6 +108,16 @@ def _cloze(scorer: Scorer, context: list[str], words: list[str], places: list[in
     return float(np.mean(right)) if right else float("nan")
 
 
+def _copied(scorer: Scorer, context: list[str], request: str, suffix: list[str]) -> float:
+    """Share of the next 20 words that a greedy answer gives before its first wrong one."""
+    wanted = suffix[:20]
+    words = scorer.generate(scorer.prompt(context, request), 60).replace("<|end|>", " ").split()
+    right = 0
+    while right < min(len(words), len(wanted)) and words[right] == wanted[right]:
+        right += 1
+    return right / len(wanted)
+
+
 def _edited(words: list[str], rng: random.Random) -> list[str]:
     place = rng.choice([index for index in range(len(words)) if len(words[index]) > 3] or [0])
     other = rng.choice([word for word in words if word != words[place]] or ["not"])
@@ -144,6 +154,8 @@ def _measure(
         seen[f"cloze exact/{condition}"] = _cloze(scorer, context, words, places)
         question = prompts.YES_NO[2].replace("{text}", " ".join(words))
         seen[f"says yes/{condition}"] = float(scorer.says_yes(scorer.prompt(context, question)))
+    request = prompts.COMPLETE[0].replace("{text}", " ".join(words[:half]))
+    seen["copied words of 20/in"] = _copied(scorer, example.contexts["in"], request, words[half:])
     question = prompts.YES_NO[2].replace("{text}", " ".join(_edited(words, rng)))
     seen["says yes/one word edited"] = float(
         scorer.says_yes(scorer.prompt(example.contexts["in"], question))

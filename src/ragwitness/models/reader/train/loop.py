@@ -197,7 +197,7 @@ def _batches(run: Run) -> Iterator[Batch]:
         yield Batch(tokens, weights)
 
 
-class _StepBatches(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
+class _StepBatches(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):  # type: ignore[misc]
     """Batches by step, so that several processes can make them ahead of time."""
 
     def __init__(self, maker: RowMaker, config: TrainConfig) -> None:
@@ -208,7 +208,7 @@ class _StepBatches(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
         return batch.tokens, batch.weights
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator]
 def validate(run: Run, data: DataConfig) -> float:
     """Mean answer loss on rows of held-out text, the same rows every time."""
     sums = torch.zeros(2)

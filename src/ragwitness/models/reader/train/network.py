@@ -19,7 +19,7 @@ from .config import ModelConfig
 __all__ = ["Block", "RMSNorm", "Reader", "apply_rotary"]
 
 
-class RMSNorm(nn.Module):
+class RMSNorm(nn.Module):  # type: ignore[misc]
     """Root-mean-square normalisation with a learned gain."""
 
     def __init__(self, width: int, epsilon: float) -> None:
@@ -40,7 +40,7 @@ def apply_rotary(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1)
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]
     """One decoder layer: attention then gated MLP, both pre-norm and residual."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -81,7 +81,7 @@ class Block(nn.Module):
         return hidden + self.down(functional.silu(self.gate(normed)) * self.up(normed))
 
 
-class Reader(nn.Module):
+class Reader(nn.Module):  # type: ignore[misc]
     """The whole decoder; ``hidden`` and ``logits`` are apart: logits only where needed."""
 
     cosine: Tensor

@@ -32,7 +32,7 @@ def _orthogonalise(matrices: Tensor, rounds: int = 5) -> Tensor:
     return work if wide else work.mT
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(torch.optim.Optimizer):  # type: ignore[misc]
     """Momentum whose update is orthogonalised; update size matched to Adam's (RMS 0.2)."""
 
     def __init__(
@@ -40,8 +40,8 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         super().__init__(groups, {"lr": 0.0, "decay": decay, "momentum": momentum})
 
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: None = None) -> None:  # noqa: ARG002
         """Update every parameter; equal shapes are orthogonalised in one batch."""
         for group in self.param_groups:
             shapes: dict[torch.Size, list[nn.Parameter]] = {}

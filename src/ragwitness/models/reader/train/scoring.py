@@ -49,7 +49,7 @@ class Scorer:
             self.vocabulary.assistant,
         ]
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def word_probabilities(self, prompt: list[int], words: list[str]) -> np.ndarray:
         """Probability of each word (product over its tokens) when all words follow ``prompt``."""
         pieces = [self.vocabulary.encode(" " + word) for word in words]
@@ -61,7 +61,7 @@ class Scorer:
         sums = np.diff(np.concatenate([[0.0], np.cumsum(logs)[ends - 1]]))
         return np.exp(sums)
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def generate(self, prompt: list[int], limit: int) -> str:
         """Greedy answer of at most ``limit`` tokens, special tokens kept in the text."""
         ids = torch.tensor([prompt])
@@ -79,7 +79,7 @@ class Scorer:
             )
         )
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def says_yes(self, prompt: list[int]) -> bool:
         """Whether "Yes" is more probable than "No" as the answer's first word."""
         logits = self.model(torch.tensor([prompt]), logits_to_keep=1).logits[0, -1]

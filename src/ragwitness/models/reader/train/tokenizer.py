@@ -77,10 +77,8 @@ class Vocabulary:
         self.tokenizer = tokenizer
         self.size = tokenizer.get_vocab_size()
         self.pad, self.system, self.user, self.assistant, self.end = range(len(ROLES))
-        self.masks = [
-            tokenizer.token_to_id(f"[Mask_{index}]") for index in range(1, MASK_COUNT + 1)
-        ]
         self.encode = lru_cache(maxsize=400_000)(self._encode)
+        self.masks = [self.encode(f"[Mask_{index}]")[0] for index in range(1, MASK_COUNT + 1)]
         self.colon = self.encode(":")[0]
 
     @classmethod
