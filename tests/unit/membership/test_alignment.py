@@ -63,5 +63,10 @@ def test_words_of_several_tokens_are_found_by_their_place() -> None:
     assert [item.low for item in read] == pytest.approx([0.25, 0.25])
 
 
+def test_a_word_in_common_by_chance_is_not_read() -> None:
+    tokens = _tokens("then severe mu came and theta of it", 0.9)
+    assert read_probes(_segmented("theta", "iota", "mu"), tokens) == [UNREAD] * 3
+
+
 def test_empty_answer_reads_nothing() -> None:
     assert read_probes(_segmented("theta"), []) == [UNREAD]

@@ -3,6 +3,8 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragwitness.membership.srag.reading import UNREAD, unseen_bound, word_probability
 from ragwitness.types import Interval, TokenLogprob
@@ -64,3 +66,51 @@ def test_no_tokens_is_unread() -> None:
 
 def test_cut_answer_bounds_the_word() -> None:
     assert word_probability([token(" met", 0.8)], "metformin") == Interval(0.0, pytest.approx(0.8))
+
+
+def test_apostrophes_inside_a_word_are_part_of_it() -> None:
+    assert word_probability([token(" patient", 0.9), token("'s", 0.95)], "patient's") == exactly(
+        0.855
+    )
+
+
+def test_a_space_begins_another_word() -> None:
+    assert word_probability([token(" the", 0.9), token(" re", 0.9)], "there").low == 0.0
+
+
+def test_a_number_that_goes_on_is_another_number() -> None:
+    longer = [token(" 5", 0.9), token("0", 0.8, **{".": 0.15}), token("0", 0.9)]
+    found = word_probability(longer, "5")
+    assert found == exactly(0.9 * 0.2)
+
+
+def test_an_alternative_digit_may_go_on() -> None:
+    found = word_probability([token(" 4", 0.7, **{" 5": 0.2})], "5")
+    assert (found.low, found.high) == (0.0, pytest.approx(0.2))
+
+
+def test_pieces_of_one_character_are_followed() -> None:
+    tokens = [token("", 0.9), token("", 0.8), token("猫", 0.5), token("は", 0.9)]
+    assert word_probability(tokens[:3], "猫") == exactly(0.36)
+
+
+def test_an_alternative_does_not_hide_the_chosen_path() -> None:
+    tokens = [token(" kne", 0.9, **{" knees": 0.02}), token("es", 0.99)]
+    assert word_probability(tokens, "knees") == exactly(0.9 * 0.99 + 0.02)
+
+
+def test_an_unusable_logprob_is_unread() -> None:
+    assert word_probability([TokenLogprob(" knee", math.nan)], "knee") == UNREAD
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([" a", "a", "b", " ab", "ab", "", "5", " 5", "."]),
+                  st.floats(0.01, 1.0)),
+        max_size=5,
+    ),
+    st.sampled_from(["a", "ab", "ba", "5", "55", "a5"]),
+)
+def test_every_reading_is_an_interval_of_probabilities(rows, word) -> None:
+    found = word_probability([token(text, p) for text, p in rows], word)
+    assert 0.0 <= found.low <= found.high <= 1.0

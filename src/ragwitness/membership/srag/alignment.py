@@ -1,8 +1,9 @@
 """Single-answer mode: every probe word read from one completion.
 
 The answer is aligned with the document word by word. A probe word is read where the answer
-reached the same place: the word before it is aligned, or it is itself. Beyond the point where
-the answer leaves the document nothing is known of a word, and it stays unread.
+reached the same place: the word before it is aligned, or it is itself, in a run of several
+words. Beyond the point where the answer leaves the document nothing is known of a word, and it
+stays unread.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ragwitness.types import Interval, TokenLogprob
 __all__ = ["read_probes"]
 
 _ANCHOR = 3  # words of the prefix put before the answer, so that its first word aligns
+
+_RUN = 3  # fewer words in common, away from the anchor, are a coincidence
 
 
 def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> list[Interval]:
@@ -51,6 +54,8 @@ def _align(segmented: Segmented, answer: Sequence[str]) -> dict[int, int]:
     said = [_key(word) for word in [*anchor, *answer]]
     places: dict[int, int] = {}
     for block in SequenceMatcher(None, document, said, autojunk=False).get_matching_blocks():
+        if block.size < _RUN and block.b >= len(anchor):
+            continue
         for step in range(block.size + (block.size > 0)):
             # One past the block: the place where the answer departs is still readable.
             place = block.b + step - len(anchor)

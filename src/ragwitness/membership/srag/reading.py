@@ -29,7 +29,7 @@ def unseen_bound(token: TokenLogprob) -> float:
     """
     if not token.top:
         return 1.0 - math.exp(min(0.0, token.logprob))
-    listed = [math.exp(logprob) for _, logprob in token.top]
+    listed = list(_listed(token).values())
     return max(0.0, min(min(listed), 1.0 - sum(listed)))
 
 
@@ -37,7 +37,7 @@ def word_probability(tokens: Sequence[TokenLogprob], word: str) -> Interval:
     """Return the probability that the answer goes on with ``word``.
 
     Case and punctuation around the word do not matter: an answer may open with a capital or a
-    quotation mark. Alternatives that spell the whole word add up; if the chosen token spells
+    quotation mark. Alternatives that spell the whole word add up; where the chosen token spells
     only its beginning, the next position decides about the rest (chain rule).
 
     Args:
@@ -45,36 +45,79 @@ def word_probability(tokens: Sequence[TokenLogprob], word: str) -> Interval:
         word: The true word.
 
     Returns:
-        A point where the word is spelled out by listed tokens, else [0, bound].
+        A point where listed tokens spell the word out, else an interval.
     """
-    rest, chain = (core(word) or word).casefold(), 1.0
+    rest, chain, low, high = (core(word) or word).casefold(), 1.0, 0.0, 0.0
+    opening = True
     for position, token in enumerate(tokens):
-        candidates = dict(token.top) or {token.token: token.logprob}
-        candidates.setdefault(token.token, token.logprob)
-        whole = sum(math.exp(value) for text, value in candidates.items() if _completes(text, rest))
-        if whole > 0:
-            return Interval(min(1.0, chain * whole), min(1.0, chain * whole))
-        left = _remaining(token.token, rest, first=position == 0)
-        if left is None:
-            begun = (math.exp(v) for t, v in candidates.items() if _remaining(t, rest) is not None)
-            return Interval(0.0, chain * max([*begun, unseen_bound(token)]))
-        chain *= math.exp(min(0.0, token.logprob))
-        rest = left
-    return Interval(0.0, chain if tokens else 1.0)
+        if math.isnan(token.logprob):
+            return _interval(low, high + chain)
+        others = {text: p for text, p in _listed(token).items() if text != token.token}
+        whole, doubtful = _spelled_by(others, rest, opening)
+        low, high = low + chain * whole, high + chain * (whole + doubtful)
+        p = math.exp(min(0.0, token.logprob))
+        fit, left = _fit(token.token, rest, opening)
+        if fit in ("closed", "open"):
+            ended = 1.0 if fit == "closed" else _word_ends(tokens[position + 1 :])
+            return _interval(low + chain * p * ended, high + chain * p * ended)
+        if fit == "none":
+            if not high:  # no listed token spells the word: it is censored
+                high = chain * max(_begun_by(others, rest, opening), unseen_bound(token))
+            return _interval(low, high)
+        opening = opening and left == rest
+        chain, rest = chain * p, left
+    return _interval(low, high + chain)
 
 
-def _stripped(token: str) -> str:
-    return token.lstrip(_OPENERS).casefold()
+def _interval(low: float, high: float) -> Interval:
+    low, high = min(1.0, low), min(1.0, high)
+    return Interval(high, high) if high - low < 1e-9 else Interval(low, high)
 
 
-def _completes(token: str, rest: str) -> bool:
-    text = _stripped(token)
-    return text.startswith(rest) and not text[len(rest) : len(rest) + 1].isalnum()
+def _listed(token: TokenLogprob) -> dict[str, float]:
+    return {text: math.exp(min(0.0, value)) for text, value in token.top if value == value}
 
 
-def _remaining(token: str, rest: str, *, first: bool = True) -> str | None:
-    """What is left of ``rest`` after the token, or None if the token does not begin it."""
-    text = _stripped(token)
+def _fit(token: str, rest: str, opening: bool) -> tuple[str, str]:
+    """How a token stands to what is left of the word.
+
+    Returns:
+        ``"closed"`` where it spells the rest and what follows cannot belong to the word,
+        ``"open"`` where it ends with the word, ``"begins"`` with what is then left, or
+        ``"none"``.
+    """
+    text = (token.lstrip(_OPENERS) if opening else token).casefold()
     if not text:
-        return rest if first else None
-    return rest[len(text) :] if rest.startswith(text) and text != rest else None
+        # Blank before the word, or a piece of a character whose last piece carries it.
+        return ("begins", rest) if opening or not token else ("none", rest)
+    if text.startswith(rest):
+        after = text[len(rest) : len(rest) + 1]
+        return ("open" if not after else "none" if after.isalnum() else "closed"), ""
+    return ("begins", rest[len(text) :]) if rest.startswith(text) else ("none", rest)
+
+
+def _spelled_by(others: dict[str, float], rest: str, opening: bool) -> tuple[float, float]:
+    """Mass of alternatives that spell the rest: surely, and perhaps.
+
+    Nobody shows what follows an alternative. A word rarely grows, a number that is spelled digit
+    by digit often does.
+    """
+    fits = [(_fit(text, rest, opening)[0], p) for text, p in others.items()]
+    closed = sum(p for fit, p in fits if fit == "closed")
+    ended = sum(p for fit, p in fits if fit == "open")
+    return (closed, ended) if rest[-1:].isdigit() else (closed + ended, 0.0)
+
+
+def _begun_by(others: dict[str, float], rest: str, opening: bool) -> float:
+    return max(
+        (p for text, p in others.items() if text and _fit(text, rest, opening)[0] == "begins"),
+        default=0.0,
+    )
+
+
+def _word_ends(following: Sequence[TokenLogprob]) -> float:
+    """Probability that the word does not go on in the next token; a longer word is not it."""
+    if not following or math.isnan(following[0].logprob):
+        return 1.0
+    after = _listed(following[0]) or {following[0].token: math.exp(following[0].logprob)}
+    return max(0.0, 1.0 - sum(p for text, p in after.items() if text[:1].isalnum()))
