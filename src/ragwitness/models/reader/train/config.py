@@ -37,24 +37,33 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training at one row length: ``until`` is the fraction of steps where it ends."""
+    """A stretch of training at one row length.
+
+    Attributes:
+        until: fraction of the steps at which it ends.
+        row_tokens: length of a row.
+        focus: factor on the weight of an answer's first token and of masked words, the places
+            audits read; raised once copying works.
+    """
 
     until: float
     row_tokens: int
+    focus: float = 1.0
 
 
 @dataclass(frozen=True)
 class ScheduleConfig:
     """Steps, tokens and learning rates. Everything depends on the step, never on the clock."""
 
-    steps: int = 740
+    steps: int = 800
     step_tokens: int = 6144
     micro_tokens: int = 2048
     phases: tuple[Phase, ...] = (
-        Phase(0.338, 512),
-        Phase(0.70, 1024),
-        Phase(0.90, 1536),
-        Phase(1.0, 2048),
+        Phase(0.313, 512),
+        Phase(0.4695, 1024),
+        Phase(0.70, 1024, 2.5),
+        Phase(0.90, 1536, 2.5),
+        Phase(1.0, 2048, 2.5),
     )
     warmup_steps: int = 30
     decay_share: float = 0.35

@@ -100,7 +100,8 @@ def splice(before: str, pieces: list[str], after: str, spaced: bool) -> list[str
 class TurnMaker:
     """Draws turns; every choice comes from the generator it is handed."""
 
-    def __init__(self, vocabulary: Vocabulary, rng: random.Random) -> None:
+    def __init__(self, vocabulary: Vocabulary, rng: random.Random, focus: float = 1.0) -> None:
+        self._first, self._masked = focus * _FIRST, focus * _MASKED
         self.vocabulary = vocabulary
         self.rng = rng
         self._makers: dict[str, Callable[[Turn], Rendered]] = {
@@ -161,7 +162,7 @@ class TurnMaker:
     ) -> Rendered:
         made = self._ask(templates, _opened(turn.target[start:cut]), turn)
         body = _opened(turn.target[cut : cut + length])
-        made.extend(self._answer(body, _FIRST))
+        made.extend(self._answer(body, self._first))
         if cut + length >= len(turn.target):
             made.add([self.vocabulary.end], _ANSWER)
         return made
@@ -221,7 +222,7 @@ class TurnMaker:
             if index:
                 made.add(self.vocabulary.encode("\n"), _LABEL)
             made.add([self.vocabulary.masks[index], self.vocabulary.colon], _LABEL)
-            made.add(self.vocabulary.encode(" " + answer), _MASKED)
+            made.add(self.vocabulary.encode(" " + answer), self._masked)
         made.add([self.vocabulary.end], _LABEL)
         return made
 
