@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.types import Answer, Query, TokenLogprob
 
 __all__ = ["Journal", "query_key"]
@@ -51,6 +51,7 @@ class Journal:
                 "Choose another folder with --run.",
             ) from error
         self._places: dict[str, int] = {}
+        self._lock()
         self._index()
 
     def __len__(self) -> int:
@@ -70,8 +71,14 @@ class Journal:
         line = json.dumps({"key": key, "answer": stored}, separators=(",", ":")) + "\n"
         self._file.seek(0, 2)
         place = self._file.tell()
-        self._file.write(line.encode())
-        self._file.flush()
+        try:
+            self._file.write(line.encode())
+            self._file.flush()
+        except OSError as error:
+            raise RagwitnessError(
+                f"Cannot write the journal {self.path}: {error.strerror}.",
+                "Free some disk space; the same command resumes.",
+            ) from error
         self._places[key] = place
         return _decode(stored)
 
@@ -81,12 +88,29 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
+    def _lock(self) -> None:
+        """Keep a second process out: places of lines are known to one writer only."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise InputError(
+                f"Another process is at work in {self.path.parent}.",
+                "Wait for it, or choose another folder with --run.",
+            ) from error
+
     def _index(self) -> None:
         self._file.seek(0)
         place = 0
         for line in self._file:
             with suppress(ValueError, KeyError, TypeError):
-                self._places[json.loads(line)["key"]] = place
+                row = json.loads(line)
+                if "answer" in row:
+                    self._places[row["key"]] = place
             place += len(line)
         if place and not line.endswith(b"\n"):
             self._file.write(b"\n")  # a line cut short must not swallow the next

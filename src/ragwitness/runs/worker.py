@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ragwitness.errors import CapabilityError, TargetError, TargetUnreachableError
+from ragwitness.errors import CapabilityError, ModelError, TargetError, TargetUnreachableError
 from ragwitness.runs.journal import Journal, query_key
 from ragwitness.types import Answer, Audit, Document, Probe, Query, Score, Target
 
@@ -93,32 +93,53 @@ class Worker:
             step = await asyncio.to_thread(_advance, generator, answers)
             if isinstance(step, Score):
                 return Outcome(document, step, queries, sent)
-            replies = await asyncio.gather(*(self._ask(query) for query in step))
-            answers = [answer for answer, _ in replies]
+            replies = await asyncio.gather(
+                *(self._ask(query) for query in step), return_exceptions=True
+            )
+            self._watch(replies)
+            answers = [_answer(reply) for reply in replies]
             queries += len(step)
-            sent += sum(fresh for _, fresh in replies)
+            sent += sum(isinstance(reply, BaseException) or reply[1] for reply in replies)
 
     async def _ask(self, query: Query) -> tuple[Answer, bool]:
         key = query_key(self.target.name, query)
         if self.journal is not None and (stored := self.journal.get(key)) is not None:
             return stored, False
-        try:
-            answer = await self.target.ask(query)
-        except TargetUnreachableError as error:
+        answer = await self.target.ask(query)
+        # An answer without the log-probabilities asked for is worth asking for again.
+        useless = bool(query.top_logprobs) and answer.tokens is None
+        if self.journal is None or useless:
+            return answer, True
+        return self.journal.put(key, answer), True
+
+    def _watch(self, replies: Sequence[tuple[Answer, bool] | BaseException]) -> None:
+        """Count documents in a row that found no connection; give up after a few."""
+        lost = [reply for reply in replies if isinstance(reply, TargetUnreachableError)]
+        if len(lost) < len(replies):
+            self._unreachable = 0
+        elif lost:
             self._unreachable += 1
             if self._unreachable >= _GIVE_UP_AFTER:
-                raise
-            return Answer("", error=error.message), True
-        except (TargetError, CapabilityError) as error:
-            return Answer("", error=error.message), True
-        self._unreachable = 0
-        return (answer if self.journal is None else self.journal.put(key, answer)), True
+                raise lost[0]
+
+
+def _answer(reply: tuple[Answer, bool] | BaseException) -> Answer:
+    if isinstance(reply, TargetError | CapabilityError | ModelError):
+        return Answer("", error=reply.message)
+    if isinstance(reply, BaseException):
+        raise reply
+    return reply[0]
 
 
 def _advance(generator: Probe, answers: list[Answer] | None) -> list[Query] | Score:
-    """Run a probe up to its next batch or its score."""
+    """Run a probe up to its next batch or its score.
+
+    A local model that cannot read a document makes that document unscorable, no other.
+    """
     try:
         return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator
     except StopIteration as stop:
         score: Score = stop.value
         return score
+    except ModelError as error:
+        return Score(None, reason=error.message)

@@ -75,7 +75,7 @@ def test_a_target_that_repeats_the_first_half_gets_room_to_go_on() -> None:
 
 
 def test_a_long_document_is_audited_passage_by_passage() -> None:
-    _, queries = _queries(_audit(max_passage_words=14), _TEXT)
+    _, queries = _queries(_audit(max_passage_words=16), _TEXT)
     assert len(queries) == 2
 
 
@@ -102,6 +102,10 @@ def test_text_without_spaces_is_probed_by_character() -> None:
         (Answer("", ()), "with nothing"),
         (_said("I'm sorry, but I can't help with that."), "refused"),
         (_said("I cannot share that."), "refused"),
+        (_said("I\u2019m sorry, I am not able to do so."), "refused"),
+        (_said("I apologize, but I cannot."), "refused"),
+        (_said("The context does not contain this paragraph."), "refused"),
+        (Answer("", None, finish_reason="content_filter"), "refused"),
     ],
 )
 @pytest.mark.parametrize("mode", ["single", "probing"])
@@ -110,6 +114,40 @@ def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode)
     score = _finish(probe, [answer] * len(queries))
     assert score.value is None
     assert reason in score.reason
+
+
+def test_a_document_that_reads_like_a_refusal_is_not_taken_for_one() -> None:
+    first = "My doctor in Oxcombe gave me Tamarind drops for the pain and"
+    rest = "I am unable to sleep since Marrowdale because the captain Quillington snores aloud"
+    probe, _ = _queries(_audit(), f"{first} {rest}")
+    score = _finish(probe, [_said(rest)])
+    assert score.value is not None
+    assert score.value > 1
+
+
+def test_words_of_many_tokens_make_shorter_passages() -> None:
+    class Speller(Copier):
+        context_length = 300
+
+        def count_tokens(self, text: str) -> int:
+            return len(text)
+
+    audit = SRag(Speller(), SRagConfig())
+    assert len(next(audit.probe(Document("d", _TEXT)))) == 2
+    with pytest.raises(StopIteration) as stop:
+        next(audit.probe(Document("d", "x" * 400 + " " + " ".join("y" * 90 for _ in range(9)))))
+    assert stop.value.value.value is None
+
+
+def test_a_long_word_gets_the_tokens_it_needs() -> None:
+    class Speller(Copier):
+        def count_tokens(self, text: str) -> int:
+            return len(text)
+
+    probe = SRag(Speller(), SRagConfig(mode="probing")).probe(Document("d", _TEXT))
+    lengths = {query.max_tokens for query in next(probe)}
+    assert min(lengths) >= 6
+    assert max(lengths) > 6
 
 
 def test_a_few_failed_probes_leave_the_document_scorable() -> None:
@@ -135,6 +173,7 @@ def test_published_features_are_counts() -> None:
         ({"features": "bins"}, "features"),
         ({"segment_factor": 0}, "segment_factor"),
         ({"prompt": "Complete this."}, "prefix"),
+        ({"max_passage_words": 0}, "max_passage_words"),
     ],
 )
 def test_impossible_settings_are_named(options, message) -> None:

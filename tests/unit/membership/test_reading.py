@@ -105,8 +105,9 @@ def test_an_unusable_logprob_is_unread() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([" a", "a", "b", " ab", "ab", "", "5", " 5", "."]),
-                  st.floats(0.01, 1.0)),
+        st.tuples(
+            st.sampled_from([" a", "a", "b", " ab", "ab", "", "5", " 5", "."]), st.floats(0.01, 1.0)
+        ),
         max_size=5,
     ),
     st.sampled_from(["a", "ab", "ba", "5", "55", "a5"]),

@@ -68,7 +68,7 @@ def test_members_are_found_and_non_members_are_not(plan, mode) -> None:
     assert sum(v.decision is Decision.IN for v in by_truth[False]) <= 4
     assert result.evaluation.auc.value == 1.0
     assert result.evaluation.unscorable == 1
-    assert result.verdicts[-1].reason.startswith("shorter than 8 words")
+    assert result.verdicts[-1].reason.startswith("no passage of 8 words")
     assert result.calibration.exact
     expected = 1 if mode == "single" else 5
     assert {v.queries for v in result.verdicts if v.score is not None} == {expected}

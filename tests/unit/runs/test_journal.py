@@ -55,3 +55,11 @@ def test_unwritable_folder_is_named(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="journal"):
         Journal(tmp_path / "file" / "answers.jsonl")
+
+
+def test_a_second_process_is_kept_out(tmp_path) -> None:
+    with (
+        Journal(tmp_path / "answers.jsonl"),
+        pytest.raises(InputError, match="Another process"),
+    ):
+        Journal(tmp_path / "answers.jsonl")

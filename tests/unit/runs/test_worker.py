@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ragwitness.errors import TargetResponseError, TargetUnreachableError
+from ragwitness.errors import ModelError, TargetResponseError, TargetUnreachableError
 from ragwitness.runs.journal import Journal
 from ragwitness.runs.worker import Outcome, Worker
 from ragwitness.types import Answer, Capability, Document, Query, Score
@@ -82,6 +82,46 @@ def test_one_failing_document_leaves_the_others_alone_and_is_not_kept(tmp_path) 
         assert len(journal) == 4
     assert [o.score.value is None for o in outcomes] == [False, True, False]
     assert outcomes[1].score.reason == "it answered with HTML"
+
+
+def test_an_answer_without_the_logprobs_asked_for_is_not_kept(tmp_path) -> None:
+    class Wants(Shout):
+        def probe(self, document: Document):
+            yield [Query(document.text, top_logprobs=5)]
+            return Score(1.0)
+
+    with Journal(tmp_path / "answers.jsonl") as journal:
+        asyncio.run(Worker(Scripted(str.upper), journal).run(Wants(), _documents(2), "s"))
+        assert len(journal) == 0
+
+
+def test_a_document_no_local_model_can_read_is_unscorable() -> None:
+    class Cannot(Shout):
+        def probe(self, document: Document):
+            if document.id == "1":
+                raise ModelError("too long for the proxy")
+            return (yield from super().probe(document))
+
+    worker = Worker(Scripted(str.upper))
+    outcomes = asyncio.run(worker.run(Cannot(), _documents(3), "s"))
+    assert [o.score.reason for o in outcomes] == [None, "too long for the proxy", None]
+
+
+def test_one_document_that_finds_no_connection_does_not_end_the_run() -> None:
+    class Five(Shout):
+        def probe(self, document: Document):
+            answers = yield [Query(f"{document.text} {i}") for i in range(5)]
+            errors = [answer.error for answer in answers if answer.error]
+            return Score(None, reason=errors[0]) if errors else Score(1.0)
+
+    def answer(prompt: str) -> str:
+        if prompt.startswith("text 0"):
+            raise TargetUnreachableError("connection refused")
+        return prompt
+
+    worker = Worker(Scripted(answer), in_flight=1)
+    outcomes = asyncio.run(worker.run(Five(), _documents(3), "s"))
+    assert [o.score.value for o in outcomes] == [None, 1.0, 1.0]
 
 
 def test_a_dead_target_ends_the_run_and_keeps_what_came(tmp_path) -> None:

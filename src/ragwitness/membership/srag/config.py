@@ -34,7 +34,8 @@ class SRagConfig:
             some of them as hard at the start of a sentence, where they tell nothing).
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
-        word_tokens: Tokens generated per probe, enough to spell out one word.
+        word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
+            with more.
         prompt: Must hold ``{prefix}``.
     """
 
@@ -58,5 +59,10 @@ class SRagConfig:
         for field in ("segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words"):
             if getattr(self, field) < 1:
                 raise InputError(f"{field} must be at least 1, not {getattr(self, field)}.")
+        if self.max_passage_words < 2 * self.min_words:
+            raise InputError(
+                f"max_passage_words must be at least twice min_words ({self.min_words}),"
+                f" not {self.max_passage_words}."
+            )
         if "{prefix}" not in self.prompt:
             raise InputError("The audit prompt must hold {prefix}.")

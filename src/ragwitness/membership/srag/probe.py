@@ -26,8 +26,11 @@ from ragwitness.types import (
 __all__ = ["SRag"]
 
 _REFUSAL = re.compile(
-    r"^\W*(i('m| am) (sorry|unable|not able|not allowed)|sorry\b|i (can('|no)?t|cannot|won't)\b"
-    r"|as an ai\b|unfortunately,? i\b|i do(n't| not) have (access|enough|information))",
+    r"^\W*((i'm|i am|we are|we're) (very |so )?(sorry|unable|afraid|not able|not allowed)\b"
+    r"|(sorry|apologies)\b|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)\b"
+    r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
+    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
+    r"|there is no (information|mention)\b)",
     re.IGNORECASE,
 )
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
@@ -57,10 +60,10 @@ class SRag:
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         config = self.config
-        parts = passages(document.text, config.max_passage_words, config.min_words)
+        parts = self._passages(document.text)
         if not parts:
             return Score(
-                None, reason=f"shorter than {config.min_words} words, too short to be probed"
+                None, reason=f"no passage of {config.min_words} words or more that can be probed"
             )
         segments = [segment(part, self.proxy, config) for part in parts]
         segments = [part for part in segments if part.probes]
@@ -79,11 +82,25 @@ class SRag:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
         return self._score(evidence)
 
+    def _passages(self, text: str) -> list[str]:
+        """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""
+        most, room = self.config.max_passage_words, self.proxy.context_length // 3
+        while True:
+            parts = passages(text, most, self.config.min_words)
+            fitting = [part for part in parts if self.proxy.count_tokens(part) <= room]
+            if len(fitting) == len(parts) or most < 2 * self.config.min_words:
+                return fitting
+            most //= 2
+
     def _queries(self, part: Segmented) -> list[Query]:
         config = self.config
         if config.mode == "single":
             return [self._query(part.prefix, self.proxy.count_tokens(part.suffix) + _ROOM)]
-        return [self._query(part.before(probe.word), config.word_tokens) for probe in part.probes]
+        count = self.proxy.count_tokens
+        return [
+            self._query(part.before(p.word), max(config.word_tokens, count(p.word.text) + 2))
+            for p in part.probes
+        ]
 
     def _with_room_to_repeat(
         self, segments: Sequence[Segmented], answers: Sequence[Answer]
@@ -112,9 +129,14 @@ class SRag:
     def _read(
         self, part: Segmented, answers: Sequence[Answer], trouble: list[str]
     ) -> list[Evidence]:
-        problems = [_trouble(answer) for answer in answers]
+        single = self.config.mode == "single"
+        starts = [part.half] if single else [probe.index for probe in part.probes]
+        problems = [
+            _trouble(answer, [word.text for word in part.words[start:]])
+            for answer, start in zip(answers, starts, strict=True)
+        ]
         trouble += [problem for problem in problems if problem]
-        if self.config.mode == "single":
+        if single:
             if problems[0] or answers[0].tokens is None:
                 return []
             read = read_probes(part, answers[0].tokens)
@@ -156,20 +178,38 @@ class SRag:
         )
 
 
+def _keys(words: Sequence[str], n: int) -> list[str]:
+    return [core(word).casefold() for word in words[:n]]
+
+
 def _cut_while_repeating(part: Segmented, answer: Answer) -> bool:
-    said = [core(word.text).casefold() for word in split_words(answer.text)[:_OPENING]]
-    opening = [core(word.text).casefold() for word in part.words[:_OPENING]]
-    return answer.finish_reason == "length" and said == opening
+    said = [word.text for word in split_words(answer.text)]
+    opening = [word.text for word in part.words]
+    same = _keys(said, _OPENING) == _keys(opening, _OPENING)
+    return answer.finish_reason == "length" and same
 
 
-def _trouble(answer: Answer) -> str | None:
-    """Why an answer holds no evidence, or None."""
+def _trouble(answer: Answer, expected: Sequence[str]) -> str | None:
+    """Why an answer holds no evidence, or None.
+
+    Args:
+        answer: What the target said.
+        expected: The words of the document from where it should go on; a document may well go
+            on with "I am unable to sleep".
+    """
     if answer.error:
         return answer.error
-    if not answer.tokens:
-        if not answer.text.strip():
-            return "the target answered with nothing"
-        return "the target returned no log-probabilities"
-    if _REFUSAL.match(answer.text):
+    said = [word.text for word in split_words(answer.text)]
+    refuses = _REFUSAL.match(answer.text.replace("\u2019", "'")) is not None
+    if answer.finish_reason == "content_filter" or (
+        refuses and _keys(said, 2) != _keys(expected, 2)
+    ):
         return "the target refused to answer"
+    if not answer.tokens:
+        blank = not answer.text.strip()
+        return (
+            "the target answered with nothing"
+            if blank
+            else "the target returned no log-probabilities"
+        )
     return None
