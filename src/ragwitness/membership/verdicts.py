@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragwitness.stats import benjamini_hochberg, conformal_p_values, documents_needed
+from ragwitness.stats import benjamini_hochberg, conformal_p_values
 from ragwitness.types import Decision, Document, Score, Verdict
 
 __all__ = ["Judged", "judge"]
@@ -86,8 +86,7 @@ def judge(
                 classifier=item.classifier,
                 queries=item.queries,
                 evidence=item.score.evidence,
-                reason=_why(decision, both=bool(says_in and says_out), ranked=ranked)
-                or _underpowered(decision, len(outside), alpha, len(scored)),
+                reason=_why(decision, p_in[place], len(outside), len(scored), bool(says_in)),
                 member=item.document.member,
             )
         )
@@ -107,19 +106,17 @@ def _unscorable(item: Judged) -> Verdict:
     )
 
 
-def _why(decision: Decision, *, both: bool, ranked: bool) -> str | None:
+def _why(decision: Decision, p: float, outside: int, tests: int, both: bool) -> str | None:
+    """Say why a scored document is not decided."""
     if decision is not Decision.INCONCLUSIVE:
         return None
-    if not ranked:
+    if not outside:
         return "no document known to be outside could be scored"
     if both:
         return "unlike documents outside, and unlike documents inside"
-    return None
-
-
-def _underpowered(decision: Decision, outside: int, alpha: float, tests: int) -> str | None:
-    if decision is not Decision.INCONCLUSIVE:
-        return None
-    if outside < documents_needed(alpha, rejections=tests, tests=tests):
-        return f"{outside} documents known to be outside are too few for alpha = {alpha:g}"
+    if p <= 1 / (outside + 1) + 1e-12:
+        return (
+            f"above all {outside} documents known to be outside, which are too few to decide"
+            f" among {tests}"
+        )
     return "the evidence does not decide"

@@ -17,6 +17,10 @@ _NOT_CLAIMED = (
     "\N{LEFT DOUBLE QUOTATION MARK}No sign of it\N{RIGHT DOUBLE QUOTATION MARK} does not certify "
     "absence: a system that hides its sources well gives no sign either.",
 )
+_NO_RATE = (
+    "How often that is wrong is not known: nobody has said that the calibration documents are "
+    "like the audited ones."
+)
 _SOURCES = {
     "known-out": "documents named by the user as outside the database",
     "auxiliary": "auxiliary documents taken to be outside the database",
@@ -50,7 +54,7 @@ def claims(result: AuditResult) -> Claims:
     return Claims(
         claimed=(
             f"In the database: the system answers as if it could read this very document. "
-            f"{_error_rate(result)}",
+            f"{_error_rate(result) if calibration.exact else _NO_RATE}",
             "No sign of it: were the document inside, answers this weak would be rare, by the "
             "same measure.",
             "Inconclusive: the answers fit both, or the document could not be scored. It is "

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.membership.srag import (
@@ -23,12 +24,12 @@ from ragwitness.membership.srag import (
     train_classifier,
 )
 from ragwitness.membership.verdicts import Judged, judge
-from ragwitness.runs.calibration import Reference, choose_reference, describe
+from ragwitness.runs.calibration import Reference, choose_reference, describe, distinct
 from ragwitness.runs.journal import Journal
 from ragwitness.runs.result import AuditResult
 from ragwitness.runs.worker import Outcome, Progress, Worker
-from ragwitness.stats import Evaluation, evaluate
-from ragwitness.types import Document, Target, Verdict
+from ragwitness.stats import Evaluation, documents_needed, evaluate
+from ragwitness.types import Document, Score, Target, Verdict
 
 __all__ = ["AuditPlan", "run_audit"]
 
@@ -100,14 +101,13 @@ async def run_audit(
         shadow_worker = Worker(shadow.target, journal, plan.in_flight)
         inside = await shadow_worker.run(audit, shadow.inside, "shadow, inside", progress)
         outside = await shadow_worker.run(audit, shadow.outside, "shadow, outside", progress)
-        classifier = _train(inside, outside, automl=plan.automl)
+        classifier, members = _train(inside, outside, automl=plan.automl)
         worker = Worker(target, journal, plan.in_flight)
-        reference = choose_reference(plan.known_out, bool(plan.auxiliary), shadow.spare)
+        reference = choose_reference(distinct(plan.known_out), bool(plan.auxiliary), shadow.spare)
         known = await worker.run(audit, reference.documents, "known outside", progress)
         outcomes = await worker.run(audit, plan.documents, "documents", progress)
     null = _statistics(known, classifier)
     items = _judged(outcomes, classifier)
-    members = [value for value in _statistics(inside, classifier) if value is not None]
     scores = [value for value in null if value is not None]
     verdicts = judge(items, outside=scores, inside=members, alpha=plan.alpha)
     return AuditResult(
@@ -120,9 +120,11 @@ async def run_audit(
         verdicts=tuple(_trimmed(verdict) for verdict in verdicts),
         calibration=describe(reference, scores),
         evaluation=_evaluation(verdicts, plan.alpha),
-        settings=_settings(plan, audit, shadow, classifier)
-        | {"answers": _kept([*known, *outcomes])},
-        warnings=_warnings(plan, reference, scores, verdicts),
+        settings=_settings(plan, audit, shadow, classifier) | _readings(outcomes),
+        warnings=(
+            *_warnings(plan, reference, scores, verdicts),
+            *_kept([*inside, *outside, *known, *outcomes]),
+        ),
         ragwitness=_version(),
     )
 
@@ -135,30 +137,36 @@ def _auxiliary(plan: AuditPlan) -> list[Document]:
 
         source = load_sample()
     taken = {document.text for document in (*plan.documents, *plan.known_out)}
-    return [document for document in source if document.text not in taken]
+    return [document for document in distinct(source) if document.text not in taken]
 
 
 def _train(
     inside: Sequence[Outcome], outside: Sequence[Outcome], *, automl: bool
-) -> AuditClassifier:
-    scored = [(o.score.features, True) for o in inside if o.score.value is not None]
-    scored += [(o.score.features, False) for o in outside if o.score.value is not None]
+) -> tuple[AuditClassifier, list[float]]:
+    """Return the audit classifier and the held-out statistics of the shadow's members."""
+    members = [o.score for o in inside if o.score.value is not None]
+    scores = members + [o.score for o in outside if o.score.value is not None]
     train = train_autogluon if automl else train_classifier
-    return train([features for features, _ in scored], [member for _, member in scored])
+    labels = [True] * len(members) + [False] * (len(scores) - len(members))
+    classifier = train([score.features for score in scores], labels)
+    return classifier, _log_odds(classifier.held_out[: len(members)], members)
+
+
+def _log_odds(probabilities: NDArray[np.float64], scores: Sequence[Score]) -> list[float]:
+    """Log-odds of the classifier; the training-free score decides where it ties."""
+    clipped = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    odds = np.log(clipped / (1 - clipped)).tolist()
+    return [value + 1e-3 * (score.value or 0.0) for value, score in zip(odds, scores, strict=True)]
 
 
 def _statistics(outcomes: Sequence[Outcome], classifier: AuditClassifier) -> list[float | None]:
-    """Log-odds of the classifier; the training-free score decides where it ties."""
-    scored = [outcome for outcome in outcomes if outcome.score.value is not None]
-    if not scored:
+    """Return what p-values are computed from, None for unscorable documents."""
+    scores = [o.score for o in outcomes if o.score.value is not None]
+    if not scores:
         return [None] * len(outcomes)
-    p = classifier.member_probability([outcome.score.features for outcome in scored])
-    clipped = np.clip(p, 1e-6, 1 - 1e-6)
-    odds = iter(np.log(clipped / (1 - clipped)).tolist())
-    return [
-        None if outcome.score.value is None else next(odds) + 1e-3 * outcome.score.value
-        for outcome in outcomes
-    ]
+    p = classifier.member_probability([score.features for score in scores])
+    values = iter(_log_odds(p, scores))
+    return [None if o.score.value is None else next(values) for o in outcomes]
 
 
 def _judged(outcomes: Sequence[Outcome], classifier: AuditClassifier) -> list[Judged]:
@@ -217,10 +225,27 @@ def _settings(
     }
 
 
-def _kept(outcomes: Sequence[Outcome]) -> str:
+def _readings(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Say how many probe words could be read, and how many only up to a bound."""
+    total = {
+        key: int(sum(o.score.details.get(key, 0.0) for o in outcomes))
+        for key in ("probes", "unread", "censored")
+    }
+    return {
+        "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
+        f" {total['censored']} of them only as a bound"
+    }
+
+
+def _kept(outcomes: Sequence[Outcome]) -> list[str]:
     queries = sum(outcome.queries for outcome in outcomes)
     kept = queries - sum(outcome.sent for outcome in outcomes)
-    return f"{queries}, {kept} of them kept from an earlier start of this run"
+    if not kept:
+        return []
+    return [
+        f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
+        " now; if the system has changed since, choose another folder with --run."
+    ]
 
 
 def _warnings(
@@ -232,7 +257,7 @@ def _warnings(
     found = []
     if reference.warning:
         found.append(reference.warning)
-    needed = math.ceil(1 / plan.alpha) - 1
+    needed = documents_needed(plan.alpha)
     if len(scores) < needed:
         found.append(
             f"Only {len(scores)} known-outside documents could be scored; no p-value can reach"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragwitness.runs.result import Calibration
 from ragwitness.types import Document
 
-__all__ = ["Reference", "choose_reference", "describe"]
+__all__ = ["Reference", "choose_reference", "describe", "distinct"]
 
 _MOST = 200  # auxiliary documents asked of the target for calibration
 
@@ -30,6 +30,11 @@ class Reference:
     exact: bool
     note: str
     warning: str | None = None
+
+
+def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """Return the documents with each text once: a copy is no further evidence."""
+    return tuple({document.text: document for document in reversed(documents)}.values())[::-1]
 
 
 def choose_reference(

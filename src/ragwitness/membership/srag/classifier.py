@@ -7,6 +7,7 @@ that no audited document has a say in it.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,10 +33,13 @@ class AuditClassifier:
     Attributes:
         name: Which family was chosen, with its cross-validated log-loss.
         fitted: Anything with ``predict_proba``.
+        held_out: Membership probability of each training document by a model that was trained
+            without it, shape (n,); what a model says of its own training data is too good.
     """
 
     name: str
     fitted: _Fitted
+    held_out: NDArray[np.float64]
 
     def member_probability(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """Return the probability of membership, shape (n,), for features of shape (n, d)."""
@@ -73,7 +77,8 @@ def train_classifier(
     Raises:
         InputError: Fewer than five members or non-members.
     """
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.metrics import log_loss
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     table = np.asarray(features, dtype=np.float64)
     labels = np.asarray(members, dtype=np.int64)
@@ -86,13 +91,14 @@ def train_classifier(
         )
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     families = _families(seed)
-    losses = {
-        name: -float(cross_val_score(model, table, labels, cv=folds, scoring="neg_log_loss").mean())
+    held_out = {
+        name: cross_val_predict(model, table, labels, cv=folds, method="predict_proba")[:, 1]
         for name, model in families.items()
     }
+    losses = {name: float(log_loss(labels, p)) for name, p in held_out.items()}
     best = min(losses, key=lambda name: losses[name])
     return AuditClassifier(
-        f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels)
+        f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels), held_out[best]
     )
 
 
@@ -104,17 +110,21 @@ def train_autogluon(
         from autogluon.tabular import TabularDataset, TabularPredictor
     except ImportError as error:
         raise MissingExtraError("The AutoGluon classifier", "automl") from error
+    import shutil
     import tempfile
 
     table = np.asarray(features, dtype=np.float64)
     frame = TabularDataset({f"f{j}": table[:, j] for j in range(table.shape[1])})
     frame["member"] = [int(member) for member in members]
-    predictor = TabularPredictor("member", path=tempfile.mkdtemp(), verbosity=0)
-    predictor.fit(frame, time_limit=seconds)
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    predictor = TabularPredictor("member", path=folder, verbosity=0)
+    predictor.fit(frame, time_limit=seconds, num_bag_folds=_FOLDS)
 
     class _Adapter:
         def predict_proba(self, features: Any) -> Any:
             columns = {f"f{j}": features[:, j] for j in range(features.shape[1])}
             return predictor.predict_proba(TabularDataset(columns)).to_numpy()
 
-    return AuditClassifier("AutoGluon", _Adapter())
+    held_out = np.asarray(predictor.predict_proba_oof().to_numpy()[:, 1], dtype=np.float64)
+    return AuditClassifier("AutoGluon", _Adapter(), held_out)
