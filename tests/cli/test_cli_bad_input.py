@@ -38,7 +38,7 @@ _NOBODY = "http://127.0.0.1:9/v1"
     [
         (b"", "empty"),
         (b"\x00\x01\x02\xff" * 50, "binary"),
-        (b'{"id": "a"}\n', "text"),
+        (b'{"id": "a"}\n', "bad.jsonl:1"),
         (b"not json\n", "JSON"),
         (b"[1, 2]\n", "object"),
     ],
@@ -96,11 +96,31 @@ def test_impossible_options_are_named(command, good, tmp_path, option, value, sa
     assert says in text
 
 
-@pytest.mark.parametrize("option", ["k=none", "colour=red", "metric=cosine", "template=nope"])
-def test_impossible_lab_options_are_named(command, good, option) -> None:
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("k=none", "option k must be"),
+        ("colour=red", "'colour'"),
+        ("metric=cosine", "'cosine'"),
+        ("template=nope", "nope"),
+    ],
+)
+def test_impossible_lab_options_are_named(command, good, option, says) -> None:
     code, text = command("audit", f"lab:{good}?{option}", "--documents", good)
     assert code == 2
-    assert option.split("=")[0] in text or option.split("=")[1] in text
+    assert says in text
+
+
+def test_an_empty_known_out_is_not_ignored(command, good) -> None:
+    code, _ = command("audit", _NOBODY, "--documents", good, "--known-out", "")
+    assert code == 2
+
+
+def test_an_unwritable_result_is_named_before_anything_is_sent(command, good, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    code, text = command("audit", _NOBODY, "--documents", good, "--json", tmp_path / "file" / "o")
+    assert code == 2
+    assert "Cannot write" in text
 
 
 def test_report_of_an_unknown_run_says_what_to_do(command, tmp_path) -> None:

@@ -59,8 +59,9 @@ def audit(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
     retries: Annotated[int, typer.Option(help="Further attempts after a failed request.")] = 5,
     key_env: Annotated[
-        str, typer.Option(help="Environment variable that holds the API key.")
-    ] = "OPENAI_API_KEY",
+        str | None,
+        typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the auxiliary split.")] = 0,
 ) -> None:
     """Audit documents against a RAG system; print verdicts, write an HTML report.
@@ -68,7 +69,7 @@ def audit(
     Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
     """
     from ragwitness.cli.common import console, rag_config, read_documents, resolve, run_folder
-    from ragwitness.cli.finish import finish, perform
+    from ragwitness.cli.finish import check_writable, finish, perform
     from ragwitness.errors import InputError
     from ragwitness.membership.srag import ShadowConfig, SRagConfig
     from ragwitness.runs import AuditPlan
@@ -80,7 +81,9 @@ def audit(
     config = SRagConfig(mode=mode, features=features)  # type: ignore[arg-type]  # checked there
 
     def read(source: str | None) -> tuple[Document, ...]:
-        return read_documents(source, text_field, paragraphs=paragraphs) if source else ()
+        return (
+            read_documents(source, text_field, paragraphs=paragraphs) if source is not None else ()
+        )
 
     plan = AuditPlan(
         documents=read(documents),
@@ -99,7 +102,9 @@ def audit(
         concurrency=concurrency,
         key_env=key_env,
     )
-    folder = run_folder(run, target, documents, known_out, auxiliary, proxy)
+    if json_out is not None:
+        check_writable(json_out)
+    folder = run_folder(run, target, plan, config, proxy)
     screen = console()
     result = perform(plan, resolve(target, transport), config, proxy, folder, screen)
     finish(result, folder, screen, json_out)

@@ -77,11 +77,13 @@ async def resolve(spec: str, transport: TransportOptions | None = None) -> Targe
     from ragwitness.rag import LabTarget, build_system
 
     path, _, options = spec.removeprefix(_LAB).partition("?")
-    return LabTarget(build_system(read_documents(path), _lab_options(options)))
+    values = dict(parse_qsl(options, keep_blank_values=True))
+    field, paragraphs = values.pop("text_field", None), values.pop("paragraphs", None)
+    documents = read_documents(path, field, paragraphs=paragraphs is not None)
+    return LabTarget(build_system(documents, _lab_options(values)))
 
 
-def _lab_options(text: str) -> RagConfig:
-    values = dict(parse_qsl(text, keep_blank_values=True))
+def _lab_options(values: dict[str, str]) -> RagConfig:
     known = {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
     unknown = sorted(set(values) - known)
     if unknown:
@@ -119,11 +121,18 @@ def read_documents(
 
 
 def run_folder(given: Path | None, *parts: object) -> Path:
-    """Return the folder of a run: the one given, or one that the same inputs lead to again."""
+    """Return the folder of a run.
+
+    Without ``given`` it follows from the inputs: an unfinished run with the same inputs is
+    resumed, and after a finished one a new run begins, because the system may have changed.
+    """
     if given is not None:
         return given
     digest = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:10]
-    return Path("ragwitness-runs") / digest
+    base, n = Path("ragwitness-runs"), 1
+    while (base / f"{digest}-{n}" / "result.json").exists():
+        n += 1
+    return base / f"{digest}-{n}"
 
 
 @contextmanager

@@ -13,8 +13,9 @@ def doctor(
     target: Annotated[str, typer.Argument(help="lab:FILE or the base URL of an endpoint.")],
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 30.0,
     key_env: Annotated[
-        str, typer.Option(help="Environment variable that holds the API key.")
-    ] = "OPENAI_API_KEY",
+        str | None,
+        typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
+    ] = None,
 ) -> None:
     """Send a few harmless queries and say which audits the target admits."""
     import asyncio

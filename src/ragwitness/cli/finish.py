@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from ragwitness.runs import AuditPlan, AuditResult
     from ragwitness.types import Target
 
-__all__ = ["finish", "perform", "write_json"]
+__all__ = ["check_writable", "finish", "perform"]
 
 
 def perform(
@@ -42,7 +44,12 @@ def perform(
         CapabilityError: The target lacks what the audit requires.
         TargetError: The target cannot be reached or does not speak the protocol.
     """
-    return asyncio.run(_perform(plan, opening, config, proxy, folder, screen))
+    try:
+        return asyncio.run(_perform(plan, opening, config, proxy, folder, screen))
+    except KeyboardInterrupt:
+        screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
+        screen.print(f"resume with the same command and --run {folder}", markup=False)
+        raise typer.Exit(130) from None
 
 
 async def _perform(
@@ -62,7 +69,7 @@ async def _perform(
     try:
         audit = SRag(load_language_model(proxy), config)
         found = await require_capabilities(target, audit)
-        listed = min(config.top_logprobs, found.alternatives_asked)
+        listed = min(config.top_logprobs, found.alternatives)
         audit = SRag(audit.proxy, replace(config, top_logprobs=listed))
         with progress_bars(screen) as progress:
             return await run_audit(plan, target, audit, run=folder, progress=progress)
@@ -70,7 +77,22 @@ async def _perform(
         await target.close()
 
 
-def write_json(path: Path, result: AuditResult) -> None:
+def check_writable(path: Path) -> None:
+    """Find out before anything is spent whether a result can be written.
+
+    Raises:
+        InputError: It cannot.
+    """
+    from ragwitness.errors import InputError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise InputError(f"Cannot write {path}: {error.strerror}.", "Choose another.") from error
+
+
+def _write_json(path: Path, result: AuditResult) -> None:
     """Write a result as JSON.
 
     Raises:
@@ -79,9 +101,9 @@ def write_json(path: Path, result: AuditResult) -> None:
     from ragwitness.errors import InputError
     from ragwitness.report import to_json
 
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(to_json(result), indent=1, ensure_ascii=False, allow_nan=False)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(to_json(result), indent=1, ensure_ascii=False, allow_nan=False)
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"Cannot write {path}: {error.strerror}.") from error
@@ -93,10 +115,12 @@ def finish(
     """Store the result in the run folder, print it and say where the report is."""
     from ragwitness.report import render_terminal, write_html
 
-    write_json(folder / "result.json", result)
+    _write_json(folder / "result.json", result)
     if json_out is not None:
-        write_json(json_out, result)
+        _write_json(json_out, result)
     page = folder / "report.html"
     write_html(result, page)
+    for label in ("difficulty", "audit classifier", "shadow retrieval", "shadow generator"):
+        screen.print(f"{label:<24}{result.settings[label]}", markup=False, soft_wrap=True)
     screen.print(render_terminal(result, where=str(page)))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)

@@ -60,9 +60,6 @@ def run() -> None:
         if error.hint:
             sys.stderr.write(f"  next: {error.hint}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted: answers so far are kept; the same command resumes.\n")
-        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

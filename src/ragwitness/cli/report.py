@@ -31,8 +31,10 @@ def report(
             f"{path} does not exist: the run is unknown or unfinished.",
             "Issue the audit command again to finish it, or check the folder.",
         ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as a result: {error}.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} cannot be read as a result: {error}.", "Issue the audit command again."
+        ) from error
     result = from_json(stored)
     page = html or path.parent / "report.html"
     write_html(result, page)
