@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from ragwitness.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from ragwitness.runs.audit import AuditPlan, run_audit
+    from ragwitness.runs.audit import run_audit
     from ragwitness.runs.check import require_capabilities
+    from ragwitness.runs.plan import AuditPlan
     from ragwitness.runs.result import AuditResult, Calibration
     from ragwitness.runs.worker import Progress, Worker
 
 _HOMES = {
-    "AuditPlan": "audit",
+    "AuditPlan": "plan",
     "AuditResult": "result",
     "Calibration": "result",
     "Progress": "worker",

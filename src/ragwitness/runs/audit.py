@@ -6,72 +6,33 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
 from ragwitness.membership.srag import (
     AuditClassifier,
-    Shadow,
-    ShadowConfig,
     SRag,
     build_shadow,
     train_autogluon,
     train_classifier,
 )
 from ragwitness.membership.verdicts import Judged, judge
-from ragwitness.runs.calibration import Reference, choose_reference, describe, distinct
+from ragwitness.runs.calibration import choose_reference, describe, distinct
 from ragwitness.runs.journal import Journal
+from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.remarks import answers_kept, cautions, in_use, words_read
 from ragwitness.runs.result import AuditResult
 from ragwitness.runs.worker import Outcome, Progress, Worker
-from ragwitness.stats import Evaluation, documents_needed, evaluate
+from ragwitness.stats import Evaluation, evaluate
 from ragwitness.types import Document, Score, Target, Verdict
 
-__all__ = ["AuditPlan", "run_audit"]
+__all__ = ["run_audit"]
 
 _DECISIVE = 5  # words of evidence kept per document
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPlan:
-    """What is to be audited and how.
-
-    Attributes:
-        documents: The documents in question.
-        known_out: Documents known to be outside the target, like the audited ones in kind.
-        auxiliary: Documents for the shadow system; the generated corpus where empty.
-        alpha: Level of the verdicts.
-        shadow: The shadow system.
-        automl: Train the audit classifier with AutoGluon.
-        in_flight: Documents probed at the same time.
-    """
-
-    documents: tuple[Document, ...]
-    known_out: tuple[Document, ...] = ()
-    auxiliary: tuple[Document, ...] = ()
-    alpha: float = 0.05
-    shadow: ShadowConfig = field(default_factory=ShadowConfig)
-    automl: bool = False
-    in_flight: int = 4
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot give a verdict."""
-        if not self.documents:
-            raise InputError("There is no document to audit.")
-        if not 0 < self.alpha < 1:
-            raise InputError(f"alpha must lie between 0 and 1, not {self.alpha}.")
-        audited = {document.text for document in self.documents}
-        shared = [document.id for document in self.known_out if document.text in audited]
-        if shared:
-            raise InputError(
-                f"{len(shared)} documents stand both in --known-out and in --documents"
-                f" (first: {shared[0]!r}).",
-                "A document in question cannot be known to be outside; remove it from one.",
-            )
 
 
 async def run_audit(
@@ -120,10 +81,10 @@ async def run_audit(
         verdicts=tuple(_trimmed(verdict) for verdict in verdicts),
         calibration=describe(reference, scores),
         evaluation=_evaluation(verdicts, plan.alpha),
-        settings=_settings(plan, audit, shadow, classifier) | _readings(outcomes),
+        settings=in_use(plan, audit, shadow, classifier) | words_read(outcomes),
         warnings=(
-            *_warnings(plan, reference, scores, verdicts),
-            *_kept([*inside, *outside, *known, *outcomes]),
+            *cautions(plan, reference, scores, verdicts),
+            *answers_kept([*inside, *outside, *known, *outcomes]),
         ),
         ragwitness=_version(),
     )
@@ -183,8 +144,6 @@ def _judged(outcomes: Sequence[Outcome], classifier: AuditClassifier) -> list[Ju
 
 
 def _trimmed(verdict: Verdict) -> Verdict:
-    from dataclasses import replace
-
     return replace(verdict, evidence=verdict.evidence[:_DECISIVE])
 
 
@@ -204,69 +163,6 @@ def _evaluation(verdicts: Sequence[Verdict], alpha: float) -> Evaluation | None:
         alpha=alpha,
         unscorable=len(verdicts) - len(scored),
     )
-
-
-def _settings(
-    plan: AuditPlan, audit: SRag, shadow: Shadow, classifier: AuditClassifier
-) -> dict[str, str]:
-    config = audit.config
-    inside = {key: str(value) for key, value in shadow.target.system.describe().items()}
-    return {
-        "method": audit.name,
-        "probe words": f"hardest 1/{config.segment_factor} of the second half, "
-        f"{'without' if config.skip_stop_words else 'with'} stop words",
-        "difficulty": f"{audit.proxy.name}, no context",
-        "alternatives per token": str(config.top_logprobs),
-        "features": f"{config.features}, {config.intervals} intervals",
-        "audit classifier": classifier.name,
-        "auxiliary documents": "given" if plan.auxiliary else "generated corpus of the package",
-        **{f"shadow {key}": value for key, value in inside.items()},
-        "correction": "Benjamini-Hochberg over all scored documents",
-    }
-
-
-def _readings(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """Say how many probe words could be read, and how many only up to a bound."""
-    total = {
-        key: int(sum(o.score.details.get(key, 0.0) for o in outcomes))
-        for key in ("probes", "unread", "censored")
-    }
-    return {
-        "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
-        f" {total['censored']} of them only as a bound"
-    }
-
-
-def _kept(outcomes: Sequence[Outcome]) -> list[str]:
-    queries = sum(outcome.queries for outcome in outcomes)
-    kept = queries - sum(outcome.sent for outcome in outcomes)
-    if not kept:
-        return []
-    return [
-        f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
-        " now; if the system has changed since, choose another folder with --run."
-    ]
-
-
-def _warnings(
-    plan: AuditPlan,
-    reference: Reference,
-    scores: Sequence[float],
-    verdicts: Sequence[Verdict],
-) -> tuple[str, ...]:
-    found = []
-    if reference.warning:
-        found.append(reference.warning)
-    needed = documents_needed(plan.alpha)
-    if len(scores) < needed:
-        found.append(
-            f"Only {len(scores)} known-outside documents could be scored; no p-value can reach"
-            f" {plan.alpha:g} with fewer than {needed}. Give more with --known-out."
-        )
-    lost = sum(verdict.score is None for verdict in verdicts)
-    if lost * 5 > len(verdicts):
-        found.append(f"{lost} of {len(verdicts)} documents could not be scored; see the reasons.")
-    return tuple(found)
 
 
 def _version() -> str:

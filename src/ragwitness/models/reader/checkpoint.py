@@ -169,7 +169,7 @@ def _read_safetensors(path: Path) -> dict[str, Float32]:
     from safetensors import SafetensorError, deserialize
 
     try:
-        entries = deserialize(path.read_bytes())
+        entries = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
     except (OSError, SafetensorError) as error:
         raise ModelError(
             f"{path} is not a whole safetensors file.", "Copy the model folder again."

@@ -1,0 +1,80 @@
+"""What a reader must be told beside the verdicts: what was in use, and what to beware of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragwitness.membership.srag import AuditClassifier, Shadow, SRag
+from ragwitness.runs.calibration import Reference
+from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.worker import Outcome
+from ragwitness.stats import documents_needed
+from ragwitness.types import Verdict
+
+__all__ = ["answers_kept", "cautions", "in_use", "words_read"]
+
+
+def in_use(
+    plan: AuditPlan, audit: SRag, shadow: Shadow, classifier: AuditClassifier
+) -> dict[str, str]:
+    """Return everything in use, as label and value."""
+    config = audit.config
+    inside = {key: str(value) for key, value in shadow.target.system.describe().items()}
+    return {
+        "method": audit.name,
+        "probe words": f"hardest 1/{config.segment_factor} of the second half, "
+        f"{'without' if config.skip_stop_words else 'with'} stop words",
+        "difficulty": f"{audit.proxy.name}, no context",
+        "alternatives per token": str(config.top_logprobs),
+        "features": f"{config.features}, {config.intervals} intervals",
+        "audit classifier": classifier.name,
+        "auxiliary documents": "given" if plan.auxiliary else "generated corpus of the package",
+        **{f"shadow {key}": value for key, value in inside.items()},
+        "correction": "Benjamini-Hochberg over all scored documents",
+    }
+
+
+def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Say how many probe words could be read, and how many only up to a bound."""
+    total = {
+        key: int(sum(o.score.details.get(key, 0.0) for o in outcomes))
+        for key in ("probes", "unread", "censored")
+    }
+    return {
+        "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
+        f" {total['censored']} of them only as a bound"
+    }
+
+
+def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
+    """Say so where answers were not asked for now."""
+    queries = sum(outcome.queries for outcome in outcomes)
+    kept = queries - sum(outcome.sent for outcome in outcomes)
+    if not kept:
+        return []
+    return [
+        f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
+        " now; if the system has changed since, choose another folder with --run."
+    ]
+
+
+def cautions(
+    plan: AuditPlan,
+    reference: Reference,
+    scores: Sequence[float],
+    verdicts: Sequence[Verdict],
+) -> list[str]:
+    """Say what to beware of before relying on a verdict."""
+    found = []
+    if reference.warning:
+        found.append(reference.warning)
+    needed = documents_needed(plan.alpha)
+    if len(scores) < needed:
+        found.append(
+            f"Only {len(scores)} known-outside documents could be scored; no p-value can reach"
+            f" {plan.alpha:g} with fewer than {needed}. Give more with --known-out."
+        )
+    lost = sum(verdict.score is None for verdict in verdicts)
+    if lost * 5 > len(verdicts):
+        found.append(f"{lost} of {len(verdicts)} documents could not be scored; see the reasons.")
+    return found
