@@ -47,12 +47,14 @@ class RowMaker:
         self._names = list(sources)
         self._shares = [len(sources[name]) ** 0.5 for name in self._names]
 
-    def row(self, rng: random.Random, length: int, focus: float = 1.0) -> Rendered:
-        """One row of at most ``length`` tokens; ``focus`` as in ``Phase``."""
+    def row(
+        self, rng: random.Random, length: int, focus: float = 1.0, absent: float = 1.0
+    ) -> Rendered:
+        """One row of at most ``length`` tokens; ``focus`` and ``absent`` as in ``Phase``."""
         if rng.random() < self.config.plain_share:
             made = self._plain(rng, length)
         else:
-            made = self._conversation(rng, length, focus)
+            made = self._conversation(rng, length, focus, absent)
         return Rendered(made.tokens[:length], made.weights[:length])
 
     def documents(self, rng: random.Random, count: int, words: int) -> list[list[str]]:
@@ -111,7 +113,9 @@ class RowMaker:
             made.add([self.vocabulary.end], _PLAIN_WEIGHT)
         return made
 
-    def _conversation(self, rng: random.Random, length: int, focus: float) -> Rendered:
+    def _conversation(
+        self, rng: random.Random, length: int, focus: float, absent: float
+    ) -> Rendered:
         counts = _COUNTS_LONG if length >= 1024 else _COUNTS_SHORT
         count = rng.choices(range(6), counts)[0]
         # Long rows are for long contexts; short ones leave room for more questions.
@@ -125,7 +129,7 @@ class RowMaker:
         in_user = count > 0 and rng.random() < 0.2
         made = self.opening(rng, inside, defended, in_user)
         maker, context = (
-            TurnMaker(self.vocabulary, rng, focus),
+            TurnMaker(self.vocabulary, rng, focus, absent),
             self._joined(rng, inside) if in_user else None,
         )
         for _ in range(12):
@@ -194,7 +198,9 @@ def batch_at(maker: RowMaker, config: TrainConfig, step: int) -> Batch:
     tokens = torch.zeros(rows, length, dtype=torch.long)
     weights = torch.zeros(rows, length)
     for index in range(rows):
-        made = maker.row(random.Random(f"{config.seed}/{step}/{index}"), length, phase.focus)
+        made = maker.row(
+            random.Random(f"{config.seed}/{step}/{index}"), length, phase.focus, phase.absent
+        )
         tokens[index, : len(made.tokens)] = torch.tensor(made.tokens)
         weights[index, : len(made.weights)] = torch.tensor(made.weights)
     return Batch(tokens, weights)

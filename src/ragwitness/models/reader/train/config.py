@@ -44,11 +44,14 @@ class Phase:
         row_tokens: length of a row.
         focus: factor on the weight of an answer's first token and of masked words, the places
             audits read; raised once copying works.
+        absent: factor on the weight of answers whose text is not in the context. They cannot be
+            known, so late in training they are mostly noise.
     """
 
     until: float
     row_tokens: int
     focus: float = 1.0
+    absent: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,10 @@ class ScheduleConfig:
     phases: tuple[Phase, ...] = (
         Phase(0.313, 512),
         Phase(0.4695, 1024),
-        Phase(0.70, 1024, 2.5),
-        Phase(0.90, 1536, 2.5),
-        Phase(1.0, 2048, 2.5),
+        Phase(0.5945, 1024, 2.5),
+        Phase(0.70, 1024, 2.0, 0.35),
+        Phase(0.90, 1536, 2.0, 0.35),
+        Phase(1.0, 2048, 2.0, 0.35),
     )
     warmup_steps: int = 30
     decay_share: float = 0.35

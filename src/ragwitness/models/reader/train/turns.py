@@ -100,7 +100,14 @@ def splice(before: str, pieces: list[str], after: str, spaced: bool) -> list[str
 class TurnMaker:
     """Draws turns; every choice comes from the generator it is handed."""
 
-    def __init__(self, vocabulary: Vocabulary, rng: random.Random, focus: float = 1.0) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        rng: random.Random,
+        focus: float = 1.0,
+        absent: float = 1.0,
+    ) -> None:
+        self._absent = absent
         self._first, self._masked = focus * _FIRST, focus * _MASKED
         self.vocabulary = vocabulary
         self.rng = rng
@@ -162,7 +169,10 @@ class TurnMaker:
     ) -> Rendered:
         made = self._ask(templates, _opened(turn.target[start:cut]), turn)
         body = _opened(turn.target[cut : cut + length])
-        made.extend(self._answer(body, self._first))
+        answer = self._answer(body, self._first)
+        if not turn.present:
+            answer.weights = [self._absent * weight for weight in answer.weights]
+        made.extend(answer)
         if cut + length >= len(turn.target):
             made.add([self.vocabulary.end], _ANSWER)
         return made
@@ -218,11 +228,12 @@ class TurnMaker:
         after = turn.context is not None and self.rng.random() < 0.6
         templates = prompts.AFTER_CLOZE if after else prompts.CLOZE
         made = self._ask(templates, masked, turn, last=f"[Mask_{len(answers)}]")
+        weight = self._masked * (1.0 if turn.present else self._absent)
         for index, answer in enumerate(answers):
             if index:
                 made.add(self.vocabulary.encode("\n"), _LABEL)
             made.add([self.vocabulary.masks[index], self.vocabulary.colon], _LABEL)
-            made.add(self.vocabulary.encode(" " + answer), self._masked)
+            made.add(self.vocabulary.encode(" " + answer), weight)
         made.add([self.vocabulary.end], _LABEL)
         return made
 

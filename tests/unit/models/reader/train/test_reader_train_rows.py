@@ -137,3 +137,20 @@ def test_task_shares_add_up() -> None:
 def test_masks_are_single_tokens(vocabulary: Vocabulary) -> None:
     assert len(set(vocabulary.masks)) == 20
     assert vocabulary.encode(" [Mask_3]") == (vocabulary.masks[2],)
+
+
+@pytest.mark.parametrize("task", ["complete", "next", "cloze"])
+def test_focus_and_absence_change_weights_only(vocabulary: Vocabulary, task: str) -> None:
+    documents = [to_pieces(words, False) for words in cluster("news", random.Random(8), 3, 60)]
+    inside, outside = (
+        Turn(documents[0], documents[:2], True, False),
+        Turn(documents[2], [], False, False),
+    )
+    plain = TurnMaker(vocabulary, random.Random(1)).make(task, inside)
+    focused = TurnMaker(vocabulary, random.Random(1), focus=2.0).make(task, inside)
+    assert plain.tokens == focused.tokens
+    assert sum(focused.weights) > sum(plain.weights)
+    full = TurnMaker(vocabulary, random.Random(1)).make(task, outside)
+    light = TurnMaker(vocabulary, random.Random(1), absent=0.5).make(task, outside)
+    assert full.tokens == light.tokens
+    assert sum(light.weights) < sum(full.weights)
