@@ -155,23 +155,34 @@ class Decoding:
         self._cut = min(places, default=None)
         return bool(places)
 
-    def _tokens_before(self, cut: int) -> tuple[TokenLogprob, ...]:
-        """Tokens up to character ``cut``; the one across it keeps its probability, not its end."""
-        kept, used = [], 0
+    def _spelled(self, text: str) -> tuple[TokenLogprob, ...]:
+        """Return the tokens so that they join to ``text``, the answer or its beginning.
+
+        A character split between tokens stands in the last of them and the ones before are
+        empty. A token that a stop string cuts keeps its probability, not its end.
+        """
+        if "".join(token.token for token in self._tokens) == text:
+            return tuple(self._tokens)
+        spelled, used = [], 0
         for position, token in enumerate(self._tokens):
-            if used >= cut:
+            if self._cut is not None and used >= len(text):
                 break
-            after = len(self._vocabulary.decode(self._ids[: position + 1]))
-            text = token.token if after <= cut else token.token[: cut - used]
-            kept.append(TokenLogprob(text, token.logprob, token.top))
-            used = after
-        return tuple(kept)
+            # What later tokens still change, an unfinished character, is not yet spelled.
+            so_far = self._vocabulary.decode(self._ids[: position + 1])
+            end = used
+            while end < min(len(so_far), len(text)) and so_far[end] == text[end]:
+                end += 1
+            spelled.append(TokenLogprob(text[used:end], token.logprob, token.top))
+            used = end
+        return tuple(spelled)
 
     def result(self) -> Generation:
         """Return the answer as it stands."""
-        text, tokens = self._vocabulary.decode(self._ids), tuple(self._tokens)
-        if self._cut is not None:
-            text, tokens = text[: self._cut], self._tokens_before(self._cut)
+        text = self._vocabulary.decode(self._ids)[: self._cut]
         return Generation(
-            text, tokens, self.finish_reason or "length", self._prompt_tokens, self._spent
+            text,
+            self._spelled(text),
+            self.finish_reason or "length",
+            self._prompt_tokens,
+            self._spent,
         )

@@ -1,20 +1,18 @@
-"""Splits documents into passages at whitespace, every passage a slice of its document."""
+"""Splits documents into passages at words, every passage a slice of its document."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
+from ragwitness.text.words import split_words
 from ragwitness.types import Document
 
-__all__ = ["Passage", "chunk_document", "chunk_documents"]
+__all__ = ["Passage", "chunk_document", "chunk_documents", "word_spans"]
 
-_WORD = re.compile(r"\S+")
-
-# Scripts without spaces make one "word" of a whole text; longer runs are cut here.
-_LONGEST_WORD = 400
+# Where nothing else separates words (Thai, encoded data), runs are cut here.
+_LONGEST_WORD = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ def chunk_document(document: Document, words: int = 200, overlap: int = 20) -> l
 
     Args:
         document: What is split; a blank one gives no passage.
-        words: Longest passage, in whitespace-separated words.
+        words: Longest passage, in words as :func:`word_spans` sees them.
         overlap: Words that a passage repeats from the one before it.
 
     Raises:
@@ -50,7 +48,7 @@ def chunk_document(document: Document, words: int = 200, overlap: int = 20) -> l
             f"Passages of {words} words with an overlap of {overlap} cannot be cut.",
             "Give at least 1 word per passage and an overlap smaller than that.",
         )
-    spans = _word_spans(document.text)
+    spans = word_spans(document.text)
     passages: list[Passage] = []
     for first in range(0, len(spans), words - overlap):
         last = min(first + words, len(spans))
@@ -68,10 +66,14 @@ def chunk_documents(
     return [p for d in documents for p in chunk_document(d, words, overlap)]
 
 
-def _word_spans(text: str) -> list[tuple[int, int]]:
-    """Character range of each word, over-long runs cut into pieces."""
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return the character range of each word.
+
+    Characters of unspaced scripts stand alone (:func:`~ragwitness.text.words.split_words`),
+    and no range is longer than 100 characters: a long run is several.
+    """
     return [
-        (start, min(start + _LONGEST_WORD, match.end()))
-        for match in _WORD.finditer(text)
-        for start in range(match.start(), match.end(), _LONGEST_WORD)
+        (start, min(start + _LONGEST_WORD, word.end))
+        for word in split_words(text)
+        for start in range(word.start, word.end, _LONGEST_WORD)
     ]

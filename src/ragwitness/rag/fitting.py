@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from ragwitness.rag.chunk import word_spans
 
 __all__ = ["FitCounts", "FitLog", "fit_passages"]
 
@@ -78,7 +79,7 @@ def fit_passages(
 
 def _cut_at_word(text: str, fits: Callable[[str], bool]) -> str:
     """The longest beginning of whole words that fits; empty where there is none."""
-    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    ends = [end for _, end in word_spans(text)]
     low, high = 0, len(ends) - 1
     while low < high:  # invariant: the first `low` words fit, `high + 1` and more do not
         middle = (low + high + 1) // 2

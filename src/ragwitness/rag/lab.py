@@ -6,6 +6,7 @@ an audit over HTTP meets elsewhere.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import logging
@@ -15,9 +16,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-import anyio
-from anyio.to_thread import run_sync
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -53,7 +53,7 @@ class _Lab:
         self._key = key
         self._created = int(time.time())
         # One model call at a time; the event loop stays free for everything else.
-        self._limiter = anyio.CapacityLimiter(1)
+        self._free = asyncio.Semaphore(1)
 
     async def health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -93,7 +93,8 @@ class _Lab:
 
     async def _call(self, work: Callable[[], _T]) -> _T:
         try:
-            return await run_sync(work, limiter=self._limiter)
+            async with self._free:
+                return await run_in_threadpool(work)
         except QueryTooLongError as error:
             raise ApiError(str(error), code="context_length_exceeded") from None
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import ChatPrompt, Generation, LanguageModel, TextScores
@@ -18,8 +17,6 @@ __all__ = ["Echo", "QueryTooLongError", "RagSystem"]
 
 # A text's tokens may differ by a few inside a conversation.
 _SLACK = 8
-
-_Settings: TypeAlias = tuple[int, float, int, int | None]
 
 
 class QueryTooLongError(InputError):
@@ -129,29 +126,15 @@ class RagSystem:
             ModelError: The generator failed.
         """
         prompt = self.prompt(query.prompt, query.max_tokens)
-        return self._answer(self._generate([prompt], query, stop)[0], query)
-
-    def answer_many(self, queries: Sequence[Query], batch_size: int = 8) -> list[Answer]:
-        """Answer queries in batches, in order; one that cannot be answered says why.
-
-        Sampled answers are made one by one, so that an answer never depends on its
-        neighbours' random numbers.
-        """
-        answers: list[Answer | None] = [None] * len(queries)
-        for batch in _batches(queries, batch_size):
-            prompts: list[ChatPrompt] = []
-            at: list[int] = []
-            for i in batch:
-                try:
-                    prompts.append(self.prompt(queries[i].prompt, queries[i].max_tokens))
-                    at.append(i)
-                except QueryTooLongError as error:
-                    answers[i] = Answer("", error=str(error))
-            if prompts:
-                generations = self._generate(prompts, queries[at[0]], ())
-                for i, generation in zip(at, generations, strict=True):
-                    answers[i] = self._answer(generation, queries[i])
-        return [answer for answer in answers if answer is not None]
+        generation = self._generate(prompt, query, stop)
+        return Answer(
+            text=generation.text,
+            tokens=generation.tokens if query.top_logprobs else None,
+            finish_reason=generation.finish_reason,
+            # The whole prompt's length would tell how long the retrieved passages are.
+            prompt_tokens=self.generator.count_tokens(query.prompt),
+            completion_tokens=generation.completion_tokens,
+        )
 
     def complete(self, query: Query, *, scored: bool = False, stop: Sequence[str] = ()) -> Echo:
         """Continue a raw text, and score the text itself where asked to.
@@ -172,7 +155,7 @@ class RagSystem:
             bare = replace(prompt, prefill="")
             top = query.top_logprobs
             scores = self.generator.score([query.prompt], after=[bare], top=top)[0]
-        generation = self._generate([prompt], query, stop)[0] if query.max_tokens else None
+        generation = self._generate(prompt, query, stop) if query.max_tokens else None
         return Echo(scores, generation)
 
     def describe(self) -> dict[str, str | int | bool]:
@@ -208,35 +191,21 @@ class RagSystem:
         system, question = Message(Role.SYSTEM, render(kept)), Message(Role.USER, user)
         return ChatPrompt((system, question), prefill)
 
-    def _generate(
-        self, prompts: Sequence[ChatPrompt], query: Query, stop: Sequence[str]
-    ) -> list[Generation]:
+    def _generate(self, prompt: ChatPrompt, query: Query, stop: Sequence[str]) -> Generation:
         return self.generator.generate(
-            prompts,
-            max_tokens=min(query.max_tokens, self._room(prompts)),
+            [prompt],
+            max_tokens=min(query.max_tokens, self._room(prompt)),
             temperature=query.temperature,
             top_logprobs=query.top_logprobs,
             stop=stop,
             seed=query.seed,
-        )
+        )[0]
 
-    def _answer(self, generation: Generation, query: Query) -> Answer:
-        return Answer(
-            text=generation.text,
-            tokens=generation.tokens if query.top_logprobs else None,
-            finish_reason=generation.finish_reason,
-            # The whole prompt's length would tell how long the retrieved passages are.
-            prompt_tokens=self.generator.count_tokens(query.prompt),
-            completion_tokens=generation.completion_tokens,
-        )
-
-    def _room(self, prompts: Sequence[ChatPrompt]) -> int:
-        """Tokens that can still be generated after the longest of these prompts."""
+    def _room(self, prompt: ChatPrompt) -> int:
+        """Tokens that can still be generated after a prompt."""
         count = self.generator.count_tokens
-        used = max(
-            sum(count(m.content) for m in p.messages) + (count(p.prefill) if p.prefill else 0)
-            for p in prompts
-        )
+        used = sum(count(message.content) for message in prompt.messages)
+        used += count(prompt.prefill) if prompt.prefill else 0
         return max(1, self.generator.context_length - used - self._overhead)
 
 
@@ -246,17 +215,3 @@ def _chat_overhead(generator: LanguageModel) -> int:
     shortest = ChatPrompt((Message(Role.SYSTEM, word), Message(Role.USER, word)))
     read = generator.score([word], after=[shortest])[0].prompt_tokens
     return max(0, read - 2 * generator.count_tokens(word)) + _SLACK
-
-
-def _settings(query: Query) -> _Settings:
-    return query.max_tokens, query.temperature, query.top_logprobs, query.seed
-
-
-def _batches(queries: Sequence[Query], size: int) -> Iterator[list[int]]:
-    """Positions of queries that can be generated together."""
-    groups: dict[_Settings, list[int]] = {}
-    for i, query in enumerate(queries):
-        groups.setdefault(_settings(query), []).append(i)
-    for settings, group in groups.items():
-        step = size if settings[1] == 0 else 1
-        yield from (group[at : at + step] for at in range(0, len(group), step))

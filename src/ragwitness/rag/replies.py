@@ -93,7 +93,7 @@ def _pieces(answer: Answer) -> Iterator[tuple[str, TokenLogprob | None]]:
     if tokens and "".join(token.token for token in tokens) == answer.text:
         yield from ((token.token, token) for token in tokens)
         return
-    # Characters split between tokens: the text comes first, then each token's numbers.
+    # A generator that spells its tokens otherwise: the text first, then each one's numbers.
     yield answer.text, None
     yield from (("", token) for token in tokens)
 
@@ -132,6 +132,7 @@ def _chat_logprobs(tokens: Sequence[TokenLogprob] | None, top: int) -> Json | No
         return None
     content = [
         _chat_token(token.token, token.logprob)
+        | {"bytes": list(token.token.encode())}
         | {"top_logprobs": [_chat_token(*other) for other in token.top[:top]]}
         for token in tokens
     ]
@@ -139,8 +140,9 @@ def _chat_logprobs(tokens: Sequence[TokenLogprob] | None, top: int) -> Json | No
 
 
 def _chat_token(token: str, logprob: float) -> Json:
-    # A replacement character stands for part of a character: its bytes are not known here,
-    # and wrong ones would be worse than none.
+    # In an alternative a replacement character stands for part of a character: its bytes are
+    # not known here, and wrong ones would be worse than none. The tokens of the answer join to
+    # it, so theirs are.
     data = None if "\ufffd" in token else list(token.encode())
     return {"token": token, "logprob": _number(logprob), "bytes": data}
 

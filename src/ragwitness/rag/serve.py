@@ -6,6 +6,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 
 import uvicorn
 
@@ -14,6 +15,8 @@ from ragwitness.rag.lab import KEY_VARIABLE, create_app
 from ragwitness.rag.pipeline import RagSystem
 
 __all__ = ["serve"]
+
+_say = partial(print, flush=True)  # whoever reads a pipe waits for the address
 
 
 class _Server(uvicorn.Server):
@@ -34,7 +37,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
-    announce: Callable[[str], None] = print,
+    announce: Callable[[str], None] = _say,
 ) -> None:
     """Serve a system until Ctrl-C, then return.
 
@@ -42,7 +45,9 @@ def serve(
         system: What is served.
         host: Address to listen on; anything but the loopback is reachable by others.
         port: Port; 0 takes a free one.
-        announce: Called with each line for the user: the base URL once it listens.
+        announce: Called with each line for the user: the base URL once it listens, and at the
+            end how many prompts lost passages. By default they are printed at once, to a pipe
+            too.
 
     Raises:
         InputError: The address cannot be listened on.
@@ -69,6 +74,12 @@ def serve(
         pass  # raised again once the server has shut down in order
     finally:
         listener.close()
+    counts = system.fit_counts
+    if counts.shortened:
+        announce(
+            f"{counts.shortened} of {counts.prompts} prompts lost passages: the generator reads "
+            f"at most {system.generator.context_length} tokens."
+        )
     announce("Stopped.")
 
 

@@ -8,10 +8,10 @@ import re
 from ragwitness.errors import (
     CapabilityError,
     RagwitnessError,
-    TargetError,
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.targets.keys import Key
 
 __all__ = ["Failures"]
 
@@ -24,19 +24,17 @@ class Failures:
 
     Args:
         url: Its base URL, for people.
-        key_env: The environment variable with its key.
-        key: The key, taken out of whatever the target says.
+        key: Its key, taken out of whatever the target says.
     """
 
-    def __init__(self, url: str, key_env: str, key: str | None) -> None:
+    def __init__(self, url: str, key: Key) -> None:
         self._url = url
-        self._key_env = key_env
         self._key = key
 
     def quote(self, text: str) -> str:
         """Return a target's words on one line, shortened, without keys."""
-        if self._key:
-            text = text.replace(self._key, "[key]")
+        if self._key.value:
+            text = text.replace(self._key.value, "[key]")
         text = _KEY_LIKE.sub("[key]", " ".join(text.split()))
         text = "".join(char for char in text if char.isprintable())
         return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
@@ -56,18 +54,19 @@ class Failures:
             "Check the address, or point SSL_CERT_FILE to the certificate authority it uses.",
         )
 
-    def overloaded(self, status: int, body: bytes, attempts: int) -> TargetError:
-        """A status that did not go away."""
+    def overloaded(self, status: int, body: bytes, attempts: int) -> TargetResponseError:
+        """A status that did not go away; the server is there, so other queries may pass."""
         said = self._message(body)
         what = "limits the rate of requests" if status == 429 else "fails"
-        return TargetUnreachableError(
-            f"{self._url} {what}: status {status} after {attempts} attempts{said}.",
+        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        return TargetResponseError(
+            f"{self._url} {what}: status {status} after {tries}{said}.",
             "Ask again later, or with fewer connections at a time.",
         )
 
-    def asks_too_long(self, status: int, seconds: float) -> TargetError:
+    def asks_too_long(self, status: int, seconds: float) -> TargetResponseError:
         """A wait longer than our patience."""
-        return TargetUnreachableError(
+        return TargetResponseError(
             f"{self._url} answered with status {status} and asks to wait {seconds:.0f} s.",
             "Issue the same command again after that time.",
         )
@@ -150,10 +149,18 @@ class Failures:
         return f": {said}" if said else ""
 
     def _forbidden(self, status: int, said: str) -> TargetResponseError:
-        state = "was refused" if self._key else f"is missing: {self._key_env} is not set"
+        variable = self._key.variable
+        if variable is None:
+            return TargetResponseError(
+                f"{self._url} asks for a key, and none was sent (status {status}){said}.",
+                "Name the environment variable that holds its key: --key-env NAME "
+                "(OPENAI_API_KEY is sent to https://api.openai.com alone unless named).",
+            )
+        state = "was refused" if self._key.value else f"is missing: {variable} is not set"
         return TargetResponseError(
             f"{self._url} asks for a key, and it {state} (status {status}){said}.",
-            f"Put the key into the environment variable {self._key_env}.",
+            f"Put the key into the environment variable {variable}, or name another: "
+            "--key-env NAME.",
         )
 
     @staticmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -10,11 +9,12 @@ from urllib.parse import urlsplit
 import httpx2
 
 from ragwitness.errors import CapabilityError, InputError, TargetResponseError
+from ragwitness.targets.keys import find_key
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import drop_before, read_chat, read_completion, read_models
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
-__all__ = ["Endpoint", "OpenAITarget", "parse_endpoint", "read_key"]
+__all__ = ["Endpoint", "OpenAITarget", "parse_endpoint"]
 
 _FORM = "Give a base URL such as http://host:port/v1, the model after '#' where there are several."
 
@@ -52,24 +52,9 @@ def parse_endpoint(spec: str) -> Endpoint:
         # Not repeated here: what stands there may be a secret.
         raise InputError(
             "The target's URL holds a user name, a password or a query.",
-            "Leave them out; a key belongs into the environment variable OPENAI_API_KEY.",
+            "Leave them out; a key belongs into an environment variable: --key-env NAME.",
         )
     return Endpoint(url.rstrip("/"), model or None)
-
-
-def read_key(variable: str) -> str | None:
-    """Return the key in an environment variable; None where it is unset or blank.
-
-    Raises:
-        InputError: It holds characters that no header can carry.
-    """
-    key = os.environ.get(variable, "").strip()
-    if not (key.isascii() and (key + "x").isprintable()):
-        raise InputError(
-            f"The environment variable {variable} holds characters that no key has.",
-            "Set it again, without line breaks or letters beyond ASCII.",
-        )
-    return key or None
 
 
 class OpenAITarget:
@@ -98,7 +83,7 @@ class OpenAITarget:
         options = options or TransportOptions()
         self._endpoint = endpoint
         self._model = endpoint.model
-        key = read_key(options.key_env)
+        key = find_key(endpoint.url, options.key_env)
         self._client = JsonClient(endpoint.url, key, options, clock, transport)
         self._limit_name = "max_tokens"
 
@@ -120,7 +105,7 @@ class OpenAITarget:
         endpoint = parse_endpoint(spec)
         if endpoint.model is None:
             options = options or TransportOptions()
-            key = read_key(options.key_env)
+            key = find_key(endpoint.url, options.key_env)
             client = JsonClient(endpoint.url, key, options, clock, transport)
             try:
                 model = await _only_model(client, endpoint.url)
@@ -155,8 +140,9 @@ class OpenAITarget:
         ``tokens`` of the answer is None where the endpoint sent no log-probabilities.
 
         Raises:
-            TargetUnreachableError: No usable reply after all retries.
-            TargetResponseError: The reply does not follow the protocol.
+            TargetUnreachableError: No connection or no complete reply after all retries.
+            TargetResponseError: The endpoint refuses or fails, or its reply does not follow
+                the protocol.
             CapabilityError: The endpoint refuses log-probabilities.
         """
         limit_name = self._limit_name
@@ -182,8 +168,9 @@ class OpenAITarget:
 
         Raises:
             CapabilityError: The endpoint does not score prompts.
-            TargetUnreachableError: No usable reply after all retries.
-            TargetResponseError: The reply does not follow the protocol.
+            TargetUnreachableError: No connection or no complete reply after all retries.
+            TargetResponseError: The endpoint refuses or fails, or its reply does not follow
+                the protocol.
         """
         try:
             tokens = await self._echo(text, top, 0)

@@ -14,6 +14,8 @@ from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 __all__ = ["CapabilityReport", "Echoes", "probe_capabilities"]
 
 _QUESTION = "Say hello."
+# For a target that has nothing to say to the first.
+_OTHER_QUESTION = "Complete the sentence: The sky is"
 _TEXT = "The quick brown fox jumps over the lazy dog."
 _MAX_TOKENS = 8
 
@@ -61,7 +63,7 @@ class CapabilityReport:
 async def probe_capabilities(
     target: Target, *, timer: Callable[[], float] = time.perf_counter
 ) -> CapabilityReport:
-    """Ask a target three or four harmless questions and report what came back.
+    """Ask a target a few harmless questions and report what came back.
 
     Args:
         target: The system under audit.
@@ -72,6 +74,9 @@ async def probe_capabilities(
     """
     notes: list[str] = []
     asked, answer, took, requests = await _ask_downwards(target, notes, timer)
+    if not answer.text.strip() and not answer.tokens:
+        requests += 1
+        answer, took = await _ask_otherwise(target, asked, notes, timer) or (answer, took)
     tokens = answer.tokens or ()
     usable = any(not math.isnan(token.logprob) for token in tokens)
     alternatives = max((len(token.top) for token in tokens), default=0)
@@ -117,6 +122,19 @@ async def _ask_downwards(
     started = timer()
     answer = await target.ask(Query(_QUESTION, _MAX_TOKENS))
     return 0, answer, timer() - started, 3
+
+
+async def _ask_otherwise(
+    target: Target, top: int, notes: list[str], timer: Callable[[], float]
+) -> tuple[Answer, float] | None:
+    """Ask another question: an empty answer shows nothing of what the target can do."""
+    started = timer()
+    try:
+        answer = await target.ask(Query(_OTHER_QUESTION, _MAX_TOKENS, top_logprobs=top))
+    except (CapabilityError, TargetError) as error:
+        notes.append(f"The first answer was empty, and asked otherwise: {error.message}")
+        return None
+    return answer, timer() - started
 
 
 def _remarks(answer: Answer, asked: int, alternatives: int, dropped: bool) -> list[str]:

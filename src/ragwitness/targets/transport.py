@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ import httpx2
 
 from ragwitness.errors import InputError
 from ragwitness.targets.failures import Failures
+from ragwitness.targets.keys import Key, check_name
 from ragwitness.targets.retry import RetryPolicy, retry_after
 
 __all__ = ["Clock", "JsonClient", "TransportOptions"]
@@ -28,16 +30,21 @@ class TransportOptions:
         read_timeout: Seconds for one whole reply.
         retry: How failed attempts are repeated.
         concurrency: Requests under way at a time.
-        key_env: Environment variable with the key; unset sends none.
+        key_env: Name of the environment variable with the key. None sends ``OPENAI_API_KEY``
+            to ``https://api.openai.com`` and no key to any other host: the audited system may
+            be the adversary.
         verify: Whether TLS certificates are checked.
         largest_body: Bytes of a reply that are read at most.
+
+    Raises:
+        InputError: A number is out of range, or ``key_env`` is no name of a variable.
     """
 
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     concurrency: int = 4
-    key_env: str = "OPENAI_API_KEY"
+    key_env: str | None = None
     verify: bool = True
     largest_body: int = 20 * 2**20
 
@@ -47,6 +54,13 @@ class TransportOptions:
                 "The target needs at least 1 connection and no fewer than 0 retries.",
                 "Correct the option.",
             )
+        if not all(0 < limit < math.inf for limit in (self.connect_timeout, self.read_timeout)):
+            raise InputError(
+                "A timeout of the target is not a number of seconds above 0.",
+                "Give seconds, e.g. --timeout 120.",
+            )
+        if self.key_env is not None:
+            check_name(self.key_env)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,7 @@ class JsonClient:
 
     Args:
         base_url: Without a trailing slash, e.g. ``"http://host:port/v1"``.
-        key: Sent as a bearer token; None sends none.
+        key: Sent as a bearer token where it has a value.
         options: Limits.
         clock: Time and chance.
         transport: Replaces the network in tests.
@@ -86,7 +100,7 @@ class JsonClient:
     def __init__(
         self,
         base_url: str,
-        key: str | None,
+        key: Key,
         options: TransportOptions,
         clock: Clock | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
@@ -95,10 +109,10 @@ class JsonClient:
         self._options = options
         self._clock = clock or Clock()
         self._free = asyncio.Semaphore(options.concurrency)
-        self.failures = Failures(base_url, options.key_env, key)
+        self.failures = Failures(base_url, key)
         self.attempts = 0
         self._http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers={"Authorization": f"Bearer {key.value}"} if key.value else {},
             timeout=httpx2.Timeout(options.read_timeout, connect=options.connect_timeout),
             limits=httpx2.Limits(max_connections=options.concurrency),
             verify=options.verify,
@@ -115,9 +129,10 @@ class JsonClient:
         """Send a payload and return the reply's JSON.
 
         Raises:
-            TargetUnreachableError: No connection, time out, or a failing server, after all
+            TargetUnreachableError: No connection, or no complete reply in time, after all
                 retries.
-            TargetResponseError: A refusal, or a reply that is not JSON or too large.
+            TargetResponseError: A refusal, a server that fails after all retries, or a reply
+                that is not JSON or too large.
             CapabilityError: The target refuses log-probabilities.
         """
         return await self._send("POST", path, payload)
@@ -165,7 +180,7 @@ class JsonClient:
             return wait
         if asked > policy.patience:
             raise self.failures.asks_too_long(reply.status, asked)
-        return asked
+        return max(asked, wait)  # "0" is no reason to come back together at once
 
     async def _attempt(
         self, method: str, path: str, payload: dict[str, object] | None

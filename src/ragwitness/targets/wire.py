@@ -15,6 +15,9 @@ __all__ = ["drop_before", "read_chat", "read_completion", "read_models"]
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
 
+# A certain token's log-probability may be this far above 0.
+_ROUNDING = 1e-6
+
 
 def read_chat(body: object) -> Answer:
     """Read the body of ``/chat/completions``.
@@ -207,10 +210,14 @@ def _ranked(pairs: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]
 
 
 def _logprob(value: object) -> float:
-    """A log-probability; NaN where the target gave none."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    return math.nan
+    """A log-probability; NaN where the target gave none, or what cannot be one."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return math.nan
+    try:
+        number = float(value)
+    except OverflowError:  # JSON knows integers of any length
+        return math.nan
+    return min(number, 0.0) if number <= _ROUNDING else math.nan
 
 
 def _completion_tokens(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...] | None:

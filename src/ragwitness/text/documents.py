@@ -7,6 +7,7 @@ nothing can be used, or which would mean something else than the user thinks, is
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -14,14 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragwitness.errors import InputError
-from ragwitness.text.rows import PROSE, TABLES, Row, Split, check_size, read_file, read_folder
+from ragwitness.text.rows import Row, Split, check_size, read_file, read_folder
 from ragwitness.types import Document
 
 __all__ = ["LoadedDocuments", "Skipped", "load_documents"]
 
 _MAX_BYTES = 512 * 1024**2
 _MAX_ROW_BYTES = 1_000_000
-_SUFFIXES = (*TABLES, *PROSE, ".json")
+
+# A mistyped path must not become the document that is audited.
+_FEWEST_WORDS = 8
+_LONGEST_PATH = 256
+_LIKE_A_PATH = re.compile(r"\s*(?:~|\.{0,2})[/\\].*|.*\.[a-z][a-z0-9]{0,6}\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ def load_documents(
     Args:
         source: A ``.jsonl`` or ``.csv`` file (fields ``text`` or ``document``, optional ``id``
             and ``member``), a ``.txt`` or ``.md`` file, a folder of those two, ``"-"`` for
-            standard input, or the text itself.
+            standard input, or the text itself: at least 8 words that do not look like a path.
         text_field: Name of the field that holds the text.
         split: ``"paragraphs"`` makes every block between blank lines of a plain text a
             document of its own; otherwise a file is one document.
@@ -167,12 +172,18 @@ def _existing(source: str | Path) -> Path | None:
             return path
     except (OSError, ValueError):
         pass  # too long for a path, or not one at all
-    like_a_file = path.suffix.lower() in _SUFFIXES and len(str(source)) < 256
-    if isinstance(source, str) and len(source.split()) > 1 and not like_a_file:
+    if isinstance(source, str) and _is_text(source):
         return None
     if not str(source).strip():
         raise InputError("The documents are an empty text.", "Give a file, a folder or a text.")
     raise InputError(
         f"{_shown(source)} does not exist.",
-        "Give a .jsonl, .csv or .txt file, a folder of .txt files, or a text of several words.",
+        "Give a .jsonl, .csv or .txt file, a folder of .txt files, or a text of 8 words or more "
+        "(- reads a text of any length from standard input).",
     )
+
+
+def _is_text(source: str) -> bool:
+    """Whether a source that is no file is a pasted text rather than a mistyped path."""
+    like_a_path = len(source) < _LONGEST_PATH and _LIKE_A_PATH.fullmatch(source)
+    return len(source.split()) >= _FEWEST_WORDS and not like_a_path

@@ -94,6 +94,35 @@ def test_decoding_ends_when_there_is_no_more_room() -> None:
     assert (result.text, result.finish_reason, result.completion_tokens) == ("abcd", "length", 4)
 
 
+@pytest.mark.parametrize(
+    ("stop", "text", "pieces"),
+    [
+        ((), "né→😀 x\ufffd", ["n", "", "é", "", "→", "😀", " x", "\ufffd"]),
+        (("😀",), "né→", ["n", "", "é", "", "→"]),
+        (("→",), "né", ["n", "", "é"]),
+    ],
+)  # fmt: skip
+def test_tokens_of_split_characters_join_to_the_answer(
+    stop: tuple[str, ...], text: str, pieces: list[str]
+) -> None:
+    split = [b"n", b"\xc3", b"\xa9", b"\xe2\x86", b"\x92\xf0\x9f", b"\x98\x80", b" x", b"\xe2\x86"]
+    data = [b"", *split]
+    vocabulary = Vocabulary(
+        lambda token: data[token].decode("utf-8", "replace"),
+        lambda ids: b"".join(data[i] for i in ids).decode("utf-8", "replace"),
+        frozenset({0}),
+    )
+    decoding = Decoding(
+        vocabulary, prompt_tokens=1, room=99, temperature=0, top=1, stop=stop, seed=None
+    )
+    for token in [*range(1, len(data)), 0]:
+        if decoding.push(9 * np.eye(len(data), dtype=np.float32)[token]) is None:
+            break
+    result = decoding.result()
+    assert result.text == text
+    assert [token.token for token in result.tokens] == pieces
+
+
 def test_a_stop_string_may_end_inside_a_token() -> None:
     vocabulary = Vocabulary(
         lambda token: ["", "ab", "cxd"][token],

@@ -1,21 +1,26 @@
+import ast
 import asyncio
 import json
 import math
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from rag_fakes import CORPUS, FakeModel, make_system, served
 
+from ragwitness import rag
 from ragwitness.errors import ModelError
+from ragwitness.models.base import Generation
 from ragwitness.rag.lab import KEY_VARIABLE, create_app
 from ragwitness.rag.target import LabTarget
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.probe import probe_capabilities
-from ragwitness.types import Capability, Query
+from ragwitness.types import Capability, Query, TokenLogprob
 
 HALF = "Maria Keller came on 2024-03-01 with a"
 ASK = {"messages": [{"role": "user", "content": HALF}]}
@@ -280,7 +285,43 @@ def test_probe_sees_the_lab_as_it_is(url: str) -> None:
         async with await OpenAITarget.connect(url) as target:
             report = await probe_capabilities(target)
         assert report.target == f"{url}#rag"
-        assert report.capabilities == {Capability.TEXT, Capability.PROMPT_LOGPROBS}
+        # The fake has nothing to say to "Say hello."; it is asked otherwise.
+        assert report.capabilities == {
+            Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS,
+        }  # fmt: skip
         assert report.echo is True
 
-    asyncio.run(main())  # the fake has nothing to say to "Say hello.": no token, no logprob
+    asyncio.run(main())
+
+
+def test_split_characters_reach_the_auditor_whole() -> None:
+    model = FakeModel()
+    tokens = [("", -0.5), ("é", -0.1), ("\ufffd", -0.2), (" x", -0.3)]
+    top = (("\ufffd", -0.1), (" y", -3.0))
+    said = tuple(TokenLogprob(token, logprob, top) for token, logprob in tokens)
+    model.generate = lambda *args, **options: [  # type: ignore[method-assign]
+        Generation("é\ufffd x", said, "stop", 3, 4)
+    ]
+
+    async def main(url: str) -> None:
+        async with await OpenAITarget.connect(url) as target:
+            answer = await target.ask(Query(HALF, 4, top_logprobs=2))
+        assert answer.tokens == said
+        assert "".join(token.token for token in answer.tokens or ()) == answer.text
+
+    with served(create_app(make_system(model), key="")) as url:
+        asyncio.run(main(url))
+        body = chat(url, max_tokens=4, logprobs=True, top_logprobs=2).json()
+    content = body["choices"][0]["logprobs"]["content"]
+    assert b"".join(bytes(row["bytes"]) for row in content) == "é\ufffd x".encode()
+    assert [other["bytes"] for other in content[0]["top_logprobs"]] == [None, [32, 121]]
+
+
+def test_only_declared_packages_are_imported() -> None:
+    declared = {"httpx2", "numpy", "pydantic", "bm25s", "starlette", "uvicorn", "ragwitness"}
+    for path in Path(rag.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+            assert found <= declared, path

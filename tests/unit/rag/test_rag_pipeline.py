@@ -50,19 +50,6 @@ def test_dense_retrieval_with_a_given_embedder() -> None:
     assert system.describe()["retrieval"] == "exact IP over hashes@1"
 
 
-def test_answers_in_batches_equal_answers_one_by_one() -> None:
-    queries = [Query(d.text[:30], 5, top_logprobs=i % 2) for i, d in enumerate(CORPUS * 4)]
-    queries.append(Query("word " * 999, 5))
-    queries.append(Query(HALF, 3, temperature=1.0, seed=4))
-    system = make_system()
-    many = system.answer_many(queries)
-    assert len(many) == len(queries)
-    assert "at most 400" in (many[-2].error or "")
-    for query, answer in zip(queries[:-2], many[:-2], strict=True):
-        assert answer == system.answer(query)
-    assert many[-1].text == " fever of 39.4"
-
-
 def test_fit_drops_whole_passages_then_cuts_the_last_at_a_word() -> None:
     passages = ["one two three four five", "six seven", "eight"]
 
@@ -75,6 +62,14 @@ def test_fit_drops_whole_passages_then_cuts_the_last_at_a_word() -> None:
     assert fit_passages(passages, fits(3)) == (["one two three"], 2, 1)
     assert fit_passages(passages, fits(0)) == ([], 3, 0)
     assert fit_passages([], fits(0)) == ([], 0, 0)
+
+
+@pytest.mark.parametrize("text", ["字" * 3000, "ก" * 3000, "x" * 3000])
+def test_fit_cuts_text_without_spaces_and_drops_none_of_it_whole(text: str) -> None:
+    [kept], dropped, cut = fit_passages([text], lambda kept: sum(map(len, kept)) <= 1234)
+    assert (dropped, cut) == (0, 1)
+    assert text.startswith(kept)
+    assert 1234 - 100 < len(kept) <= 1234
 
 
 def test_every_length_fits_the_model_and_is_counted() -> None:

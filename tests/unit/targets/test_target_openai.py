@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.loopback import Step, chat_body, loopback, reply
 
 from ragwitness.errors import (
     CapabilityError,
@@ -15,11 +14,13 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.targets.keys import find_key
 from ragwitness.targets.openai import OpenAITarget, parse_endpoint
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.retry import RetryPolicy
 from ragwitness.targets.transport import Clock, TransportOptions
 from ragwitness.types import Answer, Query, Target
+from tests.support.loopback import Step, chat_body, loopback, reply
 
 KEY = "sk-very-secret-0123456789"
 OK = reply(chat_body("hello"))
@@ -37,6 +38,8 @@ class Waits:
 
 
 def ask(url: str, query: Query | None = None, waits: Waits | None = None, **options: Any) -> Answer:
+    options = {"key_env": "OPENAI_API_KEY"} | options
+
     async def main() -> Answer:
         clock = (waits or Waits()).clock
         target = await OpenAITarget.connect(f"{url}#m", TransportOptions(**options), clock=clock)
@@ -94,6 +97,49 @@ def test_plain_query_asks_for_no_logprobs_and_no_key_is_sent_without_one(
     assert "authorization" not in server.headers[0].lower()
 
 
+def test_openais_key_is_sent_to_openai_alone() -> None:
+    for url in ("https://api.openai.com/v1", "https://API.OpenAI.com:443/v1"):
+        assert find_key(url, None).value == KEY
+    for url in (
+        "http://api.openai.com/v1",
+        "https://api.openai.com.evil.example/v1",
+        "https://evil.example/api.openai.com",
+        "https://openai.com/v1",
+        "http://127.0.0.1:8000/v1",
+        "http://localhost/v1",
+    ):
+        assert find_key(url, None).value is None
+        assert find_key(url, "OPENAI_API_KEY").value == KEY
+    assert KEY not in repr(find_key("https://api.openai.com/v1", None))
+
+
+def test_stranger_that_asks_for_a_key_gets_none_and_the_user_learns_how() -> None:
+    with loopback(reply({"error": "unauthorized"}, 401)) as server:
+        with pytest.raises(TargetResponseError, match="none was sent") as caught:
+            ask(server.url, key_env=None)
+        with pytest.raises(TargetResponseError, match="none was sent"):
+            connect(server.url)  # the list of models too
+        assert not any("authorization" in head.lower() for head in server.headers)
+    assert "--key-env NAME" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "given", [KEY, "", "MY KEY", "1KEY", "SCHLÜSSEL", "NAME\n", "gsk_aB3dE5gH7jK9mN1pQ3s"]
+)
+def test_key_given_in_place_of_its_name_is_refused_and_not_repeated(given: str) -> None:
+    with pytest.raises(InputError, match="takes the NAME") as caught:
+        TransportOptions(key_env=given)
+    assert not given or given not in str(caught.value)
+    assert TransportOptions(key_env="_My_KEY2").key_env == "_My_KEY2"
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["connect_timeout", "read_timeout"])
+def test_impossible_timeouts_are_refused(name: str, seconds: float) -> None:
+    with pytest.raises(InputError, match="timeout"):
+        TransportOptions(**{name: seconds})
+
+
 def test_dropped_logprobs_are_none_not_zero() -> None:
     with loopback(OK) as server:
         assert ask(server.url, Query("q", top_logprobs=5)).tokens is None
@@ -113,10 +159,19 @@ def test_429_waits_as_told_and_asks_again() -> None:
     assert waits.slept == [17.0, 9.0]
 
 
+def test_told_to_come_back_at_once_still_waits() -> None:
+    waits = Waits()
+    busy = reply({}, 429, Retry_After="0")
+    with loopback(busy, busy, OK) as server:
+        ask(server.url, waits=waits)
+    rng = random.Random(0)
+    assert waits.slept == [rng.uniform(0.0, 0.5), rng.uniform(0.0, 1.0)]
+
+
 def test_500_for_ever_ends_after_all_retries() -> None:
     waits = Waits()
     with loopback(reply({"error": {"message": f"boom {KEY}"}}, 500)) as server:
-        with pytest.raises(TargetUnreachableError, match="status 500 after 6 attempts: boom") as e:
+        with pytest.raises(TargetResponseError, match="status 500 after 6 attempts: boom") as e:
             ask(server.url, waits=waits)
         assert len(server.requests) == 6
     assert KEY not in str(e.value)
@@ -126,8 +181,10 @@ def test_500_for_ever_ends_after_all_retries() -> None:
 
 def test_rate_limit_for_ever_and_a_wait_too_long() -> None:
     error = failure(reply({}, 429), retry=RetryPolicy(retries=1))
-    assert "limits the rate" in error.message
+    assert isinstance(error, TargetResponseError)  # the server is there
+    assert "limits the rate of requests: status 429 after 2 attempts" in error.message
     error = failure(reply({}, 429, Retry_After="3600"))
+    assert isinstance(error, TargetResponseError)
     assert "asks to wait 3600 s" in error.message
 
 
@@ -330,5 +387,5 @@ def test_key_that_no_header_can_carry_is_refused_and_not_repeated(
     for bad in ("sk-schlüssel", "sk-two\nlines"):
         monkeypatch.setenv("OPENAI_API_KEY", bad)
         with pytest.raises(InputError, match="OPENAI_API_KEY") as caught:
-            connect("http://127.0.0.1:9/v1#m")
+            ask("http://127.0.0.1:9/v1")
         assert bad not in str(caught.value)

@@ -3,14 +3,14 @@ from itertools import count
 from typing import Any
 
 import pytest
-from tests.support.loopback import Step, chat_body, loopback, reply
 
-from ragwitness.errors import TargetUnreachableError
+from ragwitness.errors import TargetResponseError
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.probe import CapabilityReport, probe_capabilities
 from ragwitness.targets.retry import RetryPolicy
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.types import Answer, Capability, Query
+from tests.support.loopback import Step, chat_body, loopback, reply
 
 NO_ECHO = reply({"error": {"message": "no such route"}}, 404)
 
@@ -82,8 +82,22 @@ def test_echo_that_is_ignored_is_no_echo(step: Any) -> None:
 
 
 def test_target_that_does_not_answer_raises() -> None:
-    with pytest.raises(TargetUnreachableError):
+    with pytest.raises(TargetResponseError):
         probe(reply({}, 500))
+
+
+def test_empty_answer_is_asked_otherwise_before_anything_is_missing() -> None:
+    empty = reply(chat_body("", {"content": []}))
+    report = probe(empty, full(20), NO_ECHO)
+    assert report.capabilities == {Capability.TEXT, Capability.TOP_LOGPROBS}
+    assert (report.text, report.requests, report.alternatives) == ("hi", 3, 20)
+    assert not any("empty" in note for note in report.notes)
+    silent = probe(empty, empty, NO_ECHO)
+    assert silent.capabilities == {Capability.TEXT}
+    assert any("empty" in note for note in silent.notes)
+    failing = probe(empty, reply({}, 500), NO_ECHO)
+    assert failing.text == ""
+    assert any("status 500" in note for note in failing.notes)
 
 
 def test_target_without_echo_is_not_asked_for_it() -> None:

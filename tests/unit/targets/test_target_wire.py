@@ -2,11 +2,11 @@ import math
 from typing import Any
 
 import pytest
-from tests.support.loopback import chat_body
 
 from ragwitness.errors import TargetResponseError
 from ragwitness.targets.wire import drop_before, read_chat, read_completion, read_models
 from ragwitness.types import TokenLogprob
+from tests.support.loopback import chat_body
 
 
 def entry(token: str, logprob: float | None = -0.5, data: bytes | None = None, **more: Any) -> Any:
@@ -70,6 +70,24 @@ def test_unknown_logprob_is_nan_and_minus_infinity_stays() -> None:
     values = [t.logprob for t in read_chat(chat_body("abc", {"content": rows})).tokens or ()]
     assert math.isnan(values[0])
     assert values[1:] == [-math.inf, -9999.0]
+
+
+@pytest.mark.parametrize("bad", [1000, 0.5, 10**400, -(10**400), math.nan, math.inf, "-1", True])
+def test_numbers_that_are_no_logprob_are_unknown_not_evidence(bad: Any) -> None:
+    tops = [entry("x", bad), entry("y", -2.0)]
+    body = chat_body("a", {"content": [entry("a", bad, top_logprobs=tops)]})
+    [token] = read_chat(body).tokens or ()
+    assert math.isnan(token.logprob)
+    assert token.top == (("y", -2.0),)
+    logprobs = {"tokens": ["a"], "token_logprobs": [bad], "top_logprobs": [{"x": bad, "y": -2.0}]}
+    [token] = read_completion({"choices": [{"text": "a", "logprobs": logprobs}]}).tokens or ()
+    assert math.isnan(token.logprob)
+    assert token.top == (("y", -2.0),)
+
+
+def test_rounding_above_zero_is_certainty() -> None:
+    tokens = read_chat(chat_body("a", {"content": [entry("a", 1e-7)]})).tokens
+    assert [token.logprob for token in tokens or ()] == [0.0]
 
 
 def test_legacy_completion_is_read_whole() -> None:

@@ -127,7 +127,13 @@ def test_a_large_text_file_names_the_way_out(tmp_path: Path) -> None:
 
 
 def test_pasted_text_and_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load_documents("a pasted text of mine").documents[0].id == "pasted"
+    assert load_documents("a pasted text of mine, with as many words").documents[0].id == "pasted"
+    for text in (
+        "He took 5 mg/day and and/or 10 mg, then left the house.",
+        "A first line of some words\nand a second that ends in notes.txt",
+        "word " * 80 + "see example.com",
+    ):
+        assert load_documents(text).documents[0].text == text
     assert load_documents("word " * 5000).documents[0].text.startswith("word word")
     stdin = io.TextIOWrapper(io.BytesIO(b'{"text": "from a pipe"}\n'))
     monkeypatch.setattr("sys.stdin", stdin)
@@ -174,6 +180,24 @@ def test_missing_empty_and_huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.stdin", stdin)
     with pytest.raises(InputError, match="larger than"):
         load_documents("-", max_bytes=10_000)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "/home/me/My Documents/folder",
+        "/home/me/My Documents/a folder whose name has so many words",
+        "~/My Documents/all the letters that I wrote to you",
+        "..\\letters to all the people that I know by name",
+        "contract final.docx",
+        "the last version of the contract with all its parts.docx",
+        "a note of a few words",
+    ],
+)
+def test_mistyped_path_is_no_document(source: str) -> None:
+    with pytest.raises(InputError, match="does not exist") as caught:
+        load_documents(source)
+    assert "8 words" in caught.value.hint
 
 
 def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
