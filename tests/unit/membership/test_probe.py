@@ -58,7 +58,9 @@ def test_an_answer_that_knows_the_document_scores_higher() -> None:
     rest = " ".join(_TEXT.split()[len(_TEXT.split()) // 2 :])
     known = _finish(_queries(audit)[0], [_said(rest)])
     unknown = _finish(_queries(audit)[0], [_said("something else was said about the sea")])
-    assert known.value > 1 > unknown.value
+    assert known.value == pytest.approx(1.0)
+    assert unknown.value < 0.1
+    assert known.features[-2] == known.value
     assert known.details["unread"] == 0
     assert unknown.details["unread"] >= 2
 
@@ -121,8 +123,7 @@ def test_a_document_that_reads_like_a_refusal_is_not_taken_for_one() -> None:
     rest = "I am unable to sleep since Marrowdale because the captain Quillington snores aloud"
     probe, _ = _queries(_audit(), f"{first} {rest}")
     score = _finish(probe, [_said(rest)])
-    assert score.value is not None
-    assert score.value > 1
+    assert score.value == pytest.approx(1.0)
 
 
 def test_words_of_many_tokens_make_shorter_passages() -> None:

@@ -8,7 +8,9 @@ stays unread.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from ragwitness.membership.srag.reading import UNREAD, word_probability
@@ -16,15 +18,32 @@ from ragwitness.membership.srag.segment import Segmented
 from ragwitness.text.words import core, split_words
 from ragwitness.types import Interval, TokenLogprob
 
-__all__ = ["read_probes"]
+__all__ = ["Reading", "read_probes"]
 
 _ANCHOR = 3  # words of the prefix put before the answer, so that its first word aligns
 
 _RUN = 3  # fewer words in common, away from the anchor, are a coincidence
 
 
-def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> list[Interval]:
-    """Return the probability of each probe word, UNREAD where the answer never got there.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one answer says of a passage.
+
+    Attributes:
+        probabilities: Of each probe word, UNREAD where the answer never got there.
+        recovered: Share of the suffix's surprisal under the proxy that lies in words the answer
+            has right and in place: 1 for a verbatim continuation, near 0 where only function
+            words agree.
+        run: Most suffix words right in a row.
+    """
+
+    probabilities: tuple[Interval, ...]
+    recovered: float = 0.0
+    run: int = 0
+
+
+def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> Reading:
+    """Read every probe word, and how much of the suffix was said, from one answer.
 
     Args:
         segmented: The passage and its probe words.
@@ -33,7 +52,8 @@ def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> list[In
     text = "".join(token.token for token in tokens)
     answer = split_words(text)
     starts = _token_starts(tokens)
-    places = _align(segmented, [word.text for word in answer])
+    blocks = _blocks(segmented, [word.text for word in answer])
+    places = _places(blocks)
     read = []
     for probe in segmented.probes:
         place = places.get(probe.index)
@@ -42,26 +62,43 @@ def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> list[In
             continue
         first = _token_at(starts, answer[place].start)
         read.append(word_probability(tokens[first:], probe.word.text))
-    return read
+    said = [len([i for i in block.words if i >= segmented.half]) for block in blocks]
+    right = {i - segmented.half for block in blocks for i in block.words if i >= segmented.half}
+    total = sum(segmented.surprisals)
+    recovered = sum(segmented.surprisals[i] for i in right) / total if total else 0.0
+    return Reading(tuple(read), recovered, max(said, default=0))
 
 
-def _align(segmented: Segmented, answer: Sequence[str]) -> dict[int, int]:
-    """Map word numbers of the passage to word numbers of the answer."""
-    anchor = [
-        word.text for word in segmented.words[max(0, segmented.half - _ANCHOR) : segmented.half]
-    ]
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Words of the passage that the answer has in a row, and where."""
+
+    words: range
+    place: int
+
+
+def _blocks(segmented: Segmented, answer: Sequence[str]) -> list[_Block]:
+    half = segmented.half
+    anchor = [word.text for word in segmented.words[max(0, half - _ANCHOR) : half]]
     document = [_key(word.text) for word in segmented.words]
     said = [_key(word) for word in [*anchor, *answer]]
+    found = SequenceMatcher(None, document, said, autojunk=False).get_matching_blocks()
+    return [
+        _Block(range(block.a, block.a + block.size), block.b - len(anchor))
+        for block in found
+        if block.size >= _RUN or (block.size and block.b < len(anchor))
+    ]
+
+
+def _places(blocks: Sequence[_Block]) -> dict[int, int]:
+    """Map word numbers of the passage to word numbers of the answer."""
     places: dict[int, int] = {}
-    for block in SequenceMatcher(None, document, said, autojunk=False).get_matching_blocks():
-        if block.size < _RUN and block.b >= len(anchor):
-            continue
-        for step in range(block.size + (block.size > 0)):
-            # One past the block: the place where the answer departs is still readable.
-            place = block.b + step - len(anchor)
-            if place >= 0 and (step < block.size or block.a + step not in places):
-                places[block.a + step] = place
-    return places
+    for block in blocks:
+        # One past the block: the place where the answer departs is still readable.
+        places.setdefault(block.words.stop, block.place + len(block.words))
+        for step, index in enumerate(block.words):
+            places[index] = block.place + step
+    return {index: place for index, place in places.items() if place >= 0}
 
 
 def _key(word: str) -> str:
@@ -78,6 +115,4 @@ def _token_starts(tokens: Sequence[TokenLogprob]) -> list[int]:
 
 def _token_at(starts: Sequence[int], position: int) -> int:
     """Number of the token that holds the character at ``position``."""
-    from bisect import bisect_right
-
     return max(0, bisect_right(starts, position) - 1)

@@ -2,8 +2,8 @@
 
 ``counts`` are the paper's features: how many probabilities fall in each of m intervals. Counts
 grow with the length of the document, which the classifier then learns; ``frequencies`` divide
-by the number of words and add what counts cannot hold: the share of unread words and the mean
-log-odds against the proxy.
+by the number of words and add what counts cannot hold: the share of unread words, the mean
+log-odds against the proxy, and in single-answer mode how much of the suffix the answer said.
 """
 
 from __future__ import annotations

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Generator, Sequence
 
-from ragwitness.membership.srag.alignment import read_probes
+import numpy as np
+
+from ragwitness.membership.srag.alignment import Reading, read_probes
 from ragwitness.membership.srag.config import SRagConfig
 from ragwitness.membership.srag.features import counts, frequencies, log_odds, mean_log_odds
 from ragwitness.membership.srag.reading import UNREAD, word_probability
@@ -74,13 +77,17 @@ class SRag:
         if self.config.mode == "single":
             answers = yield from self._with_room_to_repeat(segments, answers)
         evidence: list[Evidence] = []
+        readings: list[Reading] = []
         trouble: list[str] = []
         for part, batch in zip(segments, batches, strict=True):
             own, answers = answers[: len(batch)], answers[len(batch) :]
-            evidence += self._read(part, own, trouble)
+            found = self._read(part, own, trouble)
+            if found is not None:
+                readings.append(found)
+                evidence += _evidence(part, found.probabilities)
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
-        return self._score(evidence)
+        return self._score(evidence, readings)
 
     def _passages(self, text: str) -> list[str]:
         """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""
@@ -128,7 +135,7 @@ class SRag:
 
     def _read(
         self, part: Segmented, answers: Sequence[Answer], trouble: list[str]
-    ) -> list[Evidence]:
+    ) -> Reading | None:
         single = self.config.mode == "single"
         starts = [part.half] if single else [probe.index for probe in part.probes]
         problems = [
@@ -136,38 +143,32 @@ class SRag:
             for answer, start in zip(answers, starts, strict=True)
         ]
         trouble += [problem for problem in problems if problem]
+        if sum(problem is not None for problem in problems) * 2 > len(problems):
+            return None
         if single:
-            if problems[0] or answers[0].tokens is None:
-                return []
-            read = read_probes(part, answers[0].tokens)
-        else:
-            if sum(problem is not None for problem in problems) * 2 > len(problems):
-                return []
-            read = [
+            return read_probes(part, answers[0].tokens or ())
+        return Reading(
+            tuple(
                 UNREAD if problem else word_probability(answer.tokens or (), probe.word.text)
                 for problem, answer, probe in zip(problems, answers, part.probes, strict=True)
-            ]
-        return [self._evidence(part, index, value) for index, value in enumerate(read)]
-
-    @staticmethod
-    def _evidence(part: Segmented, index: int, probability: Interval) -> Evidence:
-        probe = part.probes[index]
-        start = part.words[max(0, probe.index - _BEFORE)].start
-        return Evidence(
-            probe.word.text,
-            part.text[start : probe.word.start].strip(),
-            probability,
-            probe.baseline,
+            )
         )
 
-    def _score(self, evidence: Sequence[Evidence]) -> Score:
+    def _score(self, evidence: Sequence[Evidence], readings: Sequence[Reading]) -> Score:
         m = self.config.intervals
         probabilities = [item.probability for item in evidence]
         published = self.config.features == "counts"
         features = counts(probabilities, m) if published else frequencies(evidence, m)
+        value = mean_log_odds(evidence)
+        if self.config.mode == "single":
+            # Where the answer leaves the document says more than the words before it.
+            value = float(np.mean([reading.recovered for reading in readings]))
+            run = max(reading.run for reading in readings)
+            if not published:
+                features = np.append(features, [value, math.log1p(run)])
         ordered = sorted(evidence, key=lambda item: -abs(log_odds(item.probability, item.baseline)))
         return Score(
-            value=mean_log_odds(evidence),
+            value=value,
             features=tuple(features.tolist()),
             evidence=tuple(ordered),
             details={
@@ -176,6 +177,16 @@ class SRag:
                 "censored": float(sum(p.low < p.high < 1.0 for p in probabilities)),
             },
         )
+
+
+def _evidence(part: Segmented, probabilities: Sequence[Interval]) -> list[Evidence]:
+    """Set each probability beside its word, the words before it and the proxy's."""
+    found = []
+    for probe, probability in zip(part.probes, probabilities, strict=True):
+        start = part.words[max(0, probe.index - _BEFORE)].start
+        before = part.text[start : probe.word.start].strip()
+        found.append(Evidence(probe.word.text, before, probability, probe.baseline))
+    return found
 
 
 def _keys(words: Sequence[str], n: int) -> list[str]:

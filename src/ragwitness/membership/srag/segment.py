@@ -38,12 +38,21 @@ class ProbeWord:
 
 @dataclass(frozen=True, slots=True)
 class Segmented:
-    """A passage, cut in half, with its probe words in reading order."""
+    """A passage, cut in half.
+
+    Attributes:
+        text: The passage.
+        words: All its words.
+        half: Number of the first word of the suffix.
+        probes: Probe words of the suffix, in reading order.
+        surprisals: -log p of each suffix word under the proxy, in nats.
+    """
 
     text: str
     words: tuple[Word, ...]
     half: int
     probes: tuple[ProbeWord, ...]
+    surprisals: tuple[float, ...]
 
     def before(self, word: Word) -> str:
         """Everything before a word, as sent to the target."""
@@ -85,7 +94,7 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
         ProbeWord(words[half + i], half + i, float(np.exp(logprobs[i])))
         for i in hardest(logprobs, allowed, wanted)
     )
-    return Segmented(passage, tuple(words), half, probes)
+    return Segmented(passage, tuple(words), half, probes, tuple((-logprobs).tolist()))
 
 
 def _probeable(word: str, config: SRagConfig) -> bool:
