@@ -79,7 +79,7 @@ class TargetUnreachableError(TargetError):
 
 
 class TargetResponseError(TargetError):
-    """The target answered, but not with what its protocol promises."""
+    """The target answered, but not with what its protocol promises, or kept failing."""
 
 
 class CapabilityError(RagwitnessError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
@@ -87,9 +88,10 @@ def check_writable(path: Path) -> None:
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
     except OSError as error:
         raise InputError(f"Cannot write {path}: {error.strerror}.", "Choose another.") from error
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"Cannot write {path}: no permission, or a folder.", "Choose another.")
 
 
 def _write_json(path: Path, result: AuditResult) -> None:

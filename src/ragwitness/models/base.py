@@ -34,7 +34,7 @@ class Generation:
     Attributes:
         text: Decoded answer without special tokens.
         tokens: One entry per generated token, special tokens left out. ``"".join`` of the
-            tokens equals ``text`` up to characters split between tokens.
+            tokens equals ``text``.
         finish_reason: ``"stop"`` at the end token or a stop string, else ``"length"``.
         prompt_tokens: Tokens of the rendered prompt.
         completion_tokens: Tokens generated, the end token included.

@@ -19,9 +19,7 @@ from ragwitness.errors import InputError
 __all__ = ["benjamini_hochberg", "conformal_p_values", "documents_needed"]
 
 
-def conformal_p_values(
-    scores: ArrayLike, calibration: ArrayLike
-) -> NDArray[np.float64]:
+def conformal_p_values(scores: ArrayLike, calibration: ArrayLike) -> NDArray[np.float64]:
     """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
 
     Args:

@@ -92,3 +92,11 @@ def test_recovered_surprisal_weighs_the_words_said_in_place(said, recovered, run
     found = read_probes(_segmented("theta"), _tokens(said))
     assert found.recovered == pytest.approx(recovered)
     assert found.run == run
+
+
+def test_log_odds_include_the_word_where_the_answer_departs() -> None:
+    tokens = _tokens("eta theta other", 0.5, other={"iota": 0.25})
+    found = read_probes(_segmented("mu"), tokens)
+    expected = (math.log(0.5) + 3.0) + (math.log(0.5) + 5.0) + (math.log(0.25) + 5.0)
+    assert found.log_odds == pytest.approx(expected)
+    assert found.probabilities == (UNREAD,)

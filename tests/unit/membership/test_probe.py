@@ -60,7 +60,7 @@ def test_an_answer_that_knows_the_document_scores_higher() -> None:
     unknown = _finish(_queries(audit)[0], [_said("something else was said about the sea")])
     assert known.value == pytest.approx(1.0)
     assert unknown.value < 0.1
-    assert known.features[-2] == known.value
+    assert known.features[-3] == known.value
     assert known.details["unread"] == 0
     assert unknown.details["unread"] >= 2
 

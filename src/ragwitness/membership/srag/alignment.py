@@ -8,11 +8,13 @@ stays unread.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from ragwitness.membership.srag.features import log_odds
 from ragwitness.membership.srag.reading import UNREAD, word_probability
 from ragwitness.membership.srag.segment import Segmented
 from ragwitness.text.words import core, split_words
@@ -35,11 +37,15 @@ class Reading:
             has right and in place: 1 for a verbatim continuation, near 0 where only function
             words agree.
         run: Most suffix words right in a row.
+        log_odds: Sum over every suffix word that the answer came to, probe word or not, of
+            log p / p0 against the proxy. The word where the answer departs is among them: a
+            member's true word is often the second choice there.
     """
 
     probabilities: tuple[Interval, ...]
     recovered: float = 0.0
     run: int = 0
+    log_odds: float = 0.0
 
 
 def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> Reading:
@@ -53,20 +59,23 @@ def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> Reading
     answer = split_words(text)
     starts = _token_starts(tokens)
     blocks = _blocks(segmented, [word.text for word in answer])
-    places = _places(blocks)
-    read = []
-    for probe in segmented.probes:
-        place = places.get(probe.index)
-        if place is None or place >= len(answer):
-            read.append(UNREAD)
-            continue
-        first = _token_at(starts, answer[place].start)
-        read.append(word_probability(tokens[first:], probe.word.text))
-    said = [len([i for i in block.words if i >= segmented.half]) for block in blocks]
+    read = {
+        index: word_probability(
+            tokens[_token_at(starts, answer[place].start) :], segmented.words[index].text
+        )
+        for index, place in _places(blocks).items()
+        if segmented.half <= index < len(segmented.words) and place < len(answer)
+    }
+    suffix = {i - segmented.half: p for i, p in read.items()}
+    runs = [sum(i >= segmented.half for i in block.words) for block in blocks]
     right = {i - segmented.half for block in blocks for i in block.words if i >= segmented.half}
     total = sum(segmented.surprisals)
-    recovered = sum(segmented.surprisals[i] for i in right) / total if total else 0.0
-    return Reading(tuple(read), recovered, max(said, default=0))
+    return Reading(
+        probabilities=tuple(read.get(probe.index, UNREAD) for probe in segmented.probes),
+        recovered=sum(segmented.surprisals[i] for i in right) / total if total else 0.0,
+        run=max(runs, default=0),
+        log_odds=sum(log_odds(p, math.exp(-segmented.surprisals[i])) for i, p in suffix.items()),
+    )
 
 
 @dataclass(frozen=True, slots=True)

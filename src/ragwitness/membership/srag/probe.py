@@ -164,8 +164,10 @@ class SRag:
             # Where the answer leaves the document says more than the words before it.
             value = float(np.mean([reading.recovered for reading in readings]))
             run = max(reading.run for reading in readings)
+            gain = float(np.mean([reading.log_odds for reading in readings]))
             if not published:
-                features = np.append(features, [value, math.log1p(run)])
+                more = [value, math.log1p(run), math.copysign(math.log1p(abs(gain)), gain)]
+                features = np.append(features, more)
         ordered = sorted(evidence, key=lambda item: -abs(log_odds(item.probability, item.baseline)))
         return Score(
             value=value,
