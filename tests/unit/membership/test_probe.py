@@ -7,6 +7,7 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.membership.srag.probe import _trouble
 from ragwitness.types import Answer, Document, Score, TokenLogprob
 from tests.support.copier import Copier
 
@@ -49,14 +50,17 @@ def test_probing_sends_one_query_per_probe_word_with_all_before_it() -> None:
 
 def test_single_sends_one_query_with_the_first_half() -> None:
     _, queries = _queries(_audit(mode="single"))
-    words = _TEXT.split()
-    assert [q.prompt.split("\n\n", 1)[1] for q in queries] == [" ".join(words[: len(words) // 2])]
+    (asked,) = [q.prompt.split("\n\n", 1)[1] for q in queries]
+    words = len(_TEXT.split())
+    assert _TEXT.startswith(asked)
+    assert abs(len(asked.split()) - words // 2) <= words // 8
 
 
 def test_an_answer_that_knows_the_document_scores_higher() -> None:
     audit = _audit()
-    rest = " ".join(_TEXT.split()[len(_TEXT.split()) // 2 :])
-    known = _finish(_queries(audit)[0], [_said(rest)])
+    probe, (query,) = _queries(audit)
+    rest = _TEXT.removeprefix(query.prompt.split("\n\n", 1)[1])
+    known = _finish(probe, [_said(rest)])
     unknown = _finish(_queries(audit)[0], [_said("something else was said about the sea")])
     assert known.value == pytest.approx(1.0)
     assert unknown.value < 0.1
@@ -71,7 +75,7 @@ def test_a_target_that_repeats_the_first_half_gets_room_to_go_on() -> None:
     cut = replace(_said(" ".join(words[:20])), finish_reason="length")
     (longer,) = probe.send([cut])
     assert longer.prompt == query.prompt
-    assert longer.max_tokens >= query.max_tokens + len(words) // 2
+    assert longer.max_tokens >= query.max_tokens + len(words) // 3
     score = _finish(probe, [_said(_TEXT)])
     assert score.details["unread"] == 0
 
@@ -119,11 +123,9 @@ def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode)
 
 
 def test_a_document_that_reads_like_a_refusal_is_not_taken_for_one() -> None:
-    first = "My doctor in Oxcombe gave me Tamarind drops for the pain and"
-    rest = "I am unable to sleep since Marrowdale because the captain Quillington snores aloud"
-    probe, _ = _queries(_audit(), f"{first} {rest}")
-    score = _finish(probe, [_said(rest)])
-    assert score.value == pytest.approx(1.0)
+    said = "I am unable to sleep since Marrowdale"
+    assert _trouble(_said(said), said.split()) is None
+    assert _trouble(_said(said), ["something", "else"]) == "the target refused to answer"
 
 
 def test_words_of_many_tokens_make_shorter_passages() -> None:

@@ -32,14 +32,16 @@ def _literal(text: str, k: int) -> list[tuple[int, float]]:
 
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_one_pass_chooses_what_the_loop_chooses(k: int) -> None:
-    found = segment(_TEXT, Copier(), SRagConfig(segment_factor=k, skip_stop_words=False))
+    found = segment(
+        _TEXT, Copier(), SRagConfig(mode="probing", segment_factor=k, skip_stop_words=False)
+    )
     expected = _literal(_TEXT, k)
     assert [probe.index for probe in found.probes] == [index for index, _ in expected]
     assert [p.baseline for p in found.probes] == pytest.approx([p for _, p in expected], rel=1e-9)
 
 
 def test_prefix_is_the_first_half_and_probes_lie_behind_it() -> None:
-    found = segment(_TEXT, Copier(), SRagConfig())
+    found = segment(_TEXT, Copier(), SRagConfig(mode="probing"))
     assert found.prefix == " ".join(_TEXT.split()[: len(_TEXT.split()) // 2])
     for probe in found.probes:
         assert probe.index >= found.half
@@ -50,9 +52,20 @@ def test_prefix_is_the_first_half_and_probes_lie_behind_it() -> None:
 def test_a_repeated_word_is_probed_where_it_stands() -> None:
     # The published code looks words up by their first substring match.
     text = "one two three four five rare six rare seven rarely eight rare"
-    found = segment(text, Copier(), SRagConfig(segment_factor=1, skip_stop_words=False))
+    found = segment(
+        text, Copier(), SRagConfig(mode="probing", segment_factor=1, skip_stop_words=False)
+    )
     places = [probe.word.start for probe in found.probes if probe.word.text == "rare"]
     assert places == [text.index("rare", 30), text.rindex("rare")]
+
+
+def test_one_answer_starts_behind_the_hardest_words_near_the_middle() -> None:
+    words = (
+        ["it", "was", "so"] * 4 + ["unfathomable", "Quillington", "and"] + ["it", "was", "so"] * 4
+    )
+    found = segment(" ".join(words), Copier(), SRagConfig(mode="single"))
+    assert found.prefix.endswith("unfathomable Quillington")
+    assert abs(found.half - len(words) // 2) <= len(words) // 8
 
 
 def test_hardest_respects_what_is_allowed() -> None:

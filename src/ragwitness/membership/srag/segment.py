@@ -7,6 +7,7 @@ one teacher-forced pass over the whole text, so one pass is all that is run here
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,9 +86,10 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
         config: ``segment_factor`` and ``skip_stop_words``.
     """
     words = split_words(passage)
-    half = len(words) // 2  # lines 3-4
     scored = {score.start: score.logprob for score in word_scores(proxy, passage)}
-    logprobs = np.array([scored.get(word.start, 0.0) for word in words[half:]])  # lines 7-10
+    every = np.array([scored.get(word.start, 0.0) for word in words])
+    half = _cut(words, every) if config.mode == "single" else len(words) // 2  # lines 3-4
+    logprobs = every[half:]  # lines 7-10
     wanted = max(_FEWEST, len(logprobs) // config.segment_factor)  # line 11
     allowed = np.array([_probeable(word.text, config) for word in words[half:]])
     probes = tuple(
@@ -95,6 +97,19 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
         for i in hardest(logprobs, allowed, wanted)
     )
     return Segmented(passage, tuple(words), half, probes, tuple((-logprobs).tolist()))
+
+
+def _cut(words: Sequence[Word], logprobs: NDArray[np.float64]) -> int:
+    """Return where to cut near the middle: behind the two hardest words there.
+
+    A model that copies finds its place by the last words it was given; behind "of the" many
+    places fit. One answer has no second chance, so single-answer mode chooses.
+    """
+    middle, reach = len(words) // 2, len(words) // 8
+    plain = np.array([not core(word.text) for word in words])
+    hardness = np.where(plain, 0.0, -logprobs)
+    places = range(max(2, middle - reach), middle + reach + 1)
+    return max(places, key=lambda i: (hardness[i - 1] + hardness[i - 2], -abs(i - middle)))
 
 
 def _probeable(word: str, config: SRagConfig) -> bool:
