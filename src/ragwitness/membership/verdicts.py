@@ -115,8 +115,5 @@ def _why(decision: Decision, p: float, outside: int, tests: int, both: bool) -> 
     if both:
         return "unlike documents outside, and unlike documents inside"
     if p <= 1 / (outside + 1) + 1e-12:
-        return (
-            f"above all {outside} documents known to be outside, which are too few to decide"
-            f" among {tests}"
-        )
+        return f"{outside} known-outside documents are too few to decide among {tests}"
     return "the evidence does not decide"

@@ -47,7 +47,7 @@ class SRagConfig:
     skip_stop_words: bool = True
     max_passage_words: int = 200
     min_words: int = 8
-    word_tokens: int = 6
+    word_tokens: int = 3
     prompt: str = AUDIT_PROMPT
 
     def __post_init__(self) -> None:

@@ -105,7 +105,7 @@ class SRag:
             return [self._query(part.prefix, self.proxy.count_tokens(part.suffix) + _ROOM)]
         count = self.proxy.count_tokens
         return [
-            self._query(part.before(p.word), max(config.word_tokens, count(p.word.text) + 2))
+            self._query(part.before(p.word), max(config.word_tokens, count(p.word.text) + 1))
             for p in part.probes
         ]
 

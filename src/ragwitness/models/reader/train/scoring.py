@@ -23,15 +23,40 @@ class Scorer:
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoModelForCausalLM, DynamicCache
 
         torch.set_num_threads(threads)
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
         self.vocabulary = Vocabulary(Tokenizer.from_file(str(folder / "tokenizer.json")))
-        self._limit = int(self.model.config.max_position_embeddings)
+        self._cache, self._cached = DynamicCache(), list[int]()
 
     def _ids(self, text: str) -> list[int]:
         return list(self.vocabulary.tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _reuse(self, ids: list[int]) -> int:
+        """Cut the cache to what it shares with ``ids``; returns that length (the last id is new)."""
+        shared = 0
+        for one, other in zip(self._cached, ids[:-1], strict=False):
+            if one != other:
+                break
+            shared += 1
+        self._keep(shared)
+        return shared
+
+    def _keep(self, length: int) -> None:
+        surplus = self._cache.get_seq_length() - length
+        if surplus > 0:
+            self._cache.crop(-surplus)
+        self._cached = self._cached[:length]
+
+    def _logits(self, ids: list[int], keep: int) -> torch.Tensor:
+        """Scores (keep, vocabulary) after each of the last ``keep`` of ``ids``."""
+        shared = min(self._reuse(ids), len(ids) - keep)
+        self._keep(shared)
+        new = torch.tensor([ids[shared:]])
+        out = self.model(new, past_key_values=self._cache, use_cache=True, logits_to_keep=keep)
+        self._cached = ids
+        return out.logits[0]
 
     def alone(self) -> list[int]:
         """The prompt for text without a context."""
@@ -54,8 +79,7 @@ class Scorer:
         """Probability of each word (product over its tokens) when all words follow ``prompt``."""
         pieces = [self.vocabulary.encode(" " + word) for word in words]
         tokens = [token for piece in pieces for token in piece]
-        ids = torch.tensor([[*prompt, *tokens]])[:, : self._limit]
-        logits = self.model(ids, logits_to_keep=len(tokens) + 1).logits[0, :-1]
+        logits = self._logits([*prompt, *tokens], len(tokens) + 1)[:-1]
         logs = logits.log_softmax(-1)[torch.arange(len(tokens)), torch.tensor(tokens)].numpy()
         ends = np.cumsum([len(piece) for piece in pieces])
         sums = np.diff(np.concatenate([[0.0], np.cumsum(logs)[ends - 1]]))
@@ -64,10 +88,12 @@ class Scorer:
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def generate(self, prompt: list[int], limit: int) -> str:
         """Greedy answer of at most ``limit`` tokens, special tokens kept in the text."""
+        self._reuse(prompt)
         ids = torch.tensor([prompt])
         out = self.model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
+            past_key_values=self._cache,
             max_new_tokens=limit,
             do_sample=False,
             eos_token_id=self.vocabulary.end,
@@ -82,6 +108,6 @@ class Scorer:
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def says_yes(self, prompt: list[int]) -> bool:
         """Whether "Yes" is more probable than "No" as the answer's first word."""
-        logits = self.model(torch.tensor([prompt]), logits_to_keep=1).logits[0, -1]
+        logits = self._logits(prompt, 1)[-1]
         yes, no = self.vocabulary.encode(" Yes")[0], self.vocabulary.encode(" No")[0]
         return bool(logits[yes] > logits[no])
