@@ -34,7 +34,7 @@ class Scorer:
         return list(self.vocabulary.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _reuse(self, ids: list[int]) -> int:
-        """Cut the cache to what it shares with ``ids``; returns that length (the last id is new)."""
+        """Cut the cache to what it shares with ``ids[:-1]``; returns that length."""
         shared = 0
         for one, other in zip(self._cached, ids[:-1], strict=False):
             if one != other:
