@@ -1,6 +1,6 @@
 """S-RAG on real data, over HTTP, as a user would run it.
 
-    python experiments/s-rag/run.py --data DIR [--case NAME ...] [--scale 1.0]
+    python experiments/s-rag/run.py --data DIR [--case NAME ...] [--mode MODE ...] [--scale 1.0]
     python experiments/s-rag/run.py --table
 
 Each case serves a random half of a corpus with ``ragwitness lab serve`` in one process and runs
@@ -113,6 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--case", nargs="*")
+    parser.add_argument("--mode", nargs="*", default=["single", "probing"])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
@@ -123,7 +124,8 @@ def main() -> None:
     if not options.data or not options.data.is_dir():
         raise SystemExit("skipped: give the folder of the data sets with --data")
     for case in config["case"]:
-        if not options.case or case["name"] in options.case:
+        case["modes"] = [mode for mode in case["modes"] if mode in options.mode]
+        if case["modes"] and (not options.case or case["name"] in options.case):
             _run_case(case, config, options.data, options.scale)
 
 
