@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from ragwitness.targets import TransportOptions
     from ragwitness.types import Document, Target
 
-__all__ = ["console", "progress_bars", "rag_config", "read_documents", "resolve", "run_folder"]
+__all__ = [
+    "console",
+    "one_thread_per_answer",
+    "progress_bars",
+    "rag_config",
+    "read_documents",
+    "resolve",
+    "run_folder",
+]
 
 _LAB = "lab:"
 
@@ -30,6 +38,19 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(stderr=False, highlight=False)
+
+
+def one_thread_per_answer() -> None:
+    """Let numpy use one thread per call.
+
+    Answers are made side by side; threads that wait for each other inside one small matrix
+    product cost more than they bring.
+    """
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    np.ones((2, 2)) @ np.ones((2, 2))  # the library must be loaded to be limited
+    threadpool_limits(limits=1, user_api="blas")
 
 
 def rag_config(

@@ -10,7 +10,7 @@ import typer
 __all__ = ["demo"]
 
 _SEED = 20261121
-_AUDITED, _KNOWN_OUT = 100, 200
+_AUDITED, _KNOWN_OUT = 100, 100
 
 
 def demo(
@@ -44,7 +44,7 @@ def demo(
         documents=tuple(audited),
         known_out=tuple(outside[_AUDITED:spent]),
         auxiliary=tuple(outside[spent:]),
-        shadow=ShadowConfig(audited=60),
+        shadow=ShadowConfig(audited=30),
     )
     screen = console()
     system = build_system(inside, RagConfig())

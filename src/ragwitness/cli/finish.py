@@ -61,11 +61,12 @@ async def _perform(
     folder: Path,
     screen: Console,
 ) -> AuditResult:
-    from ragwitness.cli.common import progress_bars
+    from ragwitness.cli.common import one_thread_per_answer, progress_bars
     from ragwitness.membership.srag import SRag
     from ragwitness.models import load_language_model
     from ragwitness.runs import require_capabilities, run_audit
 
+    one_thread_per_answer()
     target = await opening
     try:
         audit = SRag(load_language_model(proxy), config)

@@ -40,7 +40,12 @@ def serve(
     ] = None,
 ) -> None:
     """Serve a RAG system over FILE as an OpenAI-compatible endpoint."""
-    from ragwitness.cli.common import console, rag_config, read_documents
+    from ragwitness.cli.common import (
+        console,
+        one_thread_per_answer,
+        rag_config,
+        read_documents,
+    )
     from ragwitness.rag import build_system
     from ragwitness.rag.serve import serve as serve_lab
 
@@ -53,6 +58,7 @@ def serve(
         retrieve=retrieve,
         chunk_words=chunk_words,
     )
+    one_thread_per_answer()
     system = build_system(read_documents(corpus, text_field, paragraphs=paragraphs), config)
     screen = console()
     for label, value in system.describe().items():

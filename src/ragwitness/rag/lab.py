@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from ragwitness.errors import RagwitnessError
 from ragwitness.rag.echo import echo_tokens
-from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
+from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
 from ragwitness.rag.replies import chat_reply, chat_stream, completion_reply, completion_stream
 from ragwitness.rag.requests import ApiError, ChatRequest, CompletionRequest, parse_request
 from ragwitness.types import Answer, Query
@@ -52,8 +52,8 @@ class _Lab:
         self._system = system
         self._key = key
         self._created = int(time.time())
-        # One model call at a time; the event loop stays free for everything else.
-        self._free = asyncio.Semaphore(1)
+        # The event loop stays free for everything else.
+        self._free = asyncio.Semaphore(PARALLEL)
 
     async def health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,10 +14,13 @@ from ragwitness.rag.fitting import FitCounts, FitLog, fit_passages
 from ragwitness.rag.index import Hit, Index
 from ragwitness.types import Answer, Message, Query, Role
 
-__all__ = ["Echo", "QueryTooLongError", "RagSystem"]
+__all__ = ["PARALLEL", "Echo", "QueryTooLongError", "RagSystem"]
 
 # A text's tokens may differ by a few inside a conversation.
 _SLACK = 8
+
+PARALLEL = min(4, os.cpu_count() or 1)
+"""Answers made at a time: one per core; more would fight for them."""
 
 
 class QueryTooLongError(InputError):

@@ -10,7 +10,7 @@ import threading
 
 from ragwitness.errors import TargetResponseError
 from ragwitness.rag.echo import echo_tokens
-from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
+from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
 __all__ = ["LabTarget"]
@@ -26,8 +26,7 @@ class LabTarget:
     def __init__(self, system: RagSystem) -> None:
         self._system = system
         self._name = f"lab:{_fingerprint(system)}"
-        # One forward pass at a time: a second would only fight for the same cores.
-        self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(PARALLEL)
 
     @property
     def name(self) -> str:
@@ -73,7 +72,7 @@ class LabTarget:
         """Nothing to release."""
 
     def _ask(self, query: Query) -> Answer:
-        with self._lock:
+        with self._turns:
             try:
                 return self._system.answer(query)
             except QueryTooLongError as error:
@@ -81,7 +80,7 @@ class LabTarget:
 
     def _echo(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
         query = Query(text, max_tokens=0, top_logprobs=top)
-        with self._lock:
+        with self._turns:
             try:
                 scores = self._system.complete(query, scored=True).scores
             except QueryTooLongError as error:
