@@ -47,7 +47,7 @@ def passages(text: str, max_words: int, min_words: int) -> list[str]:
 
     Args:
         text: The document.
-        max_words: Upper limit of a passage.
+        max_words: Upper limit of a passage; at least twice ``min_words``.
         min_words: A text shorter than this gives no passage.
 
     Returns:

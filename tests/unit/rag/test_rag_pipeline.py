@@ -9,7 +9,7 @@ from ragwitness.rag.chunk import chunk_documents
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.fitting import fit_passages
 from ragwitness.rag.index import LexicalIndex
-from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
+from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
 from ragwitness.rag.prompts import TEMPLATES
 from ragwitness.rag.target import LabTarget
 from ragwitness.types import Capability, Query, Role, Target
@@ -149,7 +149,7 @@ def test_lab_target_name_is_the_identity_of_the_system() -> None:
     assert FakeEmbedder().name not in base
 
 
-def test_lab_target_runs_one_model_call_at_a_time() -> None:
+def test_lab_target_runs_one_model_call_per_core_at_a_time() -> None:
     model = FakeModel(delay=0.01)
     target = LabTarget(make_system(model))
 
@@ -157,4 +157,5 @@ def test_lab_target_runs_one_model_call_at_a_time() -> None:
         await asyncio.gather(*(target.ask(Query(HALF, 2)) for _ in range(6)))
 
     asyncio.run(main())
-    assert (model.calls, model.most_running) == (6, 1)
+    assert model.calls == 6
+    assert model.most_running <= PARALLEL

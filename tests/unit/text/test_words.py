@@ -26,7 +26,7 @@ def test_core_drops_punctuation_at_the_ends_only(word: str, stem: str) -> None:
     assert core(word) == stem
 
 
-@given(st.integers(0, 400), st.integers(8, 60))
+@given(st.integers(0, 400), st.integers(16, 60))
 def test_passages_cover_the_text_evenly(n: int, most: int) -> None:
     text = " ".join(f"w{i}" for i in range(n))
     parts = passages(text, most, 8)

@@ -95,7 +95,7 @@ class SRag:
         while True:
             parts = passages(text, most, self.config.min_words)
             fitting = [part for part in parts if self.proxy.count_tokens(part) <= room]
-            if len(fitting) == len(parts) or most < 2 * self.config.min_words:
+            if len(fitting) == len(parts) or most < 4 * self.config.min_words:
                 return fitting
             most //= 2
 
