@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.errors import InputError
+from ragwitness.membership.outcomes import named_trouble
 from ragwitness.membership.srag import SRag, SRagConfig
-from ragwitness.membership.srag.probe import _trouble
 from ragwitness.types import Answer, Document, Score, TokenLogprob
 from tests.support.copier import Copier
 
@@ -124,8 +124,9 @@ def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode)
 
 def test_a_document_that_reads_like_a_refusal_is_not_taken_for_one() -> None:
     said = "I am unable to sleep since Marrowdale"
-    assert _trouble(_said(said), said.split()) is None
-    assert _trouble(_said(said), ["something", "else"]) == "the target refused to answer"
+    assert named_trouble(_said(said), said.split(), logprobs=True) is None
+    refused = named_trouble(_said(said), ["something", "else"], logprobs=True)
+    assert refused == "the target refused to answer"
 
 
 def test_words_of_many_tokens_make_shorter_passages() -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Generator, Sequence
 
 import numpy as np
 
+from ragwitness.membership.outcomes import named_trouble, opening_words
 from ragwitness.membership.srag.alignment import Reading, read_probes
 from ragwitness.membership.srag.config import SRagConfig
 from ragwitness.membership.srag.features import counts, frequencies, log_odds, mean_log_odds
 from ragwitness.membership.srag.reading import UNREAD, word_probability
 from ragwitness.membership.srag.segment import Segmented, segment
 from ragwitness.models import LanguageModel
-from ragwitness.text.words import core, passages, split_words
+from ragwitness.text.words import passages, split_words
 from ragwitness.types import (
     Answer,
     Capability,
@@ -28,14 +28,6 @@ from ragwitness.types import (
 
 __all__ = ["SRag"]
 
-_REFUSAL = re.compile(
-    r"^\W*((i'm|i am|we are|we're) (very |so )?(sorry|unable|afraid|not able|not allowed)\b"
-    r"|(sorry|apologies)\b|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)\b"
-    r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
-    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
-    r"|there is no (information|mention)\b)",
-    re.IGNORECASE,
-)
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
 _OPENING = 5  # words by which a repeated paragraph is recognised
 _BEFORE = 4  # words shown before a deciding word
@@ -139,7 +131,7 @@ class SRag:
         single = self.config.mode == "single"
         starts = [part.half] if single else [probe.index for probe in part.probes]
         problems = [
-            _trouble(answer, [word.text for word in part.words[start:]])
+            named_trouble(answer, [word.text for word in part.words[start:]], logprobs=True)
             for answer, start in zip(answers, starts, strict=True)
         ]
         trouble += [problem for problem in problems if problem]
@@ -191,38 +183,8 @@ def _evidence(part: Segmented, probabilities: Sequence[Interval]) -> list[Eviden
     return found
 
 
-def _keys(words: Sequence[str], n: int) -> list[str]:
-    return [core(word).casefold() for word in words[:n]]
-
-
 def _cut_while_repeating(part: Segmented, answer: Answer) -> bool:
     said = [word.text for word in split_words(answer.text)]
     opening = [word.text for word in part.words]
-    same = _keys(said, _OPENING) == _keys(opening, _OPENING)
+    same = opening_words(said, _OPENING) == opening_words(opening, _OPENING)
     return answer.finish_reason == "length" and same
-
-
-def _trouble(answer: Answer, expected: Sequence[str]) -> str | None:
-    """Why an answer holds no evidence, or None.
-
-    Args:
-        answer: What the target said.
-        expected: The words of the document from where it should go on; a document may well go
-            on with "I am unable to sleep".
-    """
-    if answer.error:
-        return answer.error
-    said = [word.text for word in split_words(answer.text)]
-    refuses = _REFUSAL.match(answer.text.replace("\u2019", "'")) is not None
-    if answer.finish_reason == "content_filter" or (
-        refuses and _keys(said, 2) != _keys(expected, 2)
-    ):
-        return "the target refused to answer"
-    if not answer.tokens:
-        blank = not answer.text.strip()
-        return (
-            "the target answered with nothing"
-            if blank
-            else "the target returned no log-probabilities"
-        )
-    return None

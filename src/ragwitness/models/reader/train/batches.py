@@ -189,18 +189,20 @@ def phase_at(config: TrainConfig, step: int) -> Phase:
     )
 
 
-def batch_at(maker: RowMaker, config: TrainConfig, step: int) -> Batch:
-    """The batch of ``step``: the same for the same seed, whatever ran before."""
+def batch_at(
+    maker: RowMaker, config: TrainConfig, step: int, rank: int = 0, ranks: int = 1
+) -> Batch:
+    """The rows of ``step`` that fall to process ``rank`` of ``ranks``, whatever ran before."""
     phase = phase_at(config, step)
     length = phase.row_tokens
     # An even number of rows, so that two processes share them evenly.
-    rows = 2 * max(1, -(-config.schedule.step_tokens // (2 * length)))
-    tokens = torch.zeros(rows, length, dtype=torch.long)
-    weights = torch.zeros(rows, length)
-    for index in range(rows):
+    rows = range(rank, 2 * max(1, -(-config.schedule.step_tokens // (2 * length))), ranks)
+    tokens = torch.zeros(len(rows), length, dtype=torch.long)
+    weights = torch.zeros(len(rows), length)
+    for place, index in enumerate(rows):
         made = maker.row(
             random.Random(f"{config.seed}/{step}/{index}"), length, phase.focus, phase.absent
         )
-        tokens[index, : len(made.tokens)] = torch.tensor(made.tokens)
-        weights[index, : len(made.weights)] = torch.tensor(made.weights)
+        tokens[place, : len(made.tokens)] = torch.tensor(made.tokens)
+        weights[place, : len(made.weights)] = torch.tensor(made.weights)
     return Batch(tokens, weights)

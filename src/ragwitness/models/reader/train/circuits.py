@@ -30,11 +30,11 @@ class CircuitScales:
     constant: float = 0.3
     flag: float = 1.0
     back: float = 0.7
-    copy: float = 3.0
-    early_copy: float = 2.0
+    copy: float = 2.5
+    early_copy: float = 1.4
     override: float = 1.6
     sharpness: float = 2.2
-    rest: float = 0.6
+    rest: float = 0.4
     gate: float = 3.0
     veto: float = 0.5
     previous_sharpness: float = 3.0
@@ -63,20 +63,34 @@ class Circuits:
         self.scale = reader.embedding.weight.std().item() * self.root
         basis = torch.zeros(config.width, config.width - 1)
         basis[1:] = _orthonormal(config.width - 1, config.width - 1, self.generator)
-        spaces = [basis[:, index * RANK : (index + 1) * RANK] for index in range(5)]
-        self.token, self.back, self.right = spaces[0], spaces[1:4], spaces[4]
-        flags = basis[:, 5 * RANK : 5 * RANK + 5].T
-        self.is_mask, self.is_assistant, self.is_colon, self.is_sink, self.after_mask = flags
-        self.reserved = torch.cat([*self.back, self.right, flags.T], 1)
-        content = torch.cat([self.token, basis[:, 5 * RANK + 5 :]], 1).T
+        spaces = [basis[:, index * RANK : (index + 1) * RANK] for index in range(6)]
+        self.token, self.back, self.right, self.far = spaces[0], spaces[1:4], spaces[4], spaces[5]
+        flags = basis[:, 6 * RANK : 6 * RANK + 6].T
+        self.is_mask, self.is_assistant, self.is_colon, self.is_sink, *after = flags
+        self.after_mask, self.in_answer = after
+        self.reserved = torch.cat([*self.back, self.right, self.far, flags.T], 1)
+        content = torch.cat([self.token, basis[:, 6 * RANK + 6 :]], 1).T
         # Copies carry content only: the bookkeeping of one position must not leak into another.
         self.content = _orthonormal(len(content), len(content), self.generator) @ content
         self.rotations = [_orthonormal(RANK, RANK, self.generator) for _ in range(4)]
+        self.step = _orthonormal(RANK, RANK, self.generator)
         slow = list(range(_FIRST_SLOW_PAIR, self.half - 1))
         self.match_dims = slow + [self.half + index for index in slow]
         self.gate_dim, self.veto_dim = self.half - 1, 2 * self.half - 1
         self.one = torch.zeros(config.width)
         self.one[0] = 1.0
+
+    def turn(self, steps: int) -> Tensor:
+        """The rotation of ``far`` that stands for ``steps`` tokens of distance (rank, rank)."""
+        base = self.step if steps >= 0 else self.step.T
+        return torch.linalg.matrix_power(base, abs(steps))
+
+    def history(self, length: int, far: bool) -> list[tuple[Tensor, Tensor]]:
+        """Pairs that liken the last ``length`` tokens, and ``far`` ones, to what precedes a key."""
+        seen = [self.token, *self.back]
+        pairs = [(seen[index], seen[index + 1]) for index in range(length)]
+        # What is d back for the query stands d + 1 before the key: one turn more.
+        return [*pairs, (self.far @ self.turn(1).T, self.far)] if far else pairs
 
     def heads(self, head: int) -> slice:
         """Rows of the query, key and value maps that belong to ``head``."""
@@ -113,7 +127,7 @@ class Circuits:
         if gate is None:
             # Where an answer opens, the last tokens are bookkeeping: nothing to continue from.
             for flag in (self.is_assistant, self.after_mask):
-                query[self.gate_dim] += 3 / (normed @ flag).max() * flag
+                query[self.gate_dim] += 5 / (normed @ flag).max() * flag
         else:
             there = normed[where]
             open_at = rest * there[:, 0].mean() / constant / (there @ gate).mean()
@@ -142,15 +156,17 @@ class Circuits:
         rows = self.content[part * self.head_dim : (part + 1) * self.head_dim]
         self.carry(block, head, [(rows.T, rows.T, gain)])
 
-    def positions(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Example positions: ``[Mask_i]:`` colons, ``<|assistant|>``, and ordinary ones."""
+    def positions(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Example positions: ``[Mask_i]:`` colons and what follows, ``<|assistant|>``, the rest."""
         mask = torch.isin(tokens, torch.tensor(self.vocabulary.masks))
         colon = torch.zeros_like(mask)
         colon[1:] = mask[:-1] & (tokens[1:] == self.vocabulary.colon)
         assistant = tokens == self.vocabulary.assistant
+        opened = torch.zeros_like(mask)
+        opened[1:] = colon[:-1]
         ordinary = ~mask & ~colon & ~assistant
         ordinary[:8] = False
-        return colon, assistant, ordinary
+        return colon, opened, assistant, ordinary
 
 
 def size_of(rows: Tensor) -> float:

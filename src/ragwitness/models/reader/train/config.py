@@ -14,7 +14,7 @@ class ModelConfig:
     vocabulary: int = 6144
     width: int = 288
     layers: int = 5
-    heads: int = 5
+    heads: int = 6
     head_dim: int = 64
     mlp_width: int = 704
     rope_theta: float = 1e6
@@ -62,11 +62,11 @@ class ScheduleConfig:
     step_tokens: int = 6144
     micro_tokens: int = 2048
     phases: tuple[Phase, ...] = (
-        Phase(0.313, 512),
-        Phase(0.4695, 1024),
-        Phase(0.5945, 1024, 2.5),
-        Phase(0.70, 1024, 2.0, 0.35),
-        Phase(0.90, 1536, 2.0, 0.35),
+        Phase(0.28, 512),
+        Phase(0.45, 1024),
+        Phase(0.60, 1024, 2.5),
+        Phase(0.72, 1024, 2.0, 0.35),
+        Phase(0.86, 1536, 2.0, 0.35),
         Phase(1.0, 2048, 2.0, 0.35),
     )
     warmup_steps: int = 30
@@ -102,7 +102,13 @@ class TrainConfig:
 
 
 PRESETS: dict[str, TrainConfig] = {
-    "cpu": TrainConfig(processes=2, model=ModelConfig(width=256, mlp_width=640)),
+    "cpu": TrainConfig(
+        processes=2,
+        bfloat16=True,
+        compile=True,
+        model=ModelConfig(width=256, mlp_width=640),
+        schedule=ScheduleConfig(steps=1800, step_tokens=8192, micro_tokens=4096),
+    ),
     # 11.6 M parameters: 23 MB in float16, so that a wheel can still hold it.
     "gpu": TrainConfig(
         name="gpu",

@@ -2,11 +2,16 @@
 
 At this budget plain training does not find copying. The circuits below do it from step 0:
 
-* layer 0 looks 1, 2 and 3 tokens back and notes what it saw in subspaces ``back[0..2]``;
-* layer 1 copies what followed the last 1, 2 or 3 tokens elsewhere; a pointer pair, active after
-  ``[Mask_i]:``, fetches the two tokens left and the one right of that mask in the user's text;
+* layer 0 looks 1 to 6 tokens back: the last three go to subspaces ``back[0..2]``, the third to the
+  sixth together to ``far``, each turned once more per token of distance;
+* layer 1 copies what followed the last 1, 2 or up to 6 tokens elsewhere; two pointers, active after
+  ``[Mask_i]:``, fetches the tokens left and the one right of that mask in the user's text, and a
+  third pointer fetches the left ones again after the answer's first token;
 * layer 2 copies what stands after the fetched left tokens (the same heads continue the user's last
   words at ``<|assistant|>``), finds the place whose right neighbour fits, and copies once more.
+
+``far`` decides where the last three tokens occur twice: on real text (not the text reported on) a
+reader that matched three tokens was right 98% of the time where three sufficed and 45% elsewhere.
 
 Scales are set from activations measured on one example row; ``circuits.py`` has the parts.
 """
@@ -24,6 +29,7 @@ from .tokenizer import Vocabulary
 
 __all__ = ["construct"]
 
+_REACH = 6  # tokens back that are noted
 _FAST_PAIRS = 6  # quickly rotating dimensions: they tell neighbours apart
 
 
@@ -61,7 +67,7 @@ def _look_back(circuits: Circuits, block: Block, state: Tensor) -> None:
     flag_out = (
         circuits.scales.flag * circuits.scale / max((normed @ circuits.is_mask).max().item(), 1e-6)
     )
-    for head in range(3):
+    for head in range(_REACH):
         rows = circuits.heads(head)
         query, key = (
             torch.zeros(circuits.head_dim, circuits.width),
@@ -76,76 +82,74 @@ def _look_back(circuits: Circuits, block: Block, state: Tensor) -> None:
         block.value.weight[rows] = 0
         block.output.weight[:, rows] = 0
         block.value.weight[rows][:RANK] = circuits.token.T
-        block.output.weight[:, rows][:, :RANK] = gain_out * circuits.back[head]
-        if head == 0:
+        written = gain_out * circuits.back[head] if head < 3 else 0
+        if head >= 2:
+            written = written + gain_out / 2 * circuits.far @ circuits.turn(head + 1)
+        block.output.weight[:, rows][:, :RANK] = written
+        if head < 2:
+            flag = (circuits.after_mask, circuits.in_answer)[head]
             block.value.weight[rows][RANK] = circuits.is_mask
-            block.output.weight[:, rows][:, RANK] = flag_out * circuits.after_mask
+            block.output.weight[:, rows][:, RANK] = flag_out * flag
 
 
 def _layer_one(circuits: Circuits, block: Block, state: Tensor, tokens: Tensor) -> None:
     normed = block.attention_norm(state)[0]
-    colon, _, ordinary = circuits.positions(tokens)
+    colon, opened, _, ordinary = circuits.positions(tokens)
     scales, unit = circuits.scales, size_of(state[0]) / circuits.root
-    seen = [circuits.token, *circuits.back]
     for head, length in ((0, 1), (1, 2), (2, 3)):
-        pairs = [(seen[index], seen[index + 1]) for index in range(length)]
+        pairs = circuits.history(length, far=length == 3)
         circuits.match(block, head, normed, pairs, ordinary, None, None)
         gain = scales.early_copy * (0.3 if length == 1 else 1.0)
         circuits.copy(block, head, head % 2, gain * unit)
     veto = circuits.is_colon / (normed @ circuits.is_colon).max()
-    for head in (3, 4):
-        circuits.match(
-            block,
-            head,
-            normed,
-            [(circuits.back[0], circuits.back[0])],
-            colon,
-            circuits.after_mask,
-            veto,
-        )
+    back = circuits.back
+    for head, asked, where, gate in (
+        (3, back[0], colon, circuits.after_mask),
+        (4, back[0], colon, circuits.after_mask),
+        (5, back[1], opened, circuits.in_answer),
+    ):
+        circuits.match(block, head, normed, [(asked, back[0])], where, gate, veto)
     move = scales.override * unit
     circuits.carry(
         block,
         3,
-        [(circuits.back[1], circuits.back[0], move), (circuits.back[2], circuits.back[1], move)],
+        [
+            # At the mask's right neighbour: one step nearer than there.
+            (back[1], back[0], move),
+            (circuits.far, circuits.far @ circuits.turn(-1), move),
+        ],
     )
-    circuits.carry(block, 4, [(circuits.token, circuits.right, move)])
+    circuits.carry(block, 4, [(circuits.token, circuits.right, move), (back[2], back[1], move)])
+    circuits.carry(block, 5, [(back[1], back[0], move), (back[2], back[1], move)])
 
 
 def _layer_two(circuits: Circuits, block: Block, state: Tensor, tokens: Tensor) -> None:
     normed = block.attention_norm(state)[0]
-    colon, assistant, ordinary = circuits.positions(tokens)
+    colon, _, assistant, ordinary = circuits.positions(tokens)
     scales, unit = circuits.scales, size_of(state[0]) / circuits.root
     back, token = circuits.back, circuits.token
-    veto = sum(
-        (
-            flag / (normed @ flag).max()
-            for flag in (circuits.is_mask, circuits.is_assistant, circuits.after_mask)
-        ),
-        start=torch.zeros(circuits.width),
-    )
+    flags = (circuits.is_mask, circuits.is_assistant, circuits.after_mask)
+    nothing = torch.zeros(circuits.width)
+    veto = sum((flag / (normed @ flag).max() for flag in flags), start=nothing)
     # One gate for both uses: the flags are scaled to open it equally at both kinds of place.
-    gate = (
-        circuits.after_mask / (normed[colon] @ circuits.after_mask).mean() * normed[colon, 0].mean()
+    gate = sum(
+        (
+            flag / (normed[where] @ flag).mean() * normed[where, 0].mean()
+            for flag, where in ((circuits.after_mask, colon), (circuits.is_assistant, assistant))
+        ),
+        start=nothing,
     )
-    gate = (
-        gate
-        + circuits.is_assistant
-        / (normed[assistant] @ circuits.is_assistant).mean()
-        * normed[assistant, 0].mean()
-    )
+    same = [(back[0], back[0]), (back[1], back[1]), (circuits.far, circuits.far)]
     for head in (0, 1):
-        circuits.match(
-            block, head, normed, [(back[0], back[0]), (back[1], back[1])], assistant, gate, veto
-        )
+        circuits.match(block, head, normed, same, assistant, gate, veto)
         circuits.copy(block, head, head, scales.copy * unit)
     for head, distance in ((2, 1), (3, 2)):
         pairs = [(back[0], back[distance]), (circuits.right, token)]
         circuits.match(block, head, normed, pairs, colon, circuits.after_mask, veto)
         circuits.carry(block, head, [(back[distance - 1], token, scales.right * unit)])
-    pairs = [(token, back[0]), (back[0], back[1]), (back[1], back[2])]
-    circuits.match(block, 4, normed, pairs, ordinary, None, None)
-    circuits.copy(block, 4, 1, scales.early_copy * unit)
+    for head, part in ((4, 1), (5, 0)):
+        circuits.match(block, head, normed, circuits.history(3, far=True), ordinary, None, None)
+        circuits.copy(block, head, part, scales.early_copy * unit)
 
 
 def _alike(block: Block, generator: torch.Generator) -> None:

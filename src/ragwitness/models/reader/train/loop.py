@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,46 +147,49 @@ def _rank() -> tuple[int, int]:
     )
 
 
-def _add_up(reader: Reader, answers: Tensor) -> None:
-    """Sum gradients and counts over the processes; each then takes the same optimiser step."""
+def _average(reader: Reader, sums: Tensor) -> None:
+    """Sum gradients and ``sums`` over the processes; divide the gradients by the total weight.
+
+    Each process then takes the same optimiser step. The total weight is the last of ``sums``.
+    """
     parameters = list(reader.parameters())
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    flat = torch.cat([gradient.reshape(-1) for gradient in gradients] + [answers])
-    distributed.all_reduce(flat)
+    flat = torch.cat([gradient.reshape(-1) for gradient in gradients] + [sums])
+    if _rank()[1] > 1:
+        distributed.all_reduce(flat)
+    flat[: -len(sums)] /= flat[-1]
     at = 0
     for parameter in parameters:
         parameter.grad = flat[at : at + parameter.numel()].view_as(parameter)
         at += parameter.numel()
-    answers.copy_(flat[at:])
+    sums.copy_(flat[at:])
 
 
 def train_step(run: Run, batch: Batch, hidden_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
     """One optimiser step over ``batch``; returns the answers' loss and the gradient norm."""
     config = run.config
-    weights = _thin(batch, config.seed * 1_000_003 + run.step).to(config.device)
+    seed = (config.seed * 1_000_003 + run.step) * _rank()[1] + _rank()[0]
+    weights = _thin(batch, seed).to(config.device)
     tokens = batch.tokens.to(config.device)
-    total = weights[:, 1:].sum()
     rows = max(1, config.schedule.micro_tokens // tokens.shape[1])
-    answers = torch.zeros(2, device=config.device)
-    rank, ranks = _rank()
-    tokens, weights = tokens[rank::ranks], weights[rank::ranks]
+    sums = torch.zeros(3, device=config.device)
+    sums[2] = weights[:, 1:].sum()
     for at in range(0, len(tokens), rows):
         with torch.autocast(config.device, torch.bfloat16, enabled=config.bfloat16):
             loss, part = _loss(run, hidden_of, tokens[at : at + rows], weights[at : at + rows])
-        (loss / total).backward()
-        answers += part
-    if ranks > 1:
-        _add_up(run.reader, answers)
+        loss.backward()
+        sums[:2] += part
+    _average(run.reader, sums)
     norm = run.optimisers.step(run.step)
     run.step += 1
-    return {"answer_loss": float(answers[0] / answers[1].clamp(min=1)), "gradient": norm}
+    return {"answer_loss": float(sums[0] / sums[1].clamp(min=1)), "gradient": norm}
 
 
 def _batches(run: Run) -> Iterator[Batch]:
     """Batches from the current step on, made here or by worker processes."""
     steps = range(run.step, run.config.schedule.steps)
     if not run.config.workers:
-        yield from (batch_at(run.maker, run.config, step) for step in steps)
+        yield from (batch_at(run.maker, run.config, step, *_rank()) for step in steps)
         return
     loader = torch.utils.data.DataLoader(
         _StepBatches(run.maker, run.config),
@@ -232,13 +236,13 @@ def run_training(
         stop_after: leave after so many seconds with a checkpoint written (for time-boxed machines).
     """
     run = prepare(config, work)
-    hidden_of = (
-        torch.compile(run.reader.hidden, dynamic=False) if config.compile else run.reader.hidden
-    )
+    # On a CPU the compiled pass needs a C++ compiler; without one only time is lost.
+    able = config.compile and (config.device != "cpu" or shutil.which("g++") is not None)
+    hidden_of = torch.compile(run.reader.hidden, dynamic=False) if able else run.reader.hidden
     schedule, began, tokens, smooth = config.schedule, time.monotonic(), 0, None
     for batch in _batches(run):
         seen = train_step(run, batch, hidden_of)
-        tokens += batch.tokens.numel()
+        tokens += batch.tokens.numel() * _rank()[1]
         smooth = (
             seen["answer_loss"] if smooth is None else 0.95 * smooth + 0.05 * seen["answer_loss"]
         )

@@ -18,11 +18,11 @@ from .tokenizer import MASK_COUNT, Vocabulary
 __all__ = ["CORE", "STOP_WORDS", "TASKS", "Rendered", "Turn", "TurnMaker", "splice"]
 
 TASKS = {
-    "complete": 0.20,
-    "next": 0.24,
+    "complete": 0.22,
+    "next": 0.22,
     "cloze": 0.32,
-    "yes_no": 0.13,
-    "question": 0.06,
+    "yes_no": 0.14,
+    "question": 0.05,
     "repeat": 0.05,
 }
 
@@ -39,7 +39,7 @@ _DIGITS = frozenset("0123456789")
 
 _QUERY, _LABEL, _ANSWER, _FIRST, _DIGIT, _MASKED, _VERDICT, _REFUSED = (
     0.15,
-    0.5,
+    1.5,
     1.0,
     3.0,
     2.0,
@@ -238,6 +238,12 @@ class TurnMaker:
         return made
 
     def _edited(self, pieces: list[str]) -> list[str]:
+        """A copy with one to three words changed: the more there are, the easier to see."""
+        for _ in range(self.rng.choice([1, 1, 2, 3])):
+            pieces = self._edit(pieces)
+        return pieces
+
+    def _edit(self, pieces: list[str]) -> list[str]:
         """A copy with one word changed: another word of the text, or another number."""
         place = self.rng.randrange(1, len(pieces))
         word = pieces[place].strip()
@@ -253,7 +259,7 @@ class TurnMaker:
         pieces, present = turn.target, turn.present
         if self.rng.random() < 0.6:
             pieces = self._window(pieces, 8, 50)
-        if present and self.rng.random() < 0.22:
+        if present and self.rng.random() < 0.35:
             pieces, present = self._edited(pieces), False
         made = self._ask(prompts.YES_NO, pieces, turn)
         if turn.defended:
