@@ -22,12 +22,25 @@ def audit(
         str,
         typer.Option(help="Documents in question: JSONL, CSV, a folder of text, or pasted text."),
     ],
-    method: Annotated[str, typer.Option(help="Audit method.")] = "s-rag",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta or twin."
+        ),
+    ] = "s-rag",
     mode: Annotated[
-        str, typer.Option(help="single: one query per passage; probing: one per probe word.")
-    ] = "single",
+        str | None,
+        typer.Option(help="s-rag: single, one query per passage; probing, one per probe word."),
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE of the method's configuration; may be repeated."),
+    ] = None,
     known_out: Annotated[
         str | None, typer.Option(help="Documents known to be outside, like those in question.")
+    ] = None,
+    known_in: Annotated[
+        str | None, typer.Option(help="Documents known to be inside; without them few say out.")
     ] = None,
     auxiliary: Annotated[
         str | None, typer.Option(help="Documents for the shadow system; default: generated.")
@@ -52,8 +65,8 @@ def audit(
     k: Annotated[int, typer.Option(help="Passages per query in the shadow system.")] = 4,
     proxy: Annotated[str, typer.Option(help="Model that ranks words by difficulty.")] = "reader",
     features: Annotated[
-        str, typer.Option(help="frequencies (ours) or counts (as published).")
-    ] = "frequencies",
+        str | None, typer.Option(help="s-rag: frequencies (ours) or counts (as published).")
+    ] = None,
     automl: Annotated[bool, typer.Option(help="Train the classifier with AutoGluon.")] = False,
     concurrency: Annotated[int, typer.Option(help="Documents and requests in flight.")] = 4,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
@@ -68,17 +81,24 @@ def audit(
 
     Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
     """
-    from ragwitness.cli.common import console, rag_config, read_documents, resolve, run_folder
+    from ragwitness.cli.common import (
+        console,
+        key_values,
+        rag_config,
+        read_documents,
+        resolve,
+        run_folder,
+    )
     from ragwitness.cli.finish import check_writable, finish, perform
-    from ragwitness.errors import InputError
-    from ragwitness.membership.srag import ShadowConfig, SRagConfig
+    from ragwitness.membership.registry import configure
+    from ragwitness.membership.srag import ShadowConfig
     from ragwitness.runs import AuditPlan
     from ragwitness.targets import RetryPolicy, TransportOptions
     from ragwitness.types import Document
 
-    if method != "s-rag":
-        raise InputError(f"Unknown method {method!r}.", "Available: s-rag.")
-    config = SRagConfig(mode=mode, features=features)  # type: ignore[arg-type]  # checked there
+    named = {"mode": mode, "features": features}
+    chosen = {key: value for key, value in named.items() if value is not None}
+    config = configure(method, {**chosen, **key_values(options or ())})
 
     def read(source: str | None) -> tuple[Document, ...]:
         return (
@@ -88,6 +108,7 @@ def audit(
     plan = AuditPlan(
         documents=read(documents),
         known_out=read(known_out),
+        known_in=read(known_in),
         auxiliary=read(auxiliary),
         alpha=alpha,
         shadow=ShadowConfig(
@@ -104,7 +125,7 @@ def audit(
     )
     if json_out is not None:
         check_writable(json_out)
-    folder = run_folder(run, target, plan, config, proxy)
+    folder = run_folder(run, target, plan, method, config, proxy)
     screen = console()
-    result = perform(plan, resolve(target, transport), config, proxy, folder, screen)
+    result = perform(plan, resolve(target, transport), method, config, proxy, folder, screen)
     finish(result, folder, screen, json_out)

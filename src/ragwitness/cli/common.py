@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "console",
+    "key_values",
     "one_thread_per_answer",
     "progress_bars",
     "rag_config",
@@ -51,6 +52,21 @@ def one_thread_per_answer() -> None:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # the library must be loaded to be limited
     threadpool_limits(limits=1, user_api="blas")
+
+
+def key_values(pairs: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME=VALUE`` pairs.
+
+    Raises:
+        InputError: A pair has no ``=``.
+    """
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set {pair!r} has no value.", "Write --set NAME=VALUE.")
+        found[name.strip().replace("-", "_")] = value.strip()
+    return found
 
 
 def rag_config(

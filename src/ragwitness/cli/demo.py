@@ -27,7 +27,8 @@ def demo(
 
     from ragwitness.cli.common import console
     from ragwitness.cli.finish import finish, perform
-    from ragwitness.membership.srag import ShadowConfig, SRagConfig
+    from ragwitness.membership.registry import configure
+    from ragwitness.membership.srag import ShadowConfig
     from ragwitness.rag import LabTarget, RagConfig, build_system
     from ragwitness.runs import AuditPlan
     from ragwitness.text.sample import load_sample
@@ -54,6 +55,6 @@ def demo(
     async def opened() -> LabTarget:
         return LabTarget(system)
 
-    config = SRagConfig(mode=mode)  # type: ignore[arg-type]  # checked there
-    result = perform(plan, opened(), config, "reader", run, screen)
+    config = configure("s-rag", {"mode": mode})
+    result = perform(plan, opened(), "s-rag", config, "reader", run, screen)
     finish(result, run, screen)

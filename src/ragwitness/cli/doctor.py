@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ragwitness.types import Capability
 
 __all__ = ["doctor"]
 
@@ -28,7 +31,6 @@ def doctor(
         TransportOptions,
         probe_capabilities,
     )
-    from ragwitness.types import Capability
 
     async def examine() -> CapabilityReport:
         opened = await resolve(
@@ -42,7 +44,7 @@ def doctor(
 
     found = asyncio.run(examine())
     screen = console()
-    possible = Capability.TOP_LOGPROBS in found.capabilities
+    possible = _admitted(found.capabilities)
     for label, value in (
         ("target", found.target),
         ("capabilities", ", ".join(sorted(found.capabilities))),
@@ -50,12 +52,21 @@ def doctor(
         ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[found.echo]),
         ("seconds per answer", f"{found.latency:.2f}"),
         ("queries spent", str(found.requests)),
-        ("audits possible", "s-rag (single, probing)" if possible else "none"),
+        ("audits possible", ", ".join(possible) or "none"),
         *(("note", note) for note in found.notes),
     ):
         screen.print(f"{label:<24}{value}", markup=False)
     if not possible:
         raise CapabilityError(
-            "No audit of this version can be run: s-rag needs log-probabilities.",
-            "Ask for a model or server that returns them (see 'logprobs' in its documentation).",
+            "No audit can be run: the target answers with nothing that can be read.",
+            "Look at one answer of it by hand.",
         )
+
+
+def _admitted(capabilities: frozenset[Capability]) -> list[str]:
+    """Names of the audits whose needs are met."""
+    from ragwitness.membership.registry import AUDITS, build_audit
+    from ragwitness.models import load_language_model
+
+    proxy = load_language_model("reader")
+    return [name for name in AUDITS if build_audit(name, proxy).requires <= capabilities]

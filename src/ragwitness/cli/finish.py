@@ -8,14 +8,13 @@ import os
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.membership.srag import SRagConfig
     from ragwitness.runs import AuditPlan, AuditResult
     from ragwitness.types import Target
 
@@ -25,7 +24,8 @@ __all__ = ["check_writable", "finish", "perform"]
 def perform(
     plan: AuditPlan,
     opening: Awaitable[Target],
-    config: SRagConfig,
+    method: str,
+    config: Any,
     proxy: str,
     folder: Path,
     screen: Console,
@@ -35,9 +35,10 @@ def perform(
     Args:
         plan: Documents and settings.
         opening: Opens the target.
-        config: The method's parameters; fewer alternatives are asked for where the target
+        method: Registered name of the audit.
+        config: Its parameters; fewer alternatives are asked for where the target
             gives fewer.
-        proxy: Model that ranks words by difficulty.
+        proxy: The auditor's own model.
         folder: Of the run.
         screen: Where progress is shown.
 
@@ -46,7 +47,7 @@ def perform(
         TargetError: The target cannot be reached or does not speak the protocol.
     """
     try:
-        return asyncio.run(_perform(plan, opening, config, proxy, folder, screen))
+        return asyncio.run(_perform(plan, opening, method, config, proxy, folder, screen))
     except KeyboardInterrupt:
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
         screen.print(f"resume with the same command and --run {folder}", markup=False)
@@ -56,23 +57,25 @@ def perform(
 async def _perform(
     plan: AuditPlan,
     opening: Awaitable[Target],
-    config: SRagConfig,
+    method: str,
+    config: Any,
     proxy: str,
     folder: Path,
     screen: Console,
 ) -> AuditResult:
     from ragwitness.cli.common import one_thread_per_answer, progress_bars
-    from ragwitness.membership.srag import SRag
+    from ragwitness.membership.registry import build_audit
     from ragwitness.models import load_language_model
     from ragwitness.runs import require_capabilities, run_audit
 
     one_thread_per_answer()
     target = await opening
     try:
-        audit = SRag(load_language_model(proxy), config)
+        model = load_language_model(proxy)
+        audit = build_audit(method, model, config)
         found = await require_capabilities(target, audit)
-        listed = min(config.top_logprobs, found.alternatives)
-        audit = SRag(audit.proxy, replace(config, top_logprobs=listed))
+        if getattr(config, "top_logprobs", 0) > found.alternatives:
+            audit = build_audit(method, model, replace(config, top_logprobs=found.alternatives))
         with progress_bars(screen) as progress:
             return await run_audit(plan, target, audit, run=folder, progress=progress)
     finally:
@@ -124,6 +127,7 @@ def finish(
     page = folder / "report.html"
     write_html(result, page)
     for label in ("difficulty", "audit classifier", "shadow retrieval", "shadow generator"):
-        screen.print(f"{label:<24}{result.settings[label]}", markup=False, soft_wrap=True)
+        if label in result.settings:
+            screen.print(f"{label:<24}{result.settings[label]}", markup=False, soft_wrap=True)
     screen.print(render_terminal(result, where=str(page)))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)

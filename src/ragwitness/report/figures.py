@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from ragwitness.report.wording import count, rate_text
 from ragwitness.runs.result import AuditResult
 
-__all__ = ["Curve", "Histogram", "Panel", "Square", "p_value_figure", "roc_figure", "score_figure"]
+__all__ = [
+    "Curve",
+    "Histogram",
+    "Panel",
+    "Square",
+    "p_value_figure",
+    "roc_figure",
+    "roc_of",
+    "score_figure",
+]
 
 _SIDE = 240.0
 """Side of a square plot in SVG units."""
@@ -66,12 +75,22 @@ def roc_figure(result: AuditResult) -> Square | None:
     """Return the ROC as a step function; None where the truth is not known."""
     if result.evaluation is None or len(result.evaluation.roc) < 2:
         return None
-    area = result.evaluation.auc.value
+    return roc_of(result.evaluation.roc, result.evaluation.auc.value, "audit")
+
+
+def roc_of(corners: Sequence[tuple[float, float]], area: float, name: str) -> Square:
+    """Return an ROC as a step function.
+
+    Args:
+        corners: (false-positive rate, true-positive rate).
+        area: Under it.
+        name: Of the curve.
+    """
     return Square(
         title="ROC curve",
         description="True-positive rate against false-positive rate; area under it "
         f"{rate_text(area)}.",
-        curves=(Curve("audit", _steps(result.evaluation.roc), "in"),),
+        curves=(Curve(name, _steps(corners), "in"),),
     )
 
 

@@ -16,7 +16,7 @@ from ragwitness.report import figures, view, wording
 from ragwitness.report.claims import claims
 from ragwitness.runs.result import AuditResult
 
-__all__ = ["render_html", "write_html"]
+__all__ = ["page", "render_html", "write_html", "write_page"]
 
 
 def _resource(name: str) -> str:
@@ -34,7 +34,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        visible=wording.visible, count=wording.count, percent=wording.percent
+        visible=wording.visible,
+        count=wording.count,
+        percent=wording.percent,
+        rate=wording.rate_text,
+        interval=wording.interval,
     )
     return environment
 
@@ -48,15 +52,19 @@ def _style() -> tuple[str, str]:
     return css, policy
 
 
+def page(template: str, **values: object) -> str:
+    """Return a page of ours as HTML; every text among ``values`` is escaped."""
+    css, policy = _style()
+    # the style is ours and read from the package, hence not escaped
+    own = Markup(css)  # noqa: S704
+    return _environment().get_template(template).render(css=own, policy=policy, **values)
+
+
 def render_html(result: AuditResult) -> str:
     """Return the whole report as HTML; every text of the result is escaped."""
-    css, policy = _style()
     title, sentence = view.headline(result)
-    template = _environment().get_template("report.html.j2")
-    return template.render(
-        # ours and read from the package, hence not escaped
-        css=Markup(css),  # noqa: S704
-        policy=policy,
+    return page(
+        "report.html.j2",
         result=result,
         title=title,
         sentence=sentence,
@@ -82,7 +90,15 @@ def write_html(result: AuditResult, path: str | Path) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    html = render_html(result)
+    write_page(render_html(result), path)
+
+
+def write_page(html: str, path: str | Path) -> None:
+    """Write a page.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
     try:
         Path(path).write_text(html, encoding="utf-8")
     except OSError as error:

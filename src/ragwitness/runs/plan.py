@@ -18,6 +18,8 @@ class AuditPlan:
     Attributes:
         documents: The documents in question.
         known_out: Documents known to be outside the target, like the audited ones in kind.
+        known_in: Documents known to be inside, like the audited ones in kind; without them only
+            an audit that learns from a shadow system can say ``out``.
         auxiliary: Documents for the shadow system; the generated corpus where empty.
         alpha: Level of the verdicts.
         shadow: The shadow system.
@@ -27,6 +29,7 @@ class AuditPlan:
 
     documents: tuple[Document, ...]
     known_out: tuple[Document, ...] = ()
+    known_in: tuple[Document, ...] = ()
     auxiliary: tuple[Document, ...] = ()
     alpha: float = 0.05
     shadow: ShadowConfig = field(default_factory=ShadowConfig)
@@ -40,10 +43,17 @@ class AuditPlan:
         if not 0 < self.alpha < 1:
             raise InputError(f"alpha must lie between 0 and 1, not {self.alpha}.")
         audited = {document.text for document in self.documents}
-        shared = [document.id for document in self.known_out if document.text in audited]
-        if shared:
-            raise InputError(
-                f"{len(shared)} documents stand both in --known-out and in --documents"
-                f" (first: {shared[0]!r}).",
-                "A document in question cannot be known to be outside; remove it from one.",
-            )
+        outside = {document.text for document in self.known_out}
+        for option, known, others, where in (
+            ("--known-out", self.known_out, audited, "--documents"),
+            ("--known-in", self.known_in, audited, "--documents"),
+            ("--known-in", self.known_in, outside, "--known-out"),
+        ):
+            shared = [document.id for document in known if document.text in others]
+            if shared:
+                raise InputError(
+                    f"{len(shared)} documents stand both in {option} and in {where}"
+                    f" (first: {shared[0]!r}).",
+                    "A document cannot be known and in question, or inside and outside;"
+                    " remove it from one.",
+                )

@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
-from ragwitness.membership.srag import AuditClassifier, Shadow, SRag
 from ragwitness.runs.calibration import Reference
 from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.statistic import Statistic
 from ragwitness.runs.worker import Outcome
 from ragwitness.stats import documents_needed
-from ragwitness.types import Verdict
+from ragwitness.types import Audit, Verdict
 
 __all__ = ["answers_kept", "cautions", "in_use", "words_read"]
 
+_SHORT = 60  # characters; longer settings are prompts
 
-def in_use(
-    plan: AuditPlan, audit: SRag, shadow: Shadow, classifier: AuditClassifier
-) -> dict[str, str]:
+
+def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
     """Return everything in use, as label and value."""
-    config = audit.config
-    inside = {key: str(value) for key, value in shadow.target.system.describe().items()}
-    return {
-        "method": audit.name,
-        "probe words": f"hardest 1/{config.segment_factor} of the second half, "
-        f"{'without' if config.skip_stop_words else 'with'} stop words",
-        "difficulty": f"{audit.proxy.name}, no context",
-        "alternatives per token": str(config.top_logprobs),
-        "features": f"{config.features}, {config.intervals} intervals",
-        "audit classifier": classifier.name,
-        "auxiliary documents": "given" if plan.auxiliary else "generated corpus of the package",
-        **{f"shadow {key}": value for key, value in inside.items()},
-        "correction": "Benjamini-Hochberg over all scored documents",
-    }
+    found = {"method": audit.name, **_described(audit)}
+    if proxy := getattr(audit, "proxy", None):
+        found["difficulty"] = f"{proxy.name}, no context"
+    if statistic.classifier and statistic.shadow:
+        inside = {
+            key: str(value) for key, value in statistic.shadow.target.system.describe().items()
+        }
+        found["audit classifier"] = statistic.classifier.name
+        found["auxiliary documents"] = (
+            "given" if plan.auxiliary else "generated corpus of the package"
+        )
+        found |= {f"shadow {key}": value for key, value in inside.items()}
+    return found | {"correction": "Benjamini-Hochberg over all scored documents"}
+
+
+def _described(audit: Audit) -> dict[str, str]:
+    """The audit's own words about its parameters, else every field that is short enough."""
+    own = getattr(audit, "describe", None)
+    if own is not None:
+        return dict(own())
+    config = getattr(audit, "config", None)
+    if config is None:
+        return {}
+    fields = {field.name: str(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    return {name.replace("_", " "): text for name, text in fields.items() if len(text) <= _SHORT}
 
 
 def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
@@ -40,6 +52,8 @@ def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
         key: int(sum(o.score.details.get(key, 0.0) for o in outcomes))
         for key in ("probes", "unread", "censored")
     }
+    if not total["probes"]:
+        return {}
     return {
         "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
         f" {total['censored']} of them only as a bound"

@@ -10,7 +10,10 @@ from ragwitness.errors import CapabilityError, ModelError, TargetError, TargetUn
 from ragwitness.runs.journal import Journal, query_key
 from ragwitness.types import Answer, Audit, Document, Probe, Query, Score, Target
 
-__all__ = ["Outcome", "Progress", "Worker"]
+__all__ = ["Outcome", "Progress", "Watch", "Worker"]
+
+Watch = Callable[[Document, Query, Answer], None]
+"""Told of every answer, those from the journal included."""
 
 Progress = Callable[[str, int, int], None]
 """Called with stage, documents done and documents in all."""
@@ -42,11 +45,19 @@ class Worker:
         target: The system under audit.
         journal: Where answers are kept; None keeps nothing.
         in_flight: Documents probed at the same time.
+        watch: Told of every answer.
     """
 
-    def __init__(self, target: Target, journal: Journal | None = None, in_flight: int = 4) -> None:
+    def __init__(
+        self,
+        target: Target,
+        journal: Journal | None = None,
+        in_flight: int = 4,
+        watch: Watch | None = None,
+    ) -> None:
         self.target = target
         self.journal = journal
+        self.watch = watch
         self._gate = asyncio.Semaphore(in_flight)
         self._unreachable = 0
 
@@ -96,8 +107,11 @@ class Worker:
             replies = await asyncio.gather(
                 *(self._ask(query) for query in step), return_exceptions=True
             )
-            self._watch(replies)
+            self._count_lost(replies)
             answers = [_answer(reply) for reply in replies]
+            for query, answer in zip(step, answers, strict=True):
+                if self.watch is not None:
+                    self.watch(document, query, answer)
             queries += len(step)
             sent += sum(isinstance(reply, BaseException) or reply[1] for reply in replies)
 
@@ -112,7 +126,7 @@ class Worker:
             return answer, True
         return self.journal.put(key, answer), True
 
-    def _watch(self, replies: Sequence[tuple[Answer, bool] | BaseException]) -> None:
+    def _count_lost(self, replies: Sequence[tuple[Answer, bool] | BaseException]) -> None:
         """Count documents in a row that found no connection; give up after a few."""
         lost = [reply for reply in replies if isinstance(reply, TargetUnreachableError)]
         if len(lost) < len(replies):

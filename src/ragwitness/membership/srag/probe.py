@@ -42,6 +42,7 @@ class SRag:
     """
 
     requires = frozenset({Capability.TOP_LOGPROBS})
+    learns = True
 
     def __init__(self, proxy: LanguageModel, config: SRagConfig | None = None) -> None:
         self.proxy = proxy
@@ -51,6 +52,16 @@ class SRag:
     def name(self) -> str:
         """Registered name with its mode."""
         return f"s-rag ({self.config.mode})"
+
+    def describe(self) -> dict[str, str]:
+        """Return the parameters in use, as label and value."""
+        config = self.config
+        return {
+            "probe words": f"hardest 1/{config.segment_factor} of the second half, "
+            f"{'without' if config.skip_stop_words else 'with'} stop words",
+            "alternatives per token": str(config.top_logprobs),
+            "features": f"{config.features}, {config.intervals} intervals",
+        }
 
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""

@@ -1,0 +1,212 @@
+"""The evaluation of many audits: JSON, a table for the terminal, one HTML page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragwitness.report import figures, wording
+from ragwitness.report.html import page, write_page
+from ragwitness.runs.battery import Battery, Measured
+from ragwitness.stats.evaluation import Rate
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+__all__ = ["battery_json", "battery_terminal", "write_battery_html"]
+
+_CHANCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Control:
+    """A control in words.
+
+    Attributes:
+        name: As in the JSON.
+        rate: Its AUC.
+        expected: What it should be.
+        verdict: Whether it is.
+        style: ``"in"`` where it fails, else ``"out"``.
+    """
+
+    name: str
+    rate: Rate
+    expected: str
+    verdict: str
+    style: str
+
+
+def controls_of(battery: Battery) -> list[_Control]:
+    """Judge every control; near-duplicates have no promised value."""
+    found = []
+    for name, rate in battery.controls.items():
+        if name.startswith("near-duplicates"):
+            found.append(_Control(name, rate, "hard: none promised", "", "out"))
+            continue
+        holds = rate.low <= _CHANCE <= rate.high
+        verdict = "holds" if holds else "FAILS"
+        found.append(_Control(name, rate, "interval holds .5", verdict, "out" if holds else "in"))
+    return found
+
+
+def battery_json(battery: Battery) -> dict[str, Any]:
+    """Return ``{"audits": {name: {...}}, "controls": {name: {...}}, ...}``, strict JSON."""
+    return {
+        "audits": {one.audit: _audit(one) for one in battery.audits},
+        "controls": {
+            name: {
+                "auc": _finite(r.value),
+                "auc_interval": [_finite(r.low), _finite(r.high)],
+                "n": r.n,
+            }
+            for name, r in battery.controls.items()
+        },
+        "paired": [
+            {
+                "first": a,
+                "second": b,
+                "auc_difference": r.value,
+                "interval": [r.low, r.high],
+                "n": r.n,
+            }
+            for (a, b), r in battery.paired.items()
+        ],
+        "skipped": battery.skipped,
+        "sizes": battery.sizes,
+        "near_duplicate_likeness": _finite(battery.likeness),
+        "settings": battery.settings,
+        "seconds": battery.seconds,
+    }
+
+
+def _audit(one: Measured) -> dict[str, Any]:
+    data: dict[str, Any] = _strict(asdict(one))
+    rate = data["auc"]
+    return data | {
+        "auc": rate["value"],
+        "auc_interval": [rate["low"], rate["high"]],
+        "n": rate["n"],
+        "roc": [list(corner) for corner in one.roc],
+    }
+
+
+def _strict(value: Any) -> Any:
+    """Replace what JSON cannot say (NaN, infinity) by null, all the way down."""
+    if isinstance(value, dict):
+        return {key: _strict(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(inner) for inner in value]
+    return _finite(value) if isinstance(value, float) else value
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _between(rate: Rate) -> str:
+    return f"{_short(rate.value)} [{_short(rate.low)}, {_short(rate.high)}]"
+
+
+def _short(value: float) -> str:
+    """Return a rate with three decimals and no leading zero: 80 columns are few."""
+    return f"{value:.3f}".removeprefix("0")
+
+
+def battery_terminal(battery: Battery, *, where: str) -> Group:
+    """Return the table at 80 columns: audits by AUC, then the controls.
+
+    Args:
+        battery: The evaluation.
+        where: Path of the report with everything else.
+    """
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("audit", "AUC [95 %]", "TPR@1%", "F1", "FPR", "lost", "q/doc", "s/doc"):
+        table.add_column(name, justify="left" if name == "audit" else "right", no_wrap=True)
+    for one in ranked(battery.audits):
+        table.add_row(
+            one.audit,
+            _between(one.auc),
+            _short(one.tpr_at_1_fpr.value),
+            _short(one.f1.value),
+            _short(one.false_positives["0.05"].value),
+            _short(one.unscorable.value),
+            f"{one.cost.queries:.3g}",
+            wording.MISSING if one.cost.seconds is None else f"{one.cost.seconds:.2g}",
+        )
+    checks = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("control", "AUC [95 %]", "expected", ""):
+        checks.add_column(name, justify="left", no_wrap=True)
+    for control in controls_of(battery):
+        style = "bold red" if control.style == "in" else ""
+        checks.add_row(
+            control.name, _between(control.rate), control.expected, Text(control.verdict, style)
+        )
+    lost = [
+        Text(wording.visible(f"skipped {name}: {why}"), style="yellow")
+        for name, why in battery.skipped.items()
+    ]
+    sizes = ", ".join(f"{wording.count(n)} {name}" for name, n in battery.sizes.items())
+    note = f"{sizes}. FPR: non-members with p <= .05. lost: unscorable. More in {where}."
+    return Group(table, checks, *lost, Text(wording.visible(note), style="dim"))
+
+
+def ranked(audits: Sequence[Measured]) -> list[Measured]:
+    """Audits by AUC, highest first."""
+    return sorted(audits, key=lambda one: -one.auc.value)
+
+
+def write_battery_html(battery: Battery, path: Path) -> None:
+    """Write the page.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    audits = ranked(battery.audits)
+    rows = [
+        {
+            "name": one.audit,
+            "rates": [
+                ("AUC", one.auc),
+                ("AUC, retrieved only", one.auc_retrieved),
+                ("Accuracy", one.accuracy),
+                ("Precision", one.precision),
+                ("Recall", one.recall),
+                ("F1", one.f1),
+                ("TPR at 1 % FPR", one.tpr_at_1_fpr),
+                ("FPR at p ≤ .05", one.false_positives["0.05"]),
+                ("FPR at p ≤ .01", one.false_positives["0.01"]),
+                ("TPR at p ≤ .05", one.true_positives["0.05"]),
+                ("Recall@k", one.recall_at_k),
+                ("Unscorable", one.unscorable),
+            ],
+            "one": one,
+            "roc": figures.roc_of(one.roc, one.auc.value, one.audit),
+        }
+        for one in audits
+    ]
+    pairs = sorted(battery.paired.items(), key=lambda item: -abs(item[1].value))
+    html = page(
+        "battery.html.j2",
+        battery=battery,
+        rows=rows,
+        controls=controls_of(battery),
+        pairs=[(first, second, rate, _between_signed(rate)) for (first, second), rate in pairs],
+        between=_between,
+        flattered=battery.settings.get("generator", "").startswith("reader"),
+        seconds=wording.duration(battery.seconds),
+    )
+    write_page(html, path)
+
+
+def _between_signed(rate: Rate) -> str:
+    low, high = (f"{value:+.3f}" for value in (rate.low, rate.high))
+    return f"{rate.value:+.3f} [{low}, {high}]".replace("-", "\N{MINUS SIGN}")

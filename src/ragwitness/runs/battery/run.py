@@ -1,0 +1,266 @@
+"""Evaluate audits on one split of one corpus, with controls that can show them wrong."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ragwitness.errors import InputError
+from ragwitness.membership.registry import AUDITS, build_audit, configure
+from ragwitness.membership.srag import ShadowConfig
+from ragwitness.models import LanguageModel
+from ragwitness.rag import LabTarget, RagConfig, build_system
+from ragwitness.runs.battery.controls import blind_length, blind_words, nearest_likeness
+from ragwitness.runs.battery.measure import Measured, area, measure, paired_differences
+from ragwitness.runs.battery.reading import Seen, by_id, cost_of, named_outcomes, variants
+from ragwitness.runs.battery.split import Split, divide
+from ragwitness.runs.journal import Journal
+from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.statistic import Statistic, learn
+from ragwitness.runs.worker import Outcome, Progress, Worker
+from ragwitness.stats.evaluation import Rate
+from ragwitness.types import Audit, Document
+
+__all__ = ["Battery", "BatteryPlan", "run_battery"]
+
+_FEWEST_SHADOW = 40  # documents; with fewer the shadow uses the generated corpus
+
+
+@dataclass(frozen=True, slots=True)
+class BatteryPlan:
+    """What is evaluated and how.
+
+    Attributes:
+        audits: Registered names.
+        members: Audited documents inside.
+        non_members: Audited documents outside.
+        calibration: Calibration documents, inside and outside each.
+        seed: Of the split, and of every order.
+        rag: The system under audit.
+        options: Per audit: fields of its configuration.
+        control: Whether every audit also runs with retrieval switched off.
+        in_flight: Documents probed at the same time.
+    """
+
+    audits: tuple[str, ...]
+    members: int = 100
+    non_members: int = 100
+    calibration: int = 100
+    seed: int = 0
+    rag: RagConfig = field(default_factory=RagConfig)
+    options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    control: bool = True
+    in_flight: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be evaluated."""
+        if not self.audits:
+            raise InputError("There is no audit to evaluate.", f"Known: {', '.join(AUDITS)}.")
+        for name in self.audits:
+            configure(name, self.options.get(name))
+        if min(self.members, self.non_members, self.calibration) < 2:
+            raise InputError("Every part of the split needs at least two documents.")
+
+
+@dataclass(frozen=True, slots=True)
+class Battery:
+    """A finished evaluation.
+
+    Attributes:
+        audits: One entry per audit and variant of its score.
+        controls: AUC of every control by name.
+        skipped: Audits without a figure, with the reason.
+        paired: AUC differences of audits by pair of names.
+        sizes: Documents by part of the split.
+        likeness: Median likeness of the near-duplicate non-members to the index.
+        settings: Everything in use, as label and value.
+        seconds: Wall time.
+    """
+
+    audits: tuple[Measured, ...]
+    controls: dict[str, Rate]
+    skipped: dict[str, str]
+    paired: dict[tuple[str, str], Rate]
+    sizes: dict[str, int]
+    likeness: float
+    settings: dict[str, str]
+    seconds: float
+
+
+@dataclass
+class _Stage:
+    """One corpus, one target, one control target: everything the audits share."""
+
+    plan: BatteryPlan
+    split: Split
+    target: LabTarget
+    bare: LabTarget
+    proxy: LanguageModel
+    journal: Journal | None
+    progress: Progress | None
+    near: frozenset[str]
+
+    @property
+    def asked(self) -> list[Document]:
+        """The audited documents in one random order."""
+        documents = [*self.split.members, *self.split.non_members]
+        random.Random(self.plan.seed).shuffle(documents)
+        return documents
+
+    async def learnt(self, audit: Audit) -> Statistic:
+        """The statistic of an audit, trained on a shadow system where it learns."""
+        if not getattr(audit, "learns", False):
+            return Statistic()
+        shadow = self.split.shadow
+        if len(shadow) < _FEWEST_SHADOW:
+            from ragwitness.text.sample import load_sample
+
+            shadow = tuple(load_sample())
+        plan = AuditPlan(
+            documents=tuple(self.asked),
+            shadow=ShadowConfig(rag=replace(self.plan.rag, retrieve=True), seed=self.plan.seed),
+            in_flight=self.plan.in_flight,
+        )
+        return await learn(plan, audit, shadow, self.journal, self.progress)
+
+
+async def run_battery(
+    plan: BatteryPlan,
+    corpus: Sequence[Document],
+    proxy: LanguageModel,
+    *,
+    build: Callable[[Sequence[Document], RagConfig], LabTarget] | None = None,
+    run: Path | None = None,
+    progress: Progress | None = None,
+) -> Battery:
+    """Split the corpus, index its half, run every audit and every control.
+
+    Args:
+        plan: Audits and sizes.
+        corpus: Documents of one source.
+        proxy: The auditor's own model.
+        build: Makes the system under audit; None builds the plan's.
+        run: Folder of the journal; None keeps nothing.
+        progress: Called after each document.
+
+    Raises:
+        InputError: The corpus is too small.
+    """
+    clock = time.monotonic()
+    split = divide(
+        corpus,
+        members=plan.members,
+        non_members=plan.non_members,
+        calibration=plan.calibration,
+        seed=plan.seed,
+    )
+    make = build or (lambda documents, rag: LabTarget(build_system(documents, rag)))
+    target = make(split.indexed, plan.rag)
+    bare = make(split.indexed, replace(plan.rag, retrieve=False))
+    near, likeness = _near(split)
+    measured: list[Measured] = []
+    controls: dict[str, Rate] = {}
+    skipped: dict[str, str] = {}
+    with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
+        stage = _Stage(plan, split, target, bare, proxy, journal, progress, near)
+        for name in plan.audits:
+            found, checked = await _evaluate(stage, name)
+            measured += found
+            controls |= checked
+            if not found:
+                skipped[name] = "too few of its documents could be scored"
+    _add(controls, "blind words", blind_words(split.members, split.non_members, plan.seed))
+    _add(controls, "blind length", blind_length(split.members, split.non_members))
+    truth = {document.id: bool(document.member) for document in stage.asked}
+    return Battery(
+        audits=tuple(measured),
+        controls=controls,
+        skipped=skipped,
+        paired=paired_differences(measured, truth, seed=plan.seed),
+        sizes={
+            "indexed": len(split.indexed),
+            "members": len(split.members),
+            "non-members": len(split.non_members),
+            "calibration inside": len(split.known_in),
+            "calibration outside": len(split.known_out),
+            "shadow": len(split.shadow),
+        },
+        likeness=likeness,
+        settings={"proxy": proxy.name}
+        | {key: str(value) for key, value in target.system.describe().items()},
+        seconds=time.monotonic() - clock,
+    )
+
+
+def _near(split: Split) -> tuple[frozenset[str], float]:
+    """The quarter of the non-members that is most like something in the index."""
+    likeness = nearest_likeness(split.non_members, split.indexed)
+    order = likeness.argsort()[::-1][: max(2, len(likeness) // 4)]
+    ids = frozenset(split.non_members[int(index)].id for index in order)
+    return ids, float(sorted(likeness[order])[len(order) // 2])
+
+
+def _add(controls: dict[str, Rate], name: str, rate: Rate | None) -> None:
+    if rate is not None:
+        controls[name] = rate
+
+
+async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str, Rate]]:
+    """Run one audit; one entry per variant of its score, and its controls."""
+    audit = build_audit(name, stage.proxy, configure(name, stage.plan.options.get(name)))
+    statistic = await stage.learnt(audit)
+    seen = Seen(stage.target)
+    worker = Worker(stage.target, stage.journal, stage.plan.in_flight, seen)
+
+    async def ask(documents: Sequence[Document], what: str) -> list[Outcome]:
+        return await worker.run(audit, documents, f"{name}, {what}", stage.progress)
+
+    outside = await ask(stage.split.known_out, "calibration outside")
+    inside = await ask(stage.split.known_in, "calibration inside")
+    seen.tokens, seen.counted = 0, 0
+    clock = time.monotonic()
+    audited = await ask(stage.asked, "audited")
+    cost = cost_of(audited, seen, time.monotonic() - clock)
+    control = Worker(stage.bare, stage.journal, stage.plan.in_flight)
+    off = (
+        await control.run(audit, stage.asked, f"{name}, retrieval off", stage.progress)
+        if stage.plan.control
+        else []
+    )
+    found: list[Measured] = []
+    controls: dict[str, Rate] = {}
+    truth = {document.id: bool(document.member) for document in stage.asked}
+    for variant, read in variants(statistic, audited).items():
+        label = name + variant
+        scores = by_id(audited, read)
+        one = measure(
+            label,
+            scores,
+            truth,
+            known_in=list(by_id(inside, read).values()),
+            known_out=list(by_id(outside, read).values()),
+            retrieved=seen.retrieved,
+            outcomes=named_outcomes(audited),
+            cost=cost,
+            threshold=0.0 if statistic.classifier and not variant else None,
+        )
+        if one is None:
+            continue
+        found.append(one)
+        members = [value for key, value in scores.items() if truth[key]]
+        twins = [value for key, value in scores.items() if key in stage.near]
+        _add(controls, f"near-duplicates: {label}", area(members, twins))
+        bare = by_id(off, read)
+        _add(
+            controls,
+            f"retrieval off: {label}",
+            area(
+                [value for key, value in bare.items() if truth[key]],
+                [value for key, value in bare.items() if not truth[key]],
+            ),
+        )
+    return found, controls

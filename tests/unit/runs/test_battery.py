@@ -1,0 +1,188 @@
+"""Evaluation of audits: the split, the rates, the controls, one whole run."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.models import registry
+from ragwitness.rag import LabTarget, RagConfig, build_system
+from ragwitness.report.battery import battery_json, battery_terminal, write_battery_html
+from ragwitness.runs.battery import Battery, BatteryPlan, run_battery
+from ragwitness.runs.battery.controls import blind_length, blind_words, nearest_likeness
+from ragwitness.runs.battery.measure import Cost, best_threshold, measure, paired_differences
+from ragwitness.runs.battery.split import divide
+from ragwitness.stats import conformal_p_values
+from ragwitness.types import Document
+from tests.support.copier import Copier
+
+_WORDS = [f"word{i}" for i in range(400)]
+
+
+def _corpus(n: int, seed: int = 0) -> list[Document]:
+    rng = random.Random(seed)
+    return [Document(f"d{i}", " ".join(rng.sample(_WORDS, 24)) + ".") for i in range(n)]
+
+
+def test_split_is_disjoint_and_only_the_index_holds_members() -> None:
+    split = divide(_corpus(200), members=20, non_members=30, calibration=20, seed=1)
+    parts = [split.members, split.known_in, split.non_members, split.known_out, split.shadow]
+    ids = [document.id for part in parts for document in part]
+    assert len(ids) == len(set(ids))
+    held = {document.text for document in split.indexed}
+    assert all(d.text in held for d in (*split.members, *split.known_in))
+    assert not any(d.text in held for part in parts[2:] for d in part)
+    assert {d.member for d in split.members} == {True}
+    assert {d.member for d in split.non_members} == {False}
+    assert [len(part) for part in parts[:4]] == [20, 20, 30, 20]
+
+
+def test_split_counts_copies_once_and_refuses_a_handful() -> None:
+    corpus = _corpus(60)
+    doubled = [*corpus, *(Document(f"copy-{d.id}", d.text) for d in corpus)]
+    split = divide(doubled, members=10, non_members=10, calibration=5, seed=1)
+    assert len(split.indexed) == 30
+    with pytest.raises(InputError, match="too few"):
+        divide(corpus[:20] * 5, members=5, non_members=5, calibration=5, seed=1)
+
+
+def test_small_corpora_shrink_all_parts_outside() -> None:
+    split = divide(_corpus(60), members=100, non_members=100, calibration=100, seed=1)
+    assert len(split.non_members) == len(split.known_out) == 11
+    assert len(split.shadow) == 8
+
+
+def test_best_threshold_lies_in_the_gap() -> None:
+    assert best_threshold([3.0, 4.0], [1.0, 2.0]) == 2.5
+    assert best_threshold([1.0, 1.0], [1.0]) == 1.0
+
+
+def _measured(name: str, scores: dict[str, float], truth: dict[str, bool]):  # type: ignore[no-untyped-def]
+    return measure(
+        name,
+        scores,
+        truth,
+        known_in=[0.8, 0.9],
+        known_out=[0.1, 0.2, 0.3],
+        retrieved=dict.fromkeys(truth, True),
+        outcomes={},
+        cost=Cost(1.0, None, 0.1),
+    )
+
+
+def test_rates_by_hand() -> None:
+    truth = {"a": True, "b": True, "c": True, "d": False, "e": False, "f": True}
+    found = _measured("x", {"a": 0.9, "b": 0.7, "c": 0.2, "d": 0.6, "e": 0.1}, truth)
+    assert found is not None
+    assert found.threshold == pytest.approx(0.55)
+    assert found.auc.value == pytest.approx(5 / 6)
+    assert (found.recall.value, found.precision.value) == (
+        pytest.approx(2 / 3),
+        pytest.approx(2 / 3),
+    )
+    assert found.unscorable.value == pytest.approx(1 / 6)
+    assert found.tpr_at_01_fpr == pytest.approx(2 / 3)
+    p = conformal_p_values([0.6, 0.1], [0.1, 0.2, 0.3])
+    assert found.false_positives["0.05"].value == np.mean(p <= 0.05)
+
+
+def test_nothing_is_measured_where_a_class_is_missing() -> None:
+    assert _measured("x", {"a": 1.0, "b": 0.5}, {"a": True, "b": True}) is None
+
+
+def test_paired_difference_is_narrower_than_two_separate_intervals() -> None:
+    rng = np.random.default_rng(3)
+    truth = {str(i): i < 100 for i in range(200)}
+    hard = rng.normal(size=200)
+    base = {str(i): hard[i] + (i < 100) for i in range(200)}
+    better = {str(i): hard[i] + 1.6 * (i < 100) for i in range(200)}
+    first, second = _measured("better", better, truth), _measured("base", base, truth)
+    assert first is not None
+    assert second is not None
+    rate = paired_differences([first, second], truth, resamples=300)["better", "base"]
+    assert rate.value == pytest.approx(first.auc.value - second.auc.value)
+    assert 0 < rate.low < rate.value < rate.high
+    assert rate.high - rate.low < first.auc.high - first.auc.low
+
+
+def test_blind_guessers_see_a_leak_and_no_more() -> None:
+    corpus = _corpus(120)
+    fair = blind_words(corpus[:60], corpus[60:], 0)
+    marked = [Document(d.id, d.text + " synopsis overleaf") for d in corpus[:60]]
+    leaky = blind_words(marked, corpus[60:], 0)
+    assert fair is not None
+    assert fair.low <= 0.5 <= fair.high
+    assert leaky is not None
+    assert leaky.low > 0.8
+    length = blind_length(marked, corpus[60:])
+    assert length is not None
+    assert length.value == 1.0
+
+
+def test_likeness_leaves_the_document_itself_out() -> None:
+    held = [Document("a", "red blue green"), Document("b", "red blue yellow")]
+    likeness = nearest_likeness([held[0], Document("c", "violet")], held)
+    assert 0.2 < likeness[0] < 1.0
+    assert likeness[1] == 0.0
+
+
+@pytest.fixture(scope="module")
+def battery() -> Iterator[Battery]:
+    plan = BatteryPlan(("s-rag",), members=8, non_members=8, calibration=6, rag=RagConfig(k=2))
+
+    def build(documents, rag):  # type: ignore[no-untyped-def]
+        return LabTarget(build_system(documents, rag, generator=Copier()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "load_language_model", lambda spec: Copier())
+        yield asyncio.run(run_battery(plan, _corpus(200), Copier(), build=build))
+
+
+def test_a_whole_run_tells_members_apart_and_its_controls_hold(battery: Battery) -> None:
+    (one,) = battery.audits
+    assert one.audit == "s-rag"
+    assert one.auc.value > 0.9
+    assert one.recall_at_k is not None
+    assert one.recall_at_k.value == 1.0
+    off = battery.controls["retrieval off: s-rag"]
+    assert off.low <= 0.5 <= off.high
+    assert {"blind words", "blind length", "near-duplicates: s-rag"} <= set(battery.controls)
+    assert one.cost.queries >= 1
+
+
+def test_every_view_shows_the_same_figures(battery: Battery, tmp_path: Path) -> None:
+    data = json.loads(json.dumps(battery_json(battery), allow_nan=False))
+    assert data["audits"]["s-rag"]["auc"] == battery.audits[0].auc.value
+    assert len(data["controls"]["blind words"]["auc_interval"]) == 2
+    write_battery_html(battery, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "retrieval off: s-rag" in page
+    assert "<script" not in page
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(width=80, file=out).print(battery_terminal(battery, where="page.html"))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("audits", "options", "message"),
+    [
+        ((), {}, "no audit"),
+        (("nonsense",), {}, "Unknown method"),
+        (("s-rag",), {"s-rag": {"colour": 1}}, "no option 'colour'"),
+    ],
+)
+def test_plans_that_cannot_run(audits, options, message) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=message):
+        BatteryPlan(audits, options=options)
