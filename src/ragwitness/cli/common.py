@@ -15,7 +15,7 @@ from ragwitness.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.rag import RagConfig
+    from ragwitness.rag import LabTarget, RagConfig
     from ragwitness.runs import Progress
     from ragwitness.targets import TransportOptions
     from ragwitness.types import Document, Target
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "console",
     "key_values",
+    "lab_target",
     "one_thread_per_answer",
     "progress_bars",
     "rag_config",
@@ -101,7 +102,7 @@ def rag_config(
 
 
 async def resolve(spec: str, transport: TransportOptions | None = None) -> Target:
-    """Open ``lab:FILE[?k=4&retrieval=minilm]`` in process, or the URL of an endpoint.
+    """Open ``lab:FILE[?k=4&retrieval=minilm&defense=mirabel]`` in process, or a URL.
 
     Raises:
         InputError: No such form, file or setting.
@@ -111,20 +112,33 @@ async def resolve(spec: str, transport: TransportOptions | None = None) -> Targe
         from ragwitness.targets import open_target
 
         return await open_target(spec, transport)
-    from ragwitness.rag import LabTarget, build_system
-
     path, _, options = spec.removeprefix(_LAB).partition("?")
     values = dict(parse_qsl(options, keep_blank_values=True))
     field, paragraphs = values.pop("text_field", None), values.pop("paragraphs", None)
+    defense = values.pop("defense", "none")
     documents = read_documents(path, field, paragraphs=paragraphs is not None)
-    return LabTarget(build_system(documents, _lab_options(values)))
+    return lab_target(documents, _lab_options(values), defense)
+
+
+def lab_target(documents: Sequence[Document], config: RagConfig, defense: str) -> LabTarget:
+    """Return a RAG system of ours as a target, behind a defense.
+
+    Raises:
+        InputError: No document holds text, or a setting or the defense is unusable.
+    """
+    from ragwitness.defenses import defend, load_defense
+    from ragwitness.rag import LabTarget, build_system
+
+    return LabTarget(defend(build_system(documents, config), load_defense(defense)))
 
 
 def _lab_options(values: dict[str, str]) -> RagConfig:
     known = {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
     unknown = sorted(set(values) - known)
     if unknown:
-        raise InputError(f"Unknown lab option {unknown[0]!r}.", f"Use: {', '.join(sorted(known))}.")
+        raise InputError(
+            f"Unknown lab option {unknown[0]!r}.", f"Use: {', '.join(sorted({*known, 'defense'}))}."
+        )
     numbers = {}
     for key in ("k", "chunk_words"):
         if key in values:

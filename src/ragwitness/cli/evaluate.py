@@ -27,7 +27,9 @@ def evaluate(
         list[str] | None,
         typer.Option("--set", help="AUDIT.NAME=VALUE of its configuration; may be repeated."),
     ] = None,
-    defense: Annotated[str, typer.Option(help="Defense of the system; see docs.")] = "none",
+    defense: Annotated[
+        str, typer.Option(help="Before the system; see ragwitness lab serve.")
+    ] = "none",
     retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
     k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
@@ -72,9 +74,9 @@ def evaluate(
     documents = read_documents(corpus, text_field, paragraphs=paragraphs)
     if json_out is not None:
         check_writable(json_out)
-    folder = run_folder(run, "evaluate", corpus, plan, proxy)
+    folder = run_folder(run, "evaluate", corpus, plan, defense, proxy)
     screen = console()
-    battery = _run(plan, documents, proxy, folder)
+    battery = _run(plan, documents, defense, proxy, folder)
     _show(battery, folder, json_out)
     screen.print(f"report: {folder / 'evaluation.html'}", markup=False, soft_wrap=True)
 
@@ -95,7 +97,7 @@ def _per_audit(pairs: list[str] | tuple[str, ...]) -> dict[str, dict[str, object
 def _run(plan: BatteryPlan, documents: tuple[Document, ...], proxy: str, folder: Path) -> Battery:
     import asyncio
 
-    from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
+    from ragwitness.cli.common import console, lab_target, one_thread_per_answer, progress_bars
     from ragwitness.models import load_language_model
     from ragwitness.runs.battery import run_battery
 
@@ -104,7 +106,15 @@ def _run(plan: BatteryPlan, documents: tuple[Document, ...], proxy: str, folder:
     screen = console()
     try:
         with progress_bars(screen) as progress:
-            return asyncio.run(run_battery(plan, documents, model, run=folder, progress=progress))
+            work = run_battery(
+                plan,
+                documents,
+                model,
+                build=lambda held, rag: lab_target(held, rag, defense),
+                run=folder,
+                progress=progress,
+            )
+            return asyncio.run(work)
     except KeyboardInterrupt:
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
         screen.print(f"resume with the same command and --run {folder}", markup=False)

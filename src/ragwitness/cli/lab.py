@@ -32,6 +32,13 @@ def serve(
     k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
     chunk_words: Annotated[int, typer.Option(help="Longest passage in words.")] = 200,
     retrieve: Annotated[bool, typer.Option(help="--no-retrieve answers without passages.")] = True,
+    defense: Annotated[
+        str,
+        typer.Option(
+            help="none, prompt, paraphrase, rewrite, rerank, threshold:X, mirabel[:RHO];"
+            " several joined by +."
+        ),
+    ] = "none",
     paragraphs: Annotated[
         bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
     ] = False,
@@ -42,11 +49,11 @@ def serve(
     """Serve a RAG system over FILE as an OpenAI-compatible endpoint."""
     from ragwitness.cli.common import (
         console,
+        lab_target,
         one_thread_per_answer,
         rag_config,
         read_documents,
     )
-    from ragwitness.rag import build_system
     from ragwitness.rag.serve import serve as serve_lab
 
     config = rag_config(
@@ -59,7 +66,8 @@ def serve(
         chunk_words=chunk_words,
     )
     one_thread_per_answer()
-    system = build_system(read_documents(corpus, text_field, paragraphs=paragraphs), config)
+    documents = read_documents(corpus, text_field, paragraphs=paragraphs)
+    system = lab_target(documents, config, defense).system
     screen = console()
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ragwitness.errors import InputError
 from ragwitness.rag.index import Metric
 from ragwitness.rag.prompts import TEMPLATES, PromptTemplate
 
-__all__ = ["RagConfig"]
+__all__ = ["DefendedConfig", "RagConfig"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,29 @@ class RagConfig:
                 f"k is {self.k}, but at least one passage is retrieved.",
                 "Give k of 1 or more; to answer without passages, turn retrieval off.",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class DefendedConfig(RagConfig):
+    """Settings of a system behind a defense; an undefended one's stay as they are.
+
+    Attributes:
+        defense: The defense's name with its parameters; part of a target's identity.
+    """
+
+    defense: str = ""
+
+    @classmethod
+    def of(cls, config: RagConfig, defense: str) -> DefendedConfig:
+        """Return the settings with a defense's name added.
+
+        Raises:
+            InputError: They are those of a system behind another defense.
+        """
+        values = {field.name: getattr(config, field.name) for field in fields(config)}
+        if values.pop("defense", defense) != defense:
+            raise InputError(
+                f"The settings are those of a system behind {getattr(config, 'defense', '')!r}.",
+                "Chain the two defenses, or take the undefended system's settings.",
+            )
+        return cls(**values, defense=defense)

@@ -5,16 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, Protocol, TypeAlias
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import ChatPrompt, Generation, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
-from ragwitness.rag.config import RagConfig
+from ragwitness.rag.config import DefendedConfig, RagConfig
 from ragwitness.rag.fitting import FitCounts, FitLog, fit_passages
-from ragwitness.rag.index import Hit, Index
+from ragwitness.rag.index import DenseIndex, Hit, Index
+from ragwitness.rag.prompts import PromptTemplate
 from ragwitness.types import Answer, Message, Query, Role
 
-__all__ = ["PARALLEL", "Echo", "QueryTooLongError", "RagSystem"]
+__all__ = [
+    "PARALLEL",
+    "DefenseHook",
+    "Echo",
+    "Lookup",
+    "QueryTooLongError",
+    "RagSystem",
+    "Use",
+]
+
+Use: TypeAlias = Literal["retrieve", "answer"]
+"""What a rewritten query is for: the index, or the generator."""
 
 # A text's tokens may differ by a few inside a conversation.
 _SLACK = 8
@@ -52,20 +65,59 @@ class Echo:
     generation: Generation | None
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One search, as a defense sees it.
+
+    Attributes:
+        query: What was searched for, as rewritten.
+        k: Passages that may go on to the generator.
+        passages: The whole database; a hit's index points into it.
+        distances: Whether the hits' scores are negative Euclidean distances.
+    """
+
+    query: str
+    k: int
+    passages: Sequence[Passage]
+    distances: bool
+
+
+class DefenseHook(Protocol):
+    """What a system asks of a defense; see :mod:`ragwitness.defenses`."""
+
+    @property
+    def name(self) -> str:
+        """The defense with every parameter; part of a target's identity."""
+
+    def rewrite(self, query: str, use: Use) -> str:
+        """Return what the index or the generator is given in the query's stead."""
+
+    def candidates(self, k: int, size: int) -> int:
+        """Return how many hits it wants to see, of ``size`` passages."""
+
+    def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:
+        """Return the hits that stay, best first; the first ``lookup.k`` are used."""
+
+    def template(self, template: PromptTemplate) -> PromptTemplate:
+        """Return the template in use."""
+
+
 class RagSystem:
     """Answers queries over a database of passages.
 
     The query is used verbatim, for retrieval and as the user's message; the passages
-    stand in the system message.
+    stand in the system message. A defense may change each of these steps.
 
     Args:
         passages: The database.
         index: Built from the passages' texts, in the same order.
         generator: Writes the answers.
         config: Settings.
+        defense: Stands between the query and the generator; None: nothing does.
 
     Raises:
-        InputError: No passages, or the index is over another number of them.
+        InputError: No passages, the index is over another number of them, or the settings
+            are those of a system behind another defense.
     """
 
     def __init__(
@@ -74,6 +126,7 @@ class RagSystem:
         index: Index,
         generator: LanguageModel,
         config: RagConfig,
+        defense: DefenseHook | None = None,
     ) -> None:
         if not passages:
             raise InputError(
@@ -87,7 +140,8 @@ class RagSystem:
         self.passages = tuple(passages)
         self.index = index
         self.generator = generator
-        self.config = config
+        self.defense = defense
+        self.config, self._template = _defended(config, defense)
         self._fit_log = FitLog()
         self._overhead = _chat_overhead(generator)
 
@@ -98,7 +152,15 @@ class RagSystem:
 
     def retrieve(self, query: str) -> list[Hit]:
         """Return the hits of a query, nearest first; none in the control without retrieval."""
-        return self.index.search(query, self.config.k) if self.config.retrieve else []
+        k, defense = self.config.k, self.defense
+        if not self.config.retrieve:
+            return []
+        if defense is None:
+            return self.index.search(query, k)
+        key = defense.rewrite(query, "retrieve")
+        distances = isinstance(self.index, DenseIndex) and self.config.metric == "l2"
+        hits = self.index.search(key, defense.candidates(k, len(self.index)))
+        return defense.select(hits, Lookup(key, k, self.passages, distances))[:k]
 
     def prompt(self, query: str, max_tokens: int = 256) -> ChatPrompt:
         """Return what the generator is given for a query.
@@ -110,12 +172,14 @@ class RagSystem:
         Raises:
             QueryTooLongError: It does not fit even without any passage.
         """
-        return self._prompt(query, query, "", max_tokens)
+        user = query if self.defense is None else self.defense.rewrite(query, "answer")
+        return self._prompt(query, user, "", max_tokens)
 
     def completion_prompt(self, text: str, max_tokens: int = 256) -> ChatPrompt:
         """Return what the generator is given to continue or score a raw text.
 
-        The text retrieves, and then is the assistant's own beginning.
+        The text retrieves, and then is the assistant's own beginning; a defense may rewrite
+        what retrieves, but not what is continued.
 
         Raises:
             QueryTooLongError: It does not fit even without any passage.
@@ -165,16 +229,17 @@ class RagSystem:
     def describe(self) -> dict[str, str | int | bool]:
         """Return everything in use, for people."""
         config = self.config
-        return {
+        description: dict[str, str | int | bool] = {
             "documents": len({passage.document for passage in self.passages}),
             "passages": len(self.passages),
             "words per passage": f"at most {config.chunk_words}, {config.chunk_overlap} shared",
             "retrieval": self.index.name if config.retrieve else "off",
             "k": config.k,
-            "template": config.template.name,
+            "template": self._template.name,
             "generator": self.generator.name,
             "context length": self.generator.context_length,
         }
+        return description if self.defense is None else description | {"defense": self.defense.name}
 
     def _prompt(self, key: str, user: str, prefill: str, max_tokens: int) -> ChatPrompt:
         """Write the prompt over the passages that ``key`` retrieves, as many as fit."""
@@ -182,7 +247,7 @@ class RagSystem:
         # A generous limit is no reason to lose passages: most answers end long before it.
         room = min(max_tokens, limit // 4)
         fixed = count(user) + (count(prefill) if prefill else 0) + self._overhead + room
-        render = self.config.template.render
+        render = self._template.render
 
         def fits(passages: Sequence[str]) -> bool:
             return count(render(passages)) + fixed <= limit
@@ -211,6 +276,18 @@ class RagSystem:
         used = sum(count(message.content) for message in prompt.messages)
         used += count(prompt.prefill) if prompt.prefill else 0
         return max(1, self.generator.context_length - used - self._overhead)
+
+
+def _defended(config: RagConfig, defense: DefenseHook | None) -> tuple[RagConfig, PromptTemplate]:
+    """The settings with the defense's name, and the template it leaves."""
+    if defense is not None:
+        return DefendedConfig.of(config, defense.name), defense.template(config.template)
+    if isinstance(config, DefendedConfig):
+        raise InputError(
+            f"The settings name the defense {config.defense!r}, but none is given.",
+            "Give the defense too, or take the undefended system's settings.",
+        )
+    return config, config.template
 
 
 def _chat_overhead(generator: LanguageModel) -> int:

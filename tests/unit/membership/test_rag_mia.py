@@ -1,0 +1,241 @@
+"""RAG-MIA: what it asks, how yes and no are read, and what is never taken for either."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig
+from ragwitness.membership.rag_mia.probe import cut_characters
+from ragwitness.membership.rag_mia.tokens import answer_tokens
+from ragwitness.membership.rag_mia.yes_no import proxy_yes
+from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
+from tests.support.copier import Copier
+
+_TEXT = "The ferry to Marrowdale leaves at nine and the captain keeps a brown dog called Tamarind."
+_OTHER = "A violin maker from Oxcombe found seven silver coins beneath the floor of his workshop."
+
+
+def _audit(**options) -> RagMia:
+    return RagMia(Copier(), RagMiaConfig(**options))
+
+
+def _ask(audit: RagMia, answer, text: str = _TEXT) -> tuple[list[Query], Score]:
+    """Run a probe against an answer, or a function that answers."""
+    probe = audit.probe(Document("d", text))
+    try:
+        queries = next(probe)
+        reply = answer if isinstance(answer, Answer) else None
+        probe.send([reply or answer(query) for query in queries])
+    except StopIteration as stop:
+        return locals().get("queries", []), stop.value
+    raise AssertionError("one batch was expected")
+
+
+def _token(chosen: str, p: float, **others: float) -> TokenLogprob:
+    top = sorted({chosen: p, **others}.items(), key=lambda item: -item[1])
+    return TokenLogprob(chosen, math.log(p), tuple((t, math.log(v)) for t, v in top))
+
+
+def _said(*tokens: TokenLogprob) -> Answer:
+    return Answer("".join(t.token for t in tokens).strip(), tokens, "stop")
+
+
+def test_one_query_holds_the_document_in_the_papers_words() -> None:
+    queries, _ = _ask(_audit(), Answer("Yes"))
+    (query,) = queries
+    assert query.prompt == (
+        f"Does this: \u201c{_TEXT}\u201d appear in the context? Answer with Yes or No."
+    )
+    assert query.top_logprobs == 0
+
+
+@pytest.mark.parametrize("template", range(5))
+def test_every_template_holds_the_document_once(template: int) -> None:
+    (query,), _ = _ask(_audit(template=template), Answer("Yes"))
+    assert query.prompt.count(_TEXT) == 1
+    assert "{s}" not in query.prompt
+
+
+def test_a_document_with_a_placeholder_in_it_is_asked_about_as_it_stands() -> None:
+    text = f"{{s}} {_TEXT} {{doc}}"
+    (query,), _ = _ask(_audit(), Answer("Yes"), text)
+    assert query.prompt == TEMPLATES[2].replace("{s}", text)
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "outcome"),
+    [("Yes", 1.0, "yes"), ("yes, it does", 1.0, "yes"), ("**No**", 0.0, "no"), ("NO.", 0.0, "no")],
+)
+def test_yes_is_one_and_no_is_zero(said: str, value: float, outcome: str) -> None:
+    _, score = _ask(_audit(), Answer(said))
+    assert score.value == value
+    assert score.details["score/published"] == value
+    assert score.details[outcome] == 1.0
+    assert score.evidence[0].word == "Yes"
+    assert score.evidence[0].probability.low == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "outcome", "published"),
+    [
+        (Answer("Perhaps it appears somewhere"), "neither yes nor no", "unreadable", 0.0),
+        (Answer("Yes and no"), None, "yes", 1.0),
+        (Answer("It may be yes or no"), "neither yes nor no", "unreadable", 0.0),
+        (Answer("I don't know."), "does not know", "unknown", 0.0),
+        (Answer("I'm sorry, I can't help with that."), "refused", "refused", 0.0),
+        (Answer("", finish_reason="content_filter"), "refused", "refused", 0.0),
+        (Answer("  \n"), "with nothing", "empty", 0.0),
+        (Answer("<!DOCTYPE html><p>No server</p>"), "web page", "unreadable", 0.0),
+        (Answer("[Mask_1]: nine"), "neither yes nor no", "unreadable", 0.0),
+        (Answer("", error="timed out"), "timed out", "error", None),
+    ],
+)
+def test_what_is_neither_is_unscorable_here_and_a_non_member_in_the_paper(
+    answer, reason, outcome, published
+) -> None:
+    _, score = _ask(_audit(), answer)
+    assert (score.value is None) == (reason is not None)
+    assert reason is None or reason in score.reason
+    assert score.details[outcome] == 1.0
+    assert score.details.get("score/published") == published
+
+
+@pytest.mark.parametrize("text", ["", "word", "... --- !!! ,,, ;;; ::: ??? ///"])
+def test_too_little_to_ask_about_costs_no_query(text: str) -> None:
+    queries, score = _ask(_audit(), Answer("Yes"), text)
+    assert queries == []
+    assert score.value is None
+    assert "fewer than 8 words" in score.reason
+
+
+def test_text_without_spaces_counts_by_character() -> None:
+    queries, score = _ask(_audit(), Answer("Yes"), "私の猫は毎朝六時に起きて庭の魚を見ます")
+    assert len(queries) == 1
+    assert score.value == 1.0
+
+
+def test_a_long_text_is_cut_at_a_word_and_the_cut_is_counted() -> None:
+    text = " ".join(f"word{i:04d}" for i in range(300))
+    (query,), score = _ask(_audit(), Answer("No"), text)
+    kept = query.prompt.split("\u201c")[1].split("\u201d")[0]
+    assert text.startswith(kept + " ")
+    assert len(kept) <= 1000 < len(kept) + 9
+    assert score.details["cut"] == 300 - len(kept.split())
+
+
+def test_one_endless_word_is_cut_itself() -> None:
+    assert cut_characters("x" * 50, 20) == ("x" * 20, 1)
+    assert cut_characters("one two", 20) == ("one two", 0)
+    assert cut_characters("one two three", 7) == ("one two", 1)
+
+
+def test_gray_value_is_the_log_odds_of_yes_summed_over_its_spellings() -> None:
+    answer = _said(_token("Yes", 0.5, **{" yes": 0.2, "No": 0.1, "no": 0.05, "Maybe": 0.01}))
+    (query,), score = _ask(_audit(access="gray"), answer)
+    assert query.top_logprobs == 20
+    assert score.value == pytest.approx(math.log(0.5 + 0.2) - math.log(0.1 + 0.05))
+    assert score.details["score/gray"] == score.value
+    assert score.details["score/text"] == 1.0
+
+
+def test_a_word_missing_from_the_list_stands_at_the_lists_end() -> None:
+    answer = _said(_token("Yes", 0.9, Maybe=0.02, It=0.01))
+    _, score = _ask(_audit(access="gray"), answer)
+    assert score.value == pytest.approx(math.log(0.9) - math.log(0.01))
+    alone = _said(TokenLogprob("No", math.log(0.8)))
+    _, score = _ask(_audit(access="gray"), alone)
+    assert score.value == pytest.approx(math.log(0.2) - math.log(0.8))
+
+
+def test_blank_and_quoting_tokens_before_the_word_are_passed_over() -> None:
+    answer = _said(_token("\n", 0.99), _token('"', 0.9), _token("No", 0.6, Yes=0.3))
+    _, score = _ask(_audit(access="gray"), answer)
+    assert score.value == pytest.approx(math.log(0.3 / 0.6), abs=0.2)
+    assert score.value < 0
+
+
+def test_a_word_further_on_is_read_where_it_stands() -> None:
+    answer = _said(
+        _token("The", 0.9, A=0.05), _token(" answer is", 0.9), _token(" no", 0.7, **{" yes": 0.2})
+    )
+    _, score = _ask(_audit(access="gray"), answer)
+    assert score.value == pytest.approx(math.log(0.2 / 0.7))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "outcome"),
+    [
+        (Answer("Yes"), "no log-probabilities", "no_logprobs"),
+        (_said(_token("Perhaps", 0.9, Maybe=0.05)), "neither Yes nor No", "unreadable"),
+        (Answer("Yes", (_token("Hello", 0.9),)), "do not spell", "yes"),
+        (Answer("Yes", (TokenLogprob("Yes", math.nan),)), "neither Yes nor No", "yes"),
+        (_said(_token("I'm", 0.9, No=0.05), _token(" sorry", 0.9)), "refused", "refused"),
+    ],
+)
+def test_gray_answers_without_odds_are_unscorable(answer, reason, outcome) -> None:
+    _, score = _ask(_audit(access="gray"), answer)
+    assert score.value is None
+    assert reason in score.reason
+    assert score.details[outcome] == 1.0
+
+
+def test_an_impossible_no_stays_finite() -> None:
+    answer = _said(TokenLogprob("Yes", 0.0, (("Yes", 0.0), ("No", -9999.0))))
+    _, score = _ask(_audit(access="gray"), answer)
+    assert 10 < score.value < 50
+
+
+def test_tokens_around_the_text_are_left_out() -> None:
+    thought = [_token("<think>", 0.9), _token("no idea", 0.9), _token("</think>", 0.9)]
+    yes, end = _token("Yes", 0.9), _token("<|eot_id|>", 0.9)
+    assert answer_tokens(Answer("Yes", (*thought, yes, end))) == (yes,)
+    assert answer_tokens(Answer("Yes", (yes, _token(" truncated", 0.9)))) == (yes,)
+    assert answer_tokens(Answer("Yes!", (yes, end))) == (yes,)
+    assert answer_tokens(Answer("はい", (_token("は", 0.9),))) == (_token("は", 0.9),)
+    assert answer_tokens(Answer("Yes", (_token("Yesterday", 0.9), _token("No", 0.5)))) is None
+    assert answer_tokens(Answer("es", (_token("Yes", 0.9),))) is None
+
+
+def test_the_proxy_is_asked_the_same_and_only_where_it_can_read() -> None:
+    class Short(Copier):
+        context_length = 10
+
+    assert proxy_yes(Short(), _TEXT) == 0.5
+    # Fixed weights .5 ** length: "No" is twice as probable as "Yes".
+    assert proxy_yes(Copier(), "Is it so?") == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_requirements_follow_the_access() -> None:
+    assert _audit().requires == {Capability.TEXT}
+    assert _audit(access="gray").requires == {Capability.TOP_LOGPROBS}
+    assert _audit().name == "rag-mia"
+    assert set(_audit().describe()) == {"question", "read", "longest text"}
+
+
+@pytest.mark.parametrize("access", ["text", "gray"])
+def test_a_member_scores_above_a_non_member(access: str) -> None:
+    def target(query: Query) -> Answer:
+        inside = _TEXT in query.prompt
+        return _said(_token("Yes", 0.8, No=0.1) if inside else _token("No", 0.7, Yes=0.2))
+
+    member, other = (_ask(_audit(access=access), target, text)[1] for text in (_TEXT, _OTHER))
+    assert member.value > other.value
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"template": 5}, "template"),
+        ({"template": -1}, "template"),
+        ({"access": "white"}, "access"),
+        ({"max_chars": 0}, "max_chars"),
+        ({"min_words": 0}, "min_words"),
+        ({"top_logprobs": 0}, "top_logprobs"),
+    ],
+)
+def test_impossible_settings_are_named(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        RagMiaConfig(**options)

@@ -1,0 +1,298 @@
+"""S2MIA: similarity, perplexity, and the two ways to combine them."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.membership.s2mia import (
+    S2Mia,
+    S2MiaConfig,
+    bleu,
+    fit_classifier,
+    fit_thresholds,
+    lexical_cosine,
+)
+from ragwitness.membership.s2mia.halves import baselines, halve
+from ragwitness.membership.s2mia.probe import response
+from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
+from tests.support.copier import Copier
+
+_TEXT = (
+    "The ferry to Marrowdale leaves at nine and the captain Quillington keeps a brown dog"
+    " called Tamarind that barks at every lighthouse between Oxcombe and the outer islands."
+)
+_SECOND = " ".join(_TEXT.split()[14:])
+
+
+def _audit(**options) -> S2Mia:
+    return S2Mia(Copier(), S2MiaConfig(**options))
+
+
+def _ask(audit: S2Mia, answer: Answer, text: str = _TEXT) -> tuple[list[Query], Score]:
+    probe = audit.probe(Document("d", text))
+    queries: list[Query] = []
+    try:
+        queries = next(probe)
+        probe.send([answer] * len(queries))
+    except StopIteration as stop:
+        return queries, stop.value
+    raise AssertionError("one batch was expected")
+
+
+def _said(text: str, p: float = 0.5) -> Answer:
+    tokens = tuple(TokenLogprob(f" {word}", math.log(p)) for word in text.split())
+    return Answer(text, tokens, "stop")
+
+
+def test_the_prompt_holds_the_first_half_and_not_the_second() -> None:
+    (query,), _ = _ask(_audit(), Answer(_SECOND))
+    halves = halve(_TEXT, 400, 8)
+    assert f'Given the [Query]: "{halves.first}". Do not' in query.prompt
+    assert "{[Response]: 'Provide" in query.prompt
+    assert "Oxcombe" not in query.prompt
+    assert f"{halves.first} {halves.second}" == _TEXT
+    assert query.max_tokens > len(halves.second.split())
+    assert query.top_logprobs == 0
+
+
+def test_bleu_by_hand() -> None:
+    # "the cat sat on mat" against "the cat sat on the mat": 5 of 5 words, 3 of 4 pairs,
+    # 2 of 3 triples, 1 of 2 quadruples; one is added from pairs on; brevity exp(1 - 6/5).
+    expected = math.exp(1 - 6 / 5) * (5 / 5 * (3 + 1) / (4 + 1) * 3 / 4 * 2 / 3) ** 0.25
+    said, true = "the cat sat on mat".split(), "the cat sat on the mat".split()
+    assert bleu(said, true) == pytest.approx(expected)
+
+
+def test_bleu_clips_repeated_words() -> None:
+    # Only two of the seven are matched; no pair is.
+    expected = (2 / 7 * 1 / 7 * 1 / 6 * 1 / 5) ** 0.25
+    assert bleu(["the"] * 7, "the cat is on the mat yes".split()) == pytest.approx(expected)
+
+
+def _slow_bleu(said: list[str], true: list[str], order: int) -> float:
+    product, used = 1.0, 0
+    for n in range(1, order + 1):
+        if n > len(said):
+            break
+        left = [true[i : i + n] for i in range(len(true) - n + 1)]
+        grams = [said[i : i + n] for i in range(len(said) - n + 1)]
+        matched = 0
+        for gram in grams:
+            if gram in left:
+                left.remove(gram)
+                matched += 1
+        product *= (matched + (n > 1)) / (len(grams) + (n > 1))
+        used += 1
+    penalty = 1.0 if len(said) > len(true) else math.exp(1 - len(true) / len(said))
+    return penalty * product ** (1 / used)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bleu_equals_a_literal_count(seed: int) -> None:
+    rng = random.Random(seed)
+    said = [rng.choice("abcd") for _ in range(rng.randint(1, 12))]
+    true = [rng.choice("abce") for _ in range(rng.randint(1, 12))]
+    order = rng.randint(1, 5)
+    assert bleu(said, true, order) == pytest.approx(_slow_bleu(said, true, order))
+
+
+def test_bleu_at_its_ends() -> None:
+    words = _TEXT.split()
+    assert bleu(words, words) == pytest.approx(1.0)
+    assert bleu(["one"], ["one"]) == pytest.approx(1.0)
+    assert bleu([], words) == bleu(words, []) == 0.0
+    assert bleu(["zebra"], words) == 0.0
+
+
+def test_lexical_cosine_by_hand() -> None:
+    one, other = "the red dog red".split(), "a red cat".split()  # (2, 1, 0) and (1, 0, 1)
+    assert lexical_cosine(one, ["red", "cat"]) == pytest.approx(2 / math.sqrt(5 * 2))
+    assert lexical_cosine(one, other) == pytest.approx(2 / math.sqrt(5 * 2))
+    assert lexical_cosine(["the", "of"], ["the"]) == pytest.approx(1 / math.sqrt(2))
+    assert lexical_cosine(one, []) == 0.0
+
+
+def test_an_answer_with_the_second_half_scores_higher() -> None:
+    _, member = _ask(_audit(), _said(_SECOND))
+    _, other = _ask(_audit(), _said("the boat to the town sails early and a sailor has a cat"))
+    assert member.value > 0.9 > 0.3 > other.value
+    assert {item.word for item in member.evidence} >= {"Tamarind", "lighthouse", "Oxcombe"}
+    assert [item.baseline for item in member.evidence] == sorted(
+        item.baseline for item in member.evidence
+    )
+    assert other.evidence == ()
+
+
+def test_the_wrapping_the_prompt_asks_for_is_taken_off() -> None:
+    assert response("{[Response]: 'it''s here'}") == "it''s here"
+    assert response("[Response]: text.") == "text."
+    assert response("'quoted' stays {so}") == "'quoted' stays {so}"
+    _, bare = _ask(_audit(), Answer(_SECOND))
+    _, wrapped = _ask(_audit(), Answer(f"{{[Response]: '{_SECOND}'}}"))
+    assert wrapped.value == bare.value
+
+
+def test_the_embedder_given_is_used() -> None:
+    class Embedder:
+        name = "two directions"
+
+        def embed(self, texts):
+            return np.array([[1.0, 0.0] if "said" in t else [0.6, 0.8] for t in texts])
+
+    audit = S2Mia(Copier(), S2MiaConfig(similarity="cosine"), Embedder())
+    _, score = _ask(audit, Answer("what was said"))
+    assert score.value == pytest.approx(0.6)
+    assert audit.describe()["similarity"] == "cosine of two directions"
+
+
+def test_gray_features_are_similarity_and_perplexity() -> None:
+    answer = _said(_SECOND, 0.25)
+    (query,), score = _ask(_audit(access="gray"), answer)
+    assert query.top_logprobs == 1
+    assert score.features == pytest.approx((score.value, 4.0))
+    assert score.details["perplexity"] == pytest.approx(4.0)
+    assert score.details["score/s&p"] == pytest.approx(score.value - 0.75)
+
+
+def test_gray_without_log_probabilities_keeps_the_similarity_alone() -> None:
+    _, score = _ask(_audit(access="gray"), Answer(_SECOND))
+    assert score.value > 0.9
+    assert score.features == ()
+    assert score.details["no_logprobs"] == 1.0
+    _, other = _ask(_audit(access="gray"), Answer(_SECOND, _said("other words").tokens))
+    assert "perplexity" not in other.details
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "outcome"),
+    [
+        (Answer(""), "nothing", "empty"),
+        (Answer("{[Response]: ''}"), "nothing", "empty"),
+        (Answer("Sorry, I cannot do that."), "refused", "refused"),
+        (Answer("<html><body>502</body></html>"), "web page", "unreadable"),
+        (Answer("", error="lost"), "lost", "error"),
+    ],
+)
+def test_answers_without_evidence_are_reasons(answer, reason, outcome) -> None:
+    _, score = _ask(_audit(), answer)
+    assert score.value is None
+    assert reason in score.reason
+    assert score.details[outcome] == 1.0
+
+
+@pytest.mark.parametrize("text", ["", "one", "... --- !!! ,,, ;;; ::: ??? ///"])
+def test_too_short_costs_no_query(text: str) -> None:
+    queries, score = _ask(_audit(), Answer("x"), text)
+    assert (queries, score.value) == ([], None)
+    assert "cut in half" in score.reason
+
+
+def test_other_scripts_and_repeated_words() -> None:
+    text = "私の猫は毎朝六時に起きて庭の魚を見ます"
+    _, score = _ask(_audit(), Answer(halve(text, 400, 8).second), text)
+    assert score.value == pytest.approx(1.0)
+    _, score = _ask(_audit(), Answer("dog " * 10), "dog " * 20)
+    assert score.value == pytest.approx(1.0)
+    assert score.evidence == ()
+
+
+def test_a_long_document_is_cut_and_the_cut_counted() -> None:
+    text = " ".join(f"word{i}" for i in range(1000))
+    (query,), score = _ask(_audit(max_words=100), Answer("word60 word61"), text)
+    assert "word49" in query.prompt
+    assert "word50" not in query.prompt
+    assert score.details["cut"] == 900
+
+
+def test_baselines_are_found_by_the_place_of_the_word() -> None:
+    text = "  ".join(["same"] * 250) + " end"
+    found = baselines(Copier(), text)
+    assert len(found) == 251
+    assert all(text[start:].startswith(("same", "end")) for start in found)
+
+    class Short(Copier):
+        context_length = 3
+
+    assert baselines(Short(), text) == {}
+
+
+def _split(n: int, seed: int = 0) -> tuple[list[tuple[float, float]], list[bool]]:
+    rng = random.Random(seed)
+    labels = [i % 2 == 0 for i in range(n)]
+    rows = [
+        (rng.gauss(0.7 if m else 0.3, 0.15), math.exp(rng.gauss(0.5 if m else 1.5, 0.4)))
+        for m in labels
+    ]
+    return rows, labels
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thresholds_are_the_best_pair_of_observed_values(seed: int) -> None:
+    rows, labels = _split(40, seed)
+    best = max(
+        sum((s >= a and p <= b) == m for (s, p), m in zip(rows, labels, strict=True)) / 40
+        for a, _ in rows
+        for _, b in rows
+    )
+    found = fit_thresholds(rows, labels)
+    assert found.accuracy == best
+    judged = found.score(rows)
+    assert set(judged) <= {0.0, 1.0}
+    assert np.mean((judged == 1.0) == np.array(labels)) == best
+
+
+def test_thresholds_on_many_documents_stay_on_a_grid() -> None:
+    rows, labels = _split(600)
+    coarse = fit_thresholds(rows, labels, steps=10)
+    assert coarse.accuracy > 0.9
+    assert coarse.similarity in {s for s, _ in rows}
+
+
+def test_the_classifier_separates_and_is_reproducible() -> None:
+    rows, labels = _split(200)
+    other_rows, other_labels = _split(200, seed=1)
+    p = fit_classifier(rows, labels).score(other_rows)
+    assert np.mean((p > 0.5) == np.array(other_labels)) > 0.9
+    assert np.array_equal(p, fit_classifier(rows, labels).score(other_rows))
+
+
+@pytest.mark.parametrize("fit", [fit_thresholds, fit_classifier])
+def test_unusable_training_data_is_named(fit) -> None:
+    rows, labels = _split(20)
+    with pytest.raises(InputError, match="of one kind"):
+        fit(rows, [True] * 20)
+    with pytest.raises(InputError, match="two numbers"):
+        fit([(0.1,)] * 20, labels)
+    with pytest.raises(InputError, match="two numbers"):
+        fit([*rows[:-1], ()], labels)
+    with pytest.raises(InputError, match="two numbers"):
+        fit([(math.nan, 1.0)] * 20, labels)
+    with pytest.raises(InputError, match="labels"):
+        fit(rows, labels[:-1])
+
+
+def test_requirements_follow_the_access() -> None:
+    assert _audit().requires == {Capability.TEXT}
+    assert _audit(access="gray").requires == {Capability.TOP_LOGPROBS}
+    assert _audit().name == "s2mia"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity": "rouge"}, "similarity"),
+        ({"access": "white"}, "access"),
+        ({"prompt": "Go on."}, "first_half"),
+        ({"min_words": 1}, "min_words"),
+        ({"max_words": 3}, "max_words"),
+        ({"bleu_order": 0}, "bleu_order"),
+    ],
+)
+def test_impossible_settings_are_named(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        S2MiaConfig(**options)
