@@ -94,7 +94,9 @@ def _per_audit(pairs: list[str] | tuple[str, ...]) -> dict[str, dict[str, object
     return found
 
 
-def _run(plan: BatteryPlan, documents: tuple[Document, ...], proxy: str, folder: Path) -> Battery:
+def _run(
+    plan: BatteryPlan, documents: tuple[Document, ...], defense: str, proxy: str, folder: Path
+) -> Battery:
     import asyncio
 
     from ragwitness.cli.common import console, lab_target, one_thread_per_answer, progress_bars
