@@ -58,7 +58,8 @@ def _run_case(case: dict[str, object], config: dict[str, object], data: Path, sc
         for key in ("members", "non_members", "known_out")
     }
     folder = _OUT / str(case["name"])
-    parts = split(read_rows(data / str(case["corpus"])), sizes, int(str(config["seed"])))
+    seed = int(str(case.get("seed", config["seed"])))
+    parts = split(read_rows(data / str(case["corpus"])), sizes, seed)
     auxiliary = read_rows(data / str(config["auxiliary"]))[: int(str(config["auxiliary_size"]))]
     corpus = _write(folder / "corpus.jsonl", parts.indexed)
     arguments = ["--documents", str(_write(folder / "documents.jsonl", parts.documents))]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ragwitness.runs.battery import Battery, BatteryPlan
     from ragwitness.types import Document
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "run_plan"]
 
 
 def evaluate(
@@ -76,7 +76,7 @@ def evaluate(
         check_writable(json_out)
     folder = run_folder(run, "evaluate", corpus, plan, defense, proxy)
     screen = console()
-    battery = _run(plan, documents, defense, proxy, folder)
+    battery = run_plan(plan, documents, defense, proxy, folder)
     _show(battery, folder, json_out)
     screen.print(f"report: {folder / 'evaluation.html'}", markup=False, soft_wrap=True)
 
@@ -94,9 +94,16 @@ def _per_audit(pairs: list[str] | tuple[str, ...]) -> dict[str, dict[str, object
     return found
 
 
-def _run(
-    plan: BatteryPlan, documents: tuple[Document, ...], defense: str, proxy: str, folder: Path
+def run_plan(
+    plan: BatteryPlan,
+    documents: tuple[Document, ...],
+    defense: str,
+    proxy: str,
+    folder: Path,
+    *,
+    auxiliary: tuple[Document, ...] = (),
 ) -> Battery:
+    """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``."""
     import asyncio
 
     from ragwitness.cli.common import console, lab_target, one_thread_per_answer, progress_bars
@@ -112,6 +119,7 @@ def _run(
                 plan,
                 documents,
                 model,
+                auxiliary=auxiliary,
                 build=lambda held, rag: lab_target(held, rag, defense),
                 run=folder,
                 progress=progress,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ragwitness.cli import audit, demo, doctor, evaluate, lab, report
+from ragwitness.cli import audit, demo, doctor, evaluate, lab, report, reproduce
 from ragwitness.errors import RagwitnessError
 
 __all__ = ["app", "run"]
@@ -31,6 +31,7 @@ app.command("demo")(demo.demo)
 app.command("audit")(audit.audit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("doctor")(doctor.doctor)
+app.command("reproduce")(reproduce.reproduce)
 app.command("report")(report.report)
 app.add_typer(lab.app, name="lab")
 

@@ -16,7 +16,7 @@ from ragwitness.stats.evaluation import Rate
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["battery_json", "battery_terminal", "write_battery_html"]
+__all__ = ["battery_json", "battery_terminal", "between", "write_battery_html"]
 
 _CHANCE = 0.5
 
@@ -107,7 +107,8 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _between(rate: Rate) -> str:
+def between(rate: Rate) -> str:
+    """Return an estimate with its interval, short enough for a narrow table."""
     return f"{_short(rate.value)} [{_short(rate.low)}, {_short(rate.high)}]"
 
 
@@ -134,7 +135,7 @@ def battery_terminal(battery: Battery, *, where: str) -> Group:
     for one in ranked(battery.audits):
         table.add_row(
             one.audit,
-            _between(one.auc),
+            between(one.auc),
             _short(one.tpr_at_1_fpr.value),
             _short(one.f1.value),
             _short(one.false_positives["0.05"].value),
@@ -148,7 +149,7 @@ def battery_terminal(battery: Battery, *, where: str) -> Group:
     for control in controls_of(battery):
         style = "bold red" if control.style == "in" else ""
         checks.add_row(
-            control.name, _between(control.rate), control.expected, Text(control.verdict, style)
+            control.name, between(control.rate), control.expected, Text(control.verdict, style)
         )
     lost = [
         Text(wording.visible(f"skipped {name}: {why}"), style="yellow")
@@ -199,14 +200,14 @@ def write_battery_html(battery: Battery, path: Path) -> None:
         battery=battery,
         rows=rows,
         controls=controls_of(battery),
-        pairs=[(first, second, rate, _between_signed(rate)) for (first, second), rate in pairs],
-        between=_between,
+        pairs=[(first, second, rate, _signed(rate)) for (first, second), rate in pairs],
+        between=between,
         flattered=battery.settings.get("generator", "").startswith("reader"),
         seconds=wording.duration(battery.seconds),
     )
     write_page(html, path)
 
 
-def _between_signed(rate: Rate) -> str:
+def _signed(rate: Rate) -> str:
     low, high = (f"{value:+.3f}" for value in (rate.low, rate.high))
     return f"{rate.value:+.3f} [{low}, {high}]".replace("-", "\N{MINUS SIGN}")

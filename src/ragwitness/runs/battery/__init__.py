@@ -2,5 +2,6 @@
 
 from ragwitness.runs.battery.measure import Cost, Measured
 from ragwitness.runs.battery.run import Battery, BatteryPlan, run_battery
+from ragwitness.runs.battery.tables import Case, Table
 
-__all__ = ["Battery", "BatteryPlan", "Cost", "Measured", "run_battery"]
+__all__ = ["Battery", "BatteryPlan", "Case", "Cost", "Measured", "Table", "run_battery"]

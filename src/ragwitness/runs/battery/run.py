@@ -41,6 +41,7 @@ class BatteryPlan:
         calibration: Calibration documents, inside and outside each.
         seed: Of the split, and of every order.
         rag: The system under audit.
+        shadow: The shadow system's settings; None takes the target's.
         options: Per audit: fields of its configuration.
         control: Whether every audit also runs with retrieval switched off.
         in_flight: Documents probed at the same time.
@@ -52,6 +53,7 @@ class BatteryPlan:
     calibration: int = 100
     seed: int = 0
     rag: RagConfig = field(default_factory=RagConfig)
+    shadow: RagConfig | None = None
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     control: bool = True
     in_flight: int = 4
@@ -103,6 +105,7 @@ class _Stage:
     journal: Journal | None
     progress: Progress | None
     near: frozenset[str]
+    auxiliary: tuple[Document, ...]
 
     @property
     def asked(self) -> list[Document]:
@@ -115,14 +118,16 @@ class _Stage:
         """The statistic of an audit, trained on a shadow system where it learns."""
         if not getattr(audit, "learns", False):
             return Statistic()
-        shadow = self.split.shadow
+        shadow = self.auxiliary or self.split.shadow
         if len(shadow) < _FEWEST_SHADOW:
             from ragwitness.text.sample import load_sample
 
             shadow = tuple(load_sample())
         plan = AuditPlan(
             documents=tuple(self.asked),
-            shadow=ShadowConfig(rag=replace(self.plan.rag, retrieve=True), seed=self.plan.seed),
+            shadow=ShadowConfig(
+                rag=self.plan.shadow or replace(self.plan.rag, retrieve=True), seed=self.plan.seed
+            ),
             in_flight=self.plan.in_flight,
         )
         return await learn(plan, audit, shadow, self.journal, self.progress)
@@ -133,6 +138,7 @@ async def run_battery(
     corpus: Sequence[Document],
     proxy: LanguageModel,
     *,
+    auxiliary: Sequence[Document] = (),
     build: Callable[[Sequence[Document], RagConfig], LabTarget] | None = None,
     run: Path | None = None,
     progress: Progress | None = None,
@@ -143,6 +149,7 @@ async def run_battery(
         plan: Audits and sizes.
         corpus: Documents of one source.
         proxy: The auditor's own model.
+        auxiliary: Documents for the shadow system; the corpus' own rest where empty.
         build: Makes the system under audit; None builds the plan's.
         run: Folder of the journal; None keeps nothing.
         progress: Called after each document.
@@ -166,7 +173,7 @@ async def run_battery(
     controls: dict[str, Rate] = {}
     skipped: dict[str, str] = {}
     with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
-        stage = _Stage(plan, split, target, bare, proxy, journal, progress, near)
+        stage = _Stage(plan, split, target, bare, proxy, journal, progress, near, tuple(auxiliary))
         for name in plan.audits:
             found, checked = await _evaluate(stage, name)
             measured += found

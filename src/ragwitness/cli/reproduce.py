@@ -1,0 +1,114 @@
+"""``ragwitness reproduce``: a table of a paper, published and ours side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ragwitness.runs.battery import Battery, Table
+    from ragwitness.runs.battery.tables import Case
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="paper/table, e.g. mba/table2; list shows all.")],
+    data: Annotated[Path | None, typer.Option(help="Folder of the corpora.")] = None,
+    limit: Annotated[int, typer.Option(help="Audited documents per case, half inside.")] = 200,
+    calibration: Annotated[int, typer.Option(help="Calibration documents per side.")] = 100,
+    generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
+    retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
+    proxy: Annotated[str, typer.Option(help="The auditor's own model.")] = "reader",
+    seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
+    tables: Annotated[Path, typer.Option(help="Folder of paper/tables.toml.")] = Path(
+        "experiments"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder of the results; resumes there.")] = Path(
+        "build/reproduce"
+    ),
+) -> None:
+    """Run a table of a paper on the corpora in DATA and print it beside the published one."""
+    from ragwitness.cli.common import console
+    from ragwitness.errors import InputError
+    from ragwitness.runs.battery.tables import list_tables, load_table
+
+    screen = console()
+    if name == "list":
+        for known in list_tables(tables):
+            table = load_table(known, tables)
+            screen.print(f"{known:<16}{table.title}", markup=False, soft_wrap=True)
+        return
+    table = load_table(name, tables)
+    if data is None or not data.is_dir():
+        raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
+    results = []
+    for case in table.cases:
+        path = data / case.corpus
+        if not path.is_file():
+            screen.print(f"skipped {case.label}: there is no {path}", markup=False)
+            continue
+        screen.print(f"== {case.label}", markup=False)
+        shared = {"generator": generator, "retrieval": retrieval}
+        results.append(
+            (case, _run(case, table, data, shared, limit, calibration, seed, proxy, out))
+        )
+    _write(table, results, out / name)
+
+
+def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: int,
+         calibration: int, seed: int, proxy: str, out: Path) -> Battery:  # fmt: skip
+    from ragwitness.cli.common import rag_config, read_documents
+    from ragwitness.cli.evaluate import run_plan
+    from ragwitness.runs.battery import BatteryPlan
+    from ragwitness.text.sample import load_sample
+
+    plan = BatteryPlan(
+        audits=table.audits,
+        members=limit // 2,
+        non_members=limit // 2,
+        calibration=calibration,
+        seed=seed,
+        rag=rag_config(**{**shared, **case.rag}),
+        shadow=rag_config(**{**shared, **case.rag, **case.shadow}) if case.shadow else None,
+        options=case.options,
+        control=table.control,
+    )
+    auxiliary = case.shadow_corpus
+    others = (
+        ()
+        if auxiliary is None
+        else tuple(load_sample())
+        if auxiliary == "generated"
+        else read_documents(str(data / auxiliary))
+    )
+    # Cases of one table share their answers: the journal keys them by system and query.
+    folder = out / table.name
+    documents = read_documents(str(data / case.corpus))
+    return run_plan(plan, documents, case.defense, proxy, folder, auxiliary=others)
+
+
+def _write(table: Table, results: list[tuple[Case, Battery]], folder: Path) -> None:
+    import json
+
+    from ragwitness.cli.common import console
+    from ragwitness.report.reproduction import (
+        reproduction_json,
+        reproduction_markdown,
+        reproduction_svg,
+    )
+
+    folder.mkdir(parents=True, exist_ok=True)
+    text = reproduction_markdown(table, results)
+    data = json.dumps(reproduction_json(table, results), indent=1, ensure_ascii=False)
+    for name, content in (
+        ("table.md", text),
+        ("table.svg", reproduction_svg(table, results)),
+        ("table.json", data + "\n"),
+    ):
+        (folder / name).write_text(content, encoding="utf-8")
+    screen = console()
+    screen.print(text, markup=False, soft_wrap=True)
+    screen.print(f"written: {folder}/table.md, table.svg, table.json", markup=False)

@@ -1,0 +1,121 @@
+"""A paper's table beside ours: Markdown, JSON and an SVG figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import escape
+
+from ragwitness.report.battery import battery_json, between
+from ragwitness.runs.battery import Battery, Table
+from ragwitness.runs.battery.tables import Case
+from ragwitness.stats.evaluation import Rate
+
+__all__ = ["Row", "reproduction_json", "reproduction_markdown", "reproduction_svg", "rows_of"]
+
+_ROW, _LEFT, _PLOT, _TOP = 22, 300, 400, 56
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One audit in one case.
+
+    Attributes:
+        case: Label of the case.
+        audit: Its name, with the variant of the score.
+        published: The paper's AUC; None where it prints none.
+        ours: AUC with its interval.
+        queries: Per document.
+    """
+
+    case: str
+    audit: str
+    published: float | None
+    ours: Rate
+    queries: float
+
+
+def rows_of(results: Sequence[tuple[Case, Battery]]) -> list[Row]:
+    """Return the rows in the order of the cases; variants of a score stand below their audit."""
+    return [
+        Row(case.label, one.audit, case.published.get(one.audit), one.auc, one.cost.queries)
+        for case, battery in results
+        for one in battery.audits
+        if "/" not in one.audit or one.audit == "mba/weighted"
+    ]
+
+
+def reproduction_json(table: Table, results: Sequence[tuple[Case, Battery]]) -> dict[str, Any]:
+    """Return everything measured, with the published value beside each AUC."""
+    return {
+        "table": table.name,
+        "title": table.title,
+        "cases": [
+            {"label": case.label, "published": dict(case.published), **battery_json(battery)}
+            for case, battery in results
+        ],
+    }
+
+
+def reproduction_markdown(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
+    """Return a Markdown table: published and ours side by side."""
+    lines = [
+        f"**{table.title}**",
+        "",
+        "| case | audit | published AUC | our AUC [95 %] | n | queries/doc |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows_of(results):
+        printed = "–" if row.published is None else f"{row.published:.3f}"  # noqa: RUF001
+        lines.append(
+            f"| {row.case} | {row.audit} | {printed} | {between(row.ours)} | {row.ours.n}"
+            f" | {row.queries:.3g} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
+    """Return a figure: our interval as a bar with its estimate, the published value as a ring."""
+    rows = rows_of(results)
+    height = _TOP + _ROW * len(rows) + 46
+    width = _LEFT + _PLOT + 40
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
+        f' font-family="system-ui, sans-serif" font-size="12">',
+        f"<title>{escape(table.title)}</title>",
+        f'<rect width="{width}" height="{height}" fill="#fcfbf8"/>',
+        f'<text x="16" y="24" font-size="14" font-weight="600">{escape(table.title)}</text>',
+    ]
+    bottom = _TOP + _ROW * len(rows)
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x = _LEFT + _PLOT * tick
+        dash = ' stroke-dasharray="3 3"' if tick == 0.5 else ""
+        parts.append(
+            f'<path d="M{x:g} {_TOP - 12}V{bottom}" stroke="#c9c5ba"{dash}/>'
+            f'<text x="{x:g}" y="{bottom + 16}" text-anchor="middle" fill="#5c5f62">{tick:g}</text>'
+        )
+    seen = ""
+    for index, row in enumerate(rows):
+        y = _TOP + _ROW * index
+        if row.case != seen:
+            parts.append(f'<text x="16" y="{y + 4}" font-weight="600">{escape(row.case)}</text>')
+            seen = row.case
+        low, mid, high = (_LEFT + _PLOT * v for v in (row.ours.low, row.ours.value, row.ours.high))
+        parts.append(
+            f'<text x="{_LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(row.audit)}</text>'
+            f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#17637f" stroke-width="6" opacity=".5"/>'
+            f'<path d="M{mid:.1f} {y - 6}V{y + 6}" stroke="#17637f" stroke-width="2"/>'
+        )
+        if row.published is not None:
+            x = _LEFT + _PLOT * row.published
+            parts.append(
+                f'<circle cx="{x:.1f}" cy="{y}" r="5" fill="none" stroke="#a83a12"'
+                ' stroke-width="2"/>'
+            )
+    parts.append(
+        f'<text x="{_LEFT}" y="{bottom + 36}" fill="#5c5f62">AUC: stroke and bar ours with 95 %'
+        " interval, ring published</text></svg>"
+    )
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,108 @@
+"""Tables of a paper as TOML: which audits on which corpora, and what was published."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragwitness.errors import InputError
+
+__all__ = ["Case", "Table", "list_tables", "load_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of a table.
+
+    Attributes:
+        label: Its name.
+        corpus: File in the data folder.
+        published: AUC by audit, where the paper prints it.
+        rag: Settings of the system under audit.
+        shadow: Settings of the shadow system, where they differ.
+        shadow_corpus: File for the shadow system, or ``"generated"``; None takes the corpus.
+        defense: Before the system under audit.
+        options: Per audit: fields of its configuration.
+    """
+
+    label: str
+    corpus: str
+    published: Mapping[str, float] = field(default_factory=dict)
+    rag: Mapping[str, Any] = field(default_factory=dict)
+    shadow: Mapping[str, Any] = field(default_factory=dict)
+    shadow_corpus: str | None = None
+    defense: str = "none"
+    options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table or study of a paper.
+
+    Attributes:
+        name: ``paper/table``.
+        title: What it shows, and under which conditions it was published.
+        audits: Registered names.
+        control: Whether every audit also runs with retrieval switched off.
+        cases: Its rows.
+    """
+
+    name: str
+    title: str
+    audits: tuple[str, ...]
+    control: bool
+    cases: tuple[Case, ...]
+
+
+def list_tables(folder: Path) -> list[str]:
+    """Return the names of all tables below ``folder``."""
+    return [
+        f"{path.parent.name}/{name}"
+        for path in sorted(folder.glob("*/tables.toml"))
+        for name in _read(path)
+    ]
+
+
+def load_table(name: str, folder: Path) -> Table:
+    """Return a table by its name.
+
+    Args:
+        name: ``paper/table``, e.g. ``"mba/table2"``.
+        folder: Holds ``paper/tables.toml``.
+
+    Raises:
+        InputError: There is no such table, or it is malformed.
+    """
+    paper, _, key = name.partition("/")
+    path = folder / paper / "tables.toml"
+    known = ", ".join(list_tables(folder)) or f"none below {folder}"
+    if not path.is_file() or key not in (tables := _read(path)):
+        raise InputError(
+            f"There is no table {name!r}.",
+            f"Known: {known}. The tables are in the repository, not in the wheel.",
+        )
+    data = tables[key]
+    try:
+        shared = data.get("rag", {})
+        cases = [
+            Case(
+                **{"options" if k == "set" else k: v for k, v in row.items()}
+                | {"rag": shared | row.get("rag", {})}
+            )
+            for row in data["case"]
+        ]
+        return Table(
+            name, data["title"], tuple(data["audits"]), data.get("control", True), tuple(cases)
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"The table {name!r} in {path} is malformed: {error}.") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error

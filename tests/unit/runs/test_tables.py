@@ -1,0 +1,72 @@
+"""Tables of a paper: reading them, and what is written of them."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.membership.registry import configure
+from ragwitness.report.reproduction import reproduction_markdown, reproduction_svg, rows_of
+from ragwitness.runs.battery import Battery, Case, Cost, Table
+from ragwitness.runs.battery.measure import measure
+from ragwitness.runs.battery.tables import list_tables, load_table
+
+_TABLES = Path(__file__).parents[3] / "experiments"
+
+
+def test_every_table_of_the_repository_can_be_run() -> None:
+    names = list_tables(_TABLES)
+    assert {"mba/table1", "mba/table2", "s-rag/table1", "s-rag/fig6"} <= set(names)
+    for name in names:
+        table = load_table(name, _TABLES)
+        assert table.cases
+        for case in table.cases:
+            for audit in table.audits:
+                configure(audit, case.options.get(audit))
+            assert set(case.published) <= set(table.audits)
+
+
+def test_unknown_and_malformed_tables_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no table 'mba/none'"):
+        load_table("mba/none", _TABLES)
+    folder = tmp_path / "x"
+    folder.mkdir()
+    (folder / "tables.toml").write_text('[t]\ntitle = "a"\n[[t.case]]\ncolour = 1\n')
+    with pytest.raises(InputError, match="malformed"):
+        load_table("x/t", tmp_path)
+    (folder / "tables.toml").write_text("not toml")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_table("x/t", tmp_path)
+
+
+@pytest.fixture
+def results() -> list[tuple[Case, Battery]]:
+    truth = {str(i): i < 5 for i in range(10)}
+    scores = {str(i): float(-i) for i in range(10)}
+    one = measure(
+        "mba",
+        scores,
+        truth,
+        known_in=[1.0],
+        known_out=[-9.0, -8.0],
+        retrieved=None,
+        outcomes={},
+        cost=Cost(1.0, None, None),
+    )
+    assert one is not None
+    battery = Battery((one,), {}, {}, {}, {}, 0.0, {}, 1.0)
+    return [(Case("a <case>", "f.jsonl", {"mba": 0.88}), battery), (Case("b", "f"), battery)]
+
+
+def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery]]) -> None:
+    table = Table("mba/t", "A & B", ("mba",), False, tuple(case for case, _ in results))
+    text = reproduction_markdown(table, results)
+    assert "| a <case> | mba | 0.880 | 1.000 [.478, 1.000] | 10 | 1 |" in text
+    assert [row.published for row in rows_of(results)] == [0.88, None]
+    figure = reproduction_svg(table, results)
+    root = ElementTree.fromstring(figure)  # noqa: S314 - our own text
+    circles = [element for element in root.iter() if element.tag.endswith("circle")]
+    assert len(circles) == 1
