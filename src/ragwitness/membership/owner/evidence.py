@@ -1,0 +1,165 @@
+"""From the scores of an owner's documents to one statement about the collection (ours).
+
+One document may leave doubt where a hundred do not. Each document's score is set against scores
+of documents known to be outside, and the p-values are bet on, document by document; the owner
+may stop as soon as the evidence suffices, and need not say beforehand how many to ask about
+(:mod:`ragwitness.stats.sequential`). Or all scores are compared at once, by permutation.
+
+The null: the owner's documents are exchangeable with those known to be outside. It also fails
+where the two differ in kind, in date or in author, so take the known-outside documents from the
+same source. The order of the owner's documents must not be chosen by their scores.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ragwitness.errors import InputError
+from ragwitness.stats.sequential import (
+    Betting,
+    Permutation,
+    bet,
+    matched_p_values,
+    online_p_values,
+    permutation_test,
+)
+
+__all__ = ["CollectionEvidence", "Compared", "collection_difference", "collection_evidence"]
+
+_LN10 = math.log(10)
+_LARGEST = 700.0  # exp() of more is infinite
+
+Compared: TypeAlias = tuple[float | None, Sequence[float]]
+"""A document's score, None where unscorable, and scores known to be outside that no other
+document is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionEvidence:
+    """What the documents asked about so far say of the collection.
+
+    Attributes:
+        e_value: The martingale's last value; at least 1/alpha refuses the null at alpha,
+            whenever one stops. May be infinite; ``log10_e`` is not.
+        log10_e: Its decimal logarithm.
+        p_value: Anytime-valid: 1 / largest value so far, at most 1.
+        decided_after: Scored documents after which 1/alpha was reached; None where it was not.
+        scored: Documents that were bet on.
+        unscorable: Documents left out.
+        p_values: Of each scored document.
+        path: log10 of the martingale after each of them.
+    """
+
+    e_value: float
+    log10_e: float
+    p_value: float
+    decided_after: int | None
+    scored: int
+    unscorable: int
+    p_values: tuple[float, ...]
+    path: tuple[float, ...]
+
+
+def collection_evidence(
+    documents: Iterable[Compared] | Iterable[float | None],
+    outside: Sequence[float] | None = None,
+    *,
+    alpha: float = 0.05,
+    betting: Betting = "mixture",
+) -> CollectionEvidence:
+    """Bet on the documents one by one and stop as soon as 1/alpha is reached.
+
+    Args:
+        documents: Where ``outside`` is given, scores; else pairs of a score and known-outside
+            scores of its own. Read no further than needed.
+        outside: Known-outside scores that all documents are compared with; each document is
+            then also compared with the owner's before it, which keeps p-values independent.
+        alpha: Level.
+        betting: ``"mixture"`` or ``"product"``.
+
+    Raises:
+        InputError: ``alpha`` is not in (0, 1), or the scores cannot be compared.
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+    skipped = [0]
+    if outside is None:
+        stream = matched_p_values(_scored_pairs(documents, skipped))
+    else:
+        stream = online_p_values(_scored(documents, skipped), outside)
+    p_values: list[float] = []
+    path: list[float] = []
+    decided = None
+    enough = -math.log(alpha)
+    for p, value in bet(stream, betting):
+        p_values.append(p)
+        path.append(value)
+        if value >= enough:
+            decided = len(path)
+            break
+    last, best = (path[-1], max(path)) if path else (0.0, 0.0)
+    return CollectionEvidence(
+        e_value=math.exp(last) if last < _LARGEST else math.inf,
+        log10_e=last / _LN10,
+        p_value=min(1.0, math.exp(-best)),
+        decided_after=decided,
+        scored=len(path),
+        unscorable=skipped[0],
+        p_values=tuple(p_values),
+        path=tuple(value / _LN10 for value in path),
+    )
+
+
+def collection_difference(
+    collection: Sequence[float | None],
+    outside: Sequence[float | None],
+    *,
+    rng: random.Random,
+    draws: int = 9999,
+) -> Permutation:
+    """Compare the mean score of the collection with that of documents known to be outside.
+
+    Unscorable documents are left out on both sides.
+
+    Args:
+        collection: Scores of the owner's documents, all of them asked about.
+        outside: Known-outside scores.
+        rng: Draws arrangements where there are too many to count.
+        draws: How many then.
+
+    Raises:
+        InputError: No score is left on one side.
+    """
+    ours = [score for score in collection if score is not None]
+    others = [score for score in outside if score is not None]
+    return permutation_test(ours, others, rng=rng, draws=draws)
+
+
+def _scored(documents: Iterable[object], skipped: list[int]) -> Iterator[float]:
+    for score in documents:
+        if score is None:
+            skipped[0] += 1
+        elif isinstance(score, (int, float)):
+            yield float(score)
+        else:
+            raise InputError(f"A score must be a number or None, not {type(score).__name__}.")
+
+
+def _scored_pairs(
+    documents: Iterable[object], skipped: list[int]
+) -> Iterator[tuple[float, Sequence[float]]]:
+    for pair in documents:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InputError(
+                "Without known-outside scores for all, each document needs its own.",
+                "Give (score, outside scores) pairs, or outside=...",
+            )
+        score, own = pair
+        if score is None:
+            skipped[0] += 1
+        else:
+            yield float(score), own

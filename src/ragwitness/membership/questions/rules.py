@@ -1,0 +1,213 @@
+"""Questions written by rule: no model but the proxy that says which words are rare.
+
+A yes/no question quotes some words of the document; in half of them one fact is exchanged, and
+the expected answer is no. An open question quotes words with a gap. Questions of this kind read
+less naturally than those of a language model (:class:`ChatWriter`) and are easier to detect;
+they need nothing to be installed and their answers are right by construction.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ragwitness.membership.questions.base import OpenQuestion, Question
+from ragwitness.membership.questions.rarity import Rarity, rarest, topic
+from ragwitness.membership.questions.values import Value, number_like, packaged_values
+from ragwitness.models import LanguageModel
+from ragwitness.text.words import Word, split_words
+from ragwitness.types import Document
+
+__all__ = ["RuleWriter"]
+
+_SIZES = (20, 12, 8)  # words of a quotation; shorter ones where the document is short
+_FEWEST = 4
+_SENTENCE_END = re.compile(r"[.!?]['\"\u201d\u2019)\]]*$|[\u3002\uff01\uff1f]$")
+_EDGES = " \t\r\n.,;:!?\"'\u201c\u201d"
+_GAP = "____"
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """Verbatim words of the document with the values among them."""
+
+    text: str
+    start: int
+    values: tuple[Value, ...]
+
+    def with_instead(self, value: Value, other: str) -> str:
+        start = value.start - self.start
+        return self.text[:start] + other + self.text[start + len(value.text) :]
+
+
+class RuleWriter:
+    """Writes questions without a chat model.
+
+    Args:
+        proxy: Says which words are rare.
+        topic_words: Words of the summary.
+    """
+
+    def __init__(self, proxy: LanguageModel, topic_words: int = 6) -> None:
+        self._proxy = proxy
+        self._topic_words = topic_words
+        self._last: Rarity | None = None
+
+    @property
+    def name(self) -> str:
+        """``rules`` with the proxy's name."""
+        return f"rules ({self._proxy.name})"
+
+    def summary(self, document: Document) -> str:
+        """Return the rarest words in their order; empty where the document has none."""
+        return topic(self._rarity(document), self._topic_words)
+
+    def unparsable(self, document: Document) -> int:
+        """0: a rule writes what can be read."""
+        del document
+        return 0
+
+    def yes_no(self, document: Document, n: int, rng: random.Random) -> list[Question]:
+        """Return at most ``n`` questions, one half (rounded down) answered by no."""
+        rarity = self._rarity(document)
+        clauses = list(_clauses(document.text, rarity.values))
+        false = _false_questions(document.text, clauses, rarity, n // 2, rng)
+        true = [Question(_asked(c.text), expected=True) for c in clauses[: n - n // 2]]
+        # An answer that is always yes must earn no more than chance.
+        most = min(len(true), len(false) + n % 2)
+        questions = true[:most] + false[:most]
+        rng.shuffle(questions)
+        return questions
+
+    def open(self, document: Document, n: int, rng: random.Random) -> list[OpenQuestion]:
+        """Return at most ``n`` cloze questions about rare words spread over the document."""
+        rarity = self._rarity(document)
+        clauses = list(_clauses(document.text, rarity.values))
+        questions: list[OpenQuestion] = []
+        for value in _spread(rarity, n):
+            holding = next((c for c in clauses if value in c.values and _once(c, value)), None)
+            if holding is not None and len(questions) < n:
+                gapped = holding.with_instead(value, _GAP)
+                text = f'In "{gapped}", which word or value is missing?'
+                questions.append(OpenQuestion(text, value.text, hidden=value.text))
+        rng.shuffle(questions)
+        return questions
+
+    def _rarity(self, document: Document) -> Rarity:
+        if self._last is None or self._last.text != document.text:
+            self._last = Rarity(self._proxy, document.text)
+        return self._last
+
+
+def _asked(clause: str) -> str:
+    return f'Is it stated that "{clause}"?'
+
+
+def _clauses(text: str, values: Sequence[Value]) -> Iterator[_Clause]:
+    """Yield distinct quotations: whole sentences and their parts first, then shorter windows."""
+    seen: set[str] = set()
+    sentences = list(_sentences(text))
+    for size in _SIZES:
+        for sentence in sentences:
+            step = size if size == _SIZES[0] else size // 2
+            for first in range(0, len(sentence), step):
+                window = sentence[first : first + size]
+                if len(window) < _FEWEST:
+                    continue
+                raw = text[window[0].start : window[-1].end]
+                quoted = raw.strip(_EDGES)
+                start = window[0].start + raw.index(quoted)
+                if quoted and quoted.casefold() not in seen:
+                    seen.add(quoted.casefold())
+                    inside = [v for v in values if start <= v.start < v.end <= start + len(quoted)]
+                    yield _Clause(quoted, start, tuple(inside))
+
+
+def _sentences(text: str) -> Iterator[list[Word]]:
+    sentence: list[Word] = []
+    for word in split_words(text):
+        sentence.append(word)
+        if _SENTENCE_END.search(word.text) and len(sentence) >= _FEWEST:
+            yield sentence
+            sentence = []
+    if sentence:
+        yield sentence
+
+
+def _false_questions(
+    text: str, clauses: Sequence[_Clause], rarity: Rarity, n: int, rng: random.Random
+) -> list[Question]:
+    """Exchange one fact per question; round by round over the clauses, rarest fact first."""
+    ordered = {
+        clause.text: sorted(clause.values, key=lambda v: (-rarity.of(v.text), v.index))
+        for clause in clauses
+    }
+    questions: list[Question] = []
+    seen: set[str] = set()
+    rounds = max((len(values) for values in ordered.values()), default=0)
+    for turn in range(rounds):
+        for clause in clauses:
+            if len(questions) == n:
+                return questions
+            if turn < len(ordered[clause.text]):
+                value = ordered[clause.text][turn]
+                changed = _changed(text, clause, value, rarity.values, rng)
+                if changed and changed not in seen:
+                    seen.add(changed)
+                    questions.append(Question(_asked(changed), expected=False, hidden=value.text))
+    return questions
+
+
+def _changed(
+    text: str, clause: _Clause, value: Value, values: Sequence[Value], rng: random.Random
+) -> str | None:
+    """Return the clause with another value; None where none makes it false."""
+    for _ in range(_TRIES):
+        other = _other(value, values, rng)
+        if other is None:
+            return None
+        changed = clause.with_instead(value, other)
+        differs = other.casefold() != value.text.casefold()
+        if differs and changed.casefold() not in text.casefold():
+            return changed
+    return None
+
+
+def _other(value: Value, values: Sequence[Value], rng: random.Random) -> str | None:
+    """Draw a number of the same form, else a value of the document, else a packaged one."""
+    if value.kind == "number":
+        return number_like(value.text, rng)
+    own = [v.text for v in values if v.kind == value.kind and v.text != value.text]
+    alike = [word for word in own if abs(len(word) - len(value.text)) <= 2]
+    if alike and rng.random() < 0.5:
+        return rng.choice(alike)
+    if value.text.isascii():
+        packaged = packaged_values(value.kind)
+        same = [word for word in packaged if len(word) == len(value.text)]
+        if same:
+            return rng.choice(same)
+    return rng.choice(own) if own else None
+
+
+def _once(clause: _Clause, value: Value) -> bool:
+    """Whether the rest of the clause does not say the value."""
+    return sum(v.text.casefold() == value.text.casefold() for v in clause.values) == 1
+
+
+def _spread(rarity: Rarity, n: int) -> list[Value]:
+    """Return the rarest value of each nth of the document, then the others, rarest first."""
+    values = rarest(rarity, rarity.values, len(rarity.values))
+    if not values or n < 1:
+        return []
+    size = -(-len(values) // n)
+
+    def order(value: Value) -> tuple[float, int]:
+        return -rarity.of(value.text), value.index
+
+    slices = [values[i : i + size] for i in range(0, len(values), size)]
+    best = [min(part, key=order) for part in slices]
+    rest = sorted((v for v in values if v not in best), key=order)
+    return best + rest

@@ -1,0 +1,221 @@
+r"""Evidence that grows document by document: test martingales, and a permutation test.
+
+Let p_1, p_2, ... be independent p-values under the null. For each kappa in (0, 1) the product of
+kappa * p_t^(kappa - 1) is a test martingale: it starts at 1, its mean stays at most 1, and by
+Ville's inequality it ever reaches 1/alpha with probability at most alpha. So one may look after
+every document and stop as soon as it does. Two ways not to choose kappa (Vovk and Wang, Annals of
+Statistics 2021, Sec. 2; Vovk, Nouretdinov and Gammerman, ICML 2003):
+
+- ``"product"``: each factor is integrated over kappa, f(p) = (1 - p + p ln p) / (p ln^2 p);
+- ``"mixture"``: the whole product is, integral of kappa^t exp((1 - kappa) S) with S = -sum ln p;
+  it bets at least nearly as well as the best kappa would have.
+
+P-values that share one calibration set are not independent. Two kinds that are:
+
+- :func:`online_p_values`: the rank of each score among the calibration scores *and all scores
+  before it*. Ranks of exchangeable arrivals among what came before are independent. A true
+  alternative slowly pollutes its own comparison, so give many calibration scores.
+- :func:`matched_p_values`: the rank of each score among calibration scores of its own.
+
+Ties count against the score, which makes a p-value only larger and, since the bets fall with p,
+the evidence only smaller.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ragwitness.errors import InputError
+
+__all__ = [
+    "Betting",
+    "Permutation",
+    "bet",
+    "calibrate",
+    "log_martingale",
+    "log_mixture",
+    "matched_p_values",
+    "online_p_values",
+    "permutation_test",
+]
+
+Betting: TypeAlias = Literal["mixture", "product"]
+
+_ENOUGH = 200  # terms of the series beyond the point where they start to fall
+_SMOOTH = 1e-3  # within this of p = 1 the closed form loses digits
+_TIE = 1e-12
+
+
+def online_p_values(scores: Iterable[float], calibration: Sequence[float]) -> Iterator[float]:
+    """Yield each score's p-value among the calibration and all earlier scores.
+
+    Args:
+        scores: Higher means more evidence against the null; read one at a time.
+        calibration: Scores drawn under the null, at least one.
+
+    Raises:
+        InputError: No calibration score, or a score that is not finite.
+    """
+    known = sorted(map(_finite, calibration))
+    if not known:
+        raise InputError("Sequential p-values need at least one calibration score.")
+    for score in scores:
+        above = len(known) - bisect.bisect_left(known, _finite(score))
+        yield (1 + above) / (len(known) + 1)
+        bisect.insort(known, score)
+
+
+def matched_p_values(pairs: Iterable[tuple[float, Sequence[float]]]) -> Iterator[float]:
+    """Yield each score's p-value among calibration scores that serve no other score.
+
+    Args:
+        pairs: A score and its own calibration scores, at least one.
+
+    Raises:
+        InputError: No calibration score, or a score that is not finite.
+    """
+    for score, own in pairs:
+        if not own:
+            raise InputError("Each matched p-value needs at least one calibration score.")
+        above = sum(_finite(other) >= _finite(score) for other in own)
+        yield (1 + above) / (len(own) + 1)
+
+
+def calibrate(p: ArrayLike) -> NDArray[np.float64]:
+    """Return f(p), the integral of kappa p^(kappa-1) over kappa in (0, 1).
+
+    Falls from infinity at 0 to 1/2 at 1; its mean under a uniform p is 1.
+
+    Raises:
+        InputError: A p-value is not in (0, 1].
+    """
+    values = _checked(p)
+    u = -np.log(values)
+    near = u < _SMOOTH
+    safe = np.where(near, 1.0, u)
+    # With u = -ln p: f = (e^u - 1 - u) / u^2; near u = 0 its series 1/2 + u/6 + u^2/24.
+    closed = (np.expm1(safe) - safe) / safe**2
+    return np.asarray(np.where(near, 0.5 + u / 6 + u**2 / 24, closed), dtype=np.float64)
+
+
+def log_mixture(total: float, count: int) -> float:
+    """Return ln of the integral of kappa^count exp((1 - kappa) total) over kappa in (0, 1).
+
+    Args:
+        total: S, the sum of -ln p; at least 0.
+        count: How many p-values.
+    """
+    if total == 0:
+        return -math.log(count + 1)
+    # = sum over k of total^k / ((count+1) ... (count+1+k)): all terms positive, no overflow.
+    k = np.arange(int(2 * total) + _ENOUGH)
+    terms = k * math.log(total) - np.cumsum(np.log(count + 1.0 + k))
+    top = float(terms.max())
+    return top + math.log(float(np.exp(terms - top).sum()))
+
+
+def bet(p_values: Iterable[float], betting: Betting = "mixture") -> Iterator[tuple[float, float]]:
+    """Yield each p-value with ln of the martingale after it.
+
+    Args:
+        p_values: Independent under the null, in the order they come; read one at a time.
+        betting: See the module.
+
+    Raises:
+        InputError: A p-value is not in (0, 1], or there is no such betting.
+    """
+    if betting not in ("mixture", "product"):
+        raise InputError(f"betting must be 'mixture' or 'product', not {betting!r}.")
+    total, product = 0.0, 0.0
+    for count, p in enumerate(p_values, start=1):
+        value = float(_checked([p])[0])
+        if betting == "product":
+            product += math.log(float(calibrate(value)))
+            yield p, product
+        else:
+            total += max(0.0, -math.log(value))
+            yield p, log_mixture(total, count)
+
+
+def log_martingale(p_values: Iterable[float], betting: Betting = "mixture") -> NDArray[np.float64]:
+    """Return ln of the martingale after each p-value, shape (n,); see :func:`bet`."""
+    return np.array([value for _, value in bet(p_values, betting)], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """A permutation test of a difference of means.
+
+    Attributes:
+        difference: Mean of the first group minus mean of the second.
+        p_value: Share of arrangements whose difference is at least as large.
+        arrangements: Counted, the observed one among them.
+        exact: Whether these are all there are.
+    """
+
+    difference: float
+    p_value: float
+    arrangements: int
+    exact: bool
+
+
+def permutation_test(
+    first: Sequence[float],
+    second: Sequence[float],
+    *,
+    rng: random.Random,
+    draws: int = 9999,
+    most: int = 20_000,
+) -> Permutation:
+    """Test whether the first group's mean is larger, under exchange of all scores.
+
+    Args:
+        first: At least one score.
+        second: At least one score.
+        rng: Draws arrangements where there are too many to count.
+        draws: How many then; the observed arrangement is added, (b + 1) / (draws + 1).
+        most: Arrangements up to which all are counted.
+
+    Raises:
+        InputError: A group is empty, a score is not finite, or ``draws`` is below 1.
+    """
+    a, b = [_finite(x) for x in first], [_finite(x) for x in second]
+    if not a or not b:
+        raise InputError("A permutation test needs scores in both groups.")
+    if draws < 1:
+        raise InputError(f"draws must be at least 1, not {draws}.")
+    pooled = np.array(a + b)
+    # With the total fixed, the difference of means rises with the sum of the first group.
+    scale = max(1.0, float(np.abs(pooled).sum()))
+    least = float(pooled[: len(a)].sum()) - _TIE * scale
+    count = math.comb(len(pooled), len(a))
+    difference = float(np.mean(a) - np.mean(b))
+    if count <= most:
+        chosen = combinations(pooled.tolist(), len(a))
+        above = sum(math.fsum(group) >= least for group in chosen)
+        return Permutation(difference, above / count, count, exact=True)
+    generator = np.random.default_rng(rng.getrandbits(64))
+    above = sum(float(generator.permutation(pooled)[: len(a)].sum()) >= least for _ in range(draws))
+    return Permutation(difference, (above + 1) / (draws + 1), draws + 1, exact=False)
+
+
+def _finite(score: float) -> float:
+    if not math.isfinite(score):
+        raise InputError("Scores must be finite; leave unscorable documents out.")
+    return float(score)
+
+
+def _checked(p: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(p, dtype=np.float64)
+    if not ((values > 0) & (values <= 1)).all():
+        raise InputError("P-values must lie in (0, 1].")
+    return values
