@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.runs import AuditPlan, AuditResult
-    from ragwitness.types import Target
+    from ragwitness.runs import AuditPlan, AuditResult, Progress
+    from ragwitness.targets import TransportOptions
+    from ragwitness.types import Audit, Target
 
-__all__ = ["check_writable", "finish", "perform"]
+__all__ = ["check_writable", "finish", "perform", "with_target"]
+
+Result = TypeVar("Result")
 
 
 def perform(
@@ -46,38 +49,77 @@ def perform(
         CapabilityError: The target lacks what the audit requires.
         TargetError: The target cannot be reached or does not speak the protocol.
     """
+    from ragwitness.runs import run_audit
+
+    return _driven(
+        opening,
+        (method, config, proxy),
+        folder,
+        screen,
+        lambda target, audit, progress: run_audit(
+            plan, target, audit, run=folder, progress=progress
+        ),
+    )
+
+
+def with_target(
+    spec: str,
+    transport: TransportOptions,
+    method: tuple[str, Any, str],
+    folder: Path,
+    work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+) -> Result:
+    """Open a target, check that it admits a method, and do ``work`` with progress bars.
+
+    Args:
+        spec: As on the command line.
+        transport: Timeouts, key, concurrency.
+        method: Registered name, configuration, and the auditor's own model.
+        folder: Of the run.
+        work: What is done with the target and the audit.
+    """
+    from ragwitness.cli.common import console, resolve
+
+    return _driven(resolve(spec, transport), method, folder, console(), work)
+
+
+def _driven(
+    opening: Awaitable[Target],
+    method: tuple[str, Any, str],
+    folder: Path,
+    screen: Console,
+    work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+) -> Result:
     try:
-        return asyncio.run(_perform(plan, opening, method, config, proxy, folder, screen))
+        return asyncio.run(_drive(opening, method, screen, work))
     except KeyboardInterrupt:
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
         screen.print(f"resume with the same command and --run {folder}", markup=False)
         raise typer.Exit(130) from None
 
 
-async def _perform(
-    plan: AuditPlan,
+async def _drive(
     opening: Awaitable[Target],
-    method: str,
-    config: Any,
-    proxy: str,
-    folder: Path,
+    method: tuple[str, Any, str],
     screen: Console,
-) -> AuditResult:
+    work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+) -> Result:
     from ragwitness.cli.common import one_thread_per_answer, progress_bars
     from ragwitness.membership.registry import build_audit
     from ragwitness.models import load_language_model
-    from ragwitness.runs import require_capabilities, run_audit
+    from ragwitness.runs import require_capabilities
 
     one_thread_per_answer()
+    name, config, proxy = method
     target = await opening
     try:
         model = load_language_model(proxy)
-        audit = build_audit(method, model, config)
+        audit = build_audit(name, model, config)
         found = await require_capabilities(target, audit)
         if getattr(config, "top_logprobs", 0) > found.alternatives:
-            audit = build_audit(method, model, replace(config, top_logprobs=found.alternatives))
+            audit = build_audit(name, model, replace(config, top_logprobs=found.alternatives))
         with progress_bars(screen) as progress:
-            return await run_audit(plan, target, audit, run=folder, progress=progress)
+            return await work(target, audit, progress)
     finally:
         await target.close()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ragwitness.cli import audit, demo, doctor, evaluate, lab, report, reproduce
+from ragwitness.cli import audit, demo, doctor, evaluate, lab, owner, report, reproduce
 from ragwitness.errors import RagwitnessError
 
 __all__ = ["app", "run"]
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("audit")(audit.audit)
+app.command("owner")(owner.owner)
 app.command("evaluate")(evaluate.evaluate)
 app.command("doctor")(doctor.doctor)
 app.command("reproduce")(reproduce.reproduce)

@@ -9,6 +9,7 @@ from ragwitness.lazy import lazy_names
 if TYPE_CHECKING:
     from ragwitness.runs.audit import run_audit
     from ragwitness.runs.check import require_capabilities
+    from ragwitness.runs.collection import CollectionResult, run_collection
     from ragwitness.runs.plan import AuditPlan
     from ragwitness.runs.result import AuditResult, Calibration
     from ragwitness.runs.worker import Progress, Worker
@@ -17,20 +18,24 @@ _HOMES = {
     "AuditPlan": "plan",
     "AuditResult": "result",
     "Calibration": "result",
+    "CollectionResult": "collection",
     "Progress": "worker",
     "Worker": "worker",
     "require_capabilities": "check",
     "run_audit": "audit",
+    "run_collection": "collection",
 }
 
 __all__ = [
     "AuditPlan",
     "AuditResult",
     "Calibration",
+    "CollectionResult",
     "Progress",
     "Worker",
     "require_capabilities",
     "run_audit",
+    "run_collection",
 ]
 
 # Lazy, because a stored result can be shown without the audit's machinery.

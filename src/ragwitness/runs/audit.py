@@ -20,7 +20,7 @@ from ragwitness.runs.worker import Progress, Worker
 from ragwitness.stats import Evaluation, evaluate
 from ragwitness.types import Audit, Document, Target, Verdict
 
-__all__ = ["run_audit"]
+__all__ = ["auxiliary_of", "run_audit"]
 
 _DECISIVE = 5  # words of evidence kept per document
 
@@ -50,7 +50,7 @@ async def run_audit(
         InputError: Too few auxiliary documents can be scored.
     """
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    auxiliary = _auxiliary(plan)
+    auxiliary = auxiliary_of(plan)
     with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
         learns = getattr(audit, "learns", False)
         statistic = (
@@ -90,7 +90,7 @@ async def run_audit(
     )
 
 
-def _auxiliary(plan: AuditPlan) -> list[Document]:
+def auxiliary_of(plan: AuditPlan) -> list[Document]:
     """Auxiliary documents that are neither in question nor used for calibration."""
     source: Sequence[Document] = plan.auxiliary
     if not source:

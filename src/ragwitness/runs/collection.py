@@ -1,0 +1,126 @@
+"""Does a provider hold my collection? Documents are asked about until that is decided."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragwitness.errors import InputError
+from ragwitness.membership.owner import (
+    CollectionEvidence,
+    collection_difference,
+    collection_evidence,
+)
+from ragwitness.runs.audit import auxiliary_of
+from ragwitness.runs.calibration import distinct
+from ragwitness.runs.journal import Journal
+from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.statistic import Statistic, learn
+from ragwitness.runs.worker import Outcome, Progress, Worker
+from ragwitness.stats.sequential import Permutation
+from ragwitness.types import Audit, Target
+
+__all__ = ["CollectionResult", "run_collection"]
+
+_FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is worth placing
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionResult:
+    """What was found about a whole collection.
+
+    Attributes:
+        method: Name of the audit.
+        target: Name of the system.
+        alpha: Level.
+        evidence: The e-value and its path.
+        difference: Permutation test over the documents asked about.
+        asked: Documents asked about before it was decided.
+        documents: Documents in the collection.
+        known_out: Scored documents known to be outside.
+        queries: Queries sent, calibration included.
+        seconds: Wall time.
+    """
+
+    method: str
+    target: str
+    alpha: float
+    evidence: CollectionEvidence
+    difference: Permutation
+    asked: int
+    documents: int
+    known_out: int
+    queries: int
+    seconds: float
+
+    @property
+    def decided(self) -> bool:
+        """Whether "the collection is like documents outside" is refused at ``alpha``."""
+        return self.evidence.decided_after is not None
+
+
+async def run_collection(
+    plan: AuditPlan,
+    target: Target,
+    audit: Audit,
+    *,
+    seed: int = 0,
+    run: Path | None = None,
+    progress: Progress | None = None,
+) -> CollectionResult:
+    """Ask about the collection's documents in random order, and stop once it is decided.
+
+    Args:
+        plan: ``documents`` is the collection; ``known_out`` must be given.
+        target: The system under audit.
+        audit: The method with its proxy model.
+        seed: Of the order.
+        run: Folder of the journal; None keeps nothing.
+        progress: Called after each document.
+
+    Raises:
+        InputError: Too few known-outside documents can be scored.
+    """
+    clock = time.monotonic()
+    documents = list(distinct(plan.documents))
+    random.Random(seed).shuffle(documents)
+    with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
+        statistic = Statistic()
+        if getattr(audit, "learns", False):
+            statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
+        worker = Worker(target, journal, plan.in_flight)
+        known = await worker.run(audit, distinct(plan.known_out), "known outside", progress)
+        outside = [value for value in statistic.values(known) if value is not None]
+        if len(outside) < _FEWEST_OUTSIDE:
+            raise InputError(
+                f"Only {len(outside)} known-outside documents could be scored;"
+                f" {_FEWEST_OUTSIDE} are needed.",
+                "Give more with --known-out, of the same kind as the collection.",
+            )
+        asked: list[Outcome] = []
+        evidence = collection_evidence([], outside, alpha=plan.alpha)
+        while len(asked) < len(documents) and evidence.decided_after is None:
+            batch = documents[len(asked) : len(asked) + max(1, plan.in_flight)]
+            asked += await worker.run(audit, batch, f"after {len(asked)} documents")
+            evidence = collection_evidence(statistic.values(asked), outside, alpha=plan.alpha)
+            if progress:
+                progress("collection", len(asked), len(documents))
+    scores = statistic.values(asked)
+    if all(score is None for score in scores):
+        reason = asked[0].score.reason
+        raise InputError(f"No document of the collection could be scored: {reason}.")
+    return CollectionResult(
+        method=audit.name,
+        target=target.name,
+        alpha=plan.alpha,
+        evidence=evidence,
+        difference=collection_difference(scores, outside, rng=random.Random(seed)),
+        asked=len(asked),
+        documents=len(documents),
+        known_out=len(outside),
+        queries=sum(outcome.queries for outcome in [*known, *asked]),
+        seconds=time.monotonic() - clock,
+    )
