@@ -1,0 +1,134 @@
+"""The verbs for many audits and whole collections, with the packaged reader in process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragwitness.cli.main import run
+from ragwitness.text.sample import load_sample
+
+_TABLES = Path(__file__).parents[2] / "experiments"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def call(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    def called(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            run()
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out + err
+        return int(stop.value.code or 0), out + err
+
+    return called
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def rows() -> list[dict[str, object]]:
+    return [{"id": d.id, "text": d.text} for d in load_sample()[::9]]
+
+
+def test_evaluate_prints_writes_json_and_a_page(call, rows, tmp_path: Path) -> None:
+    corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
+    arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia,mba", "--limit", 12]
+    arguments += ["--calibration", 6, "--run", tmp_path / "run", "--json", tmp_path / "out.json"]
+    code, said = call(*arguments)
+    assert code == 0, said
+    data = json.loads((tmp_path / "out.json").read_text())
+    assert {"rag-mia", "mba", "mba/weighted"} <= set(data["audits"])
+    for name in ("blind words", "blind length", "retrieval off: mba", "near-duplicates: mba"):
+        low, high = data["controls"][name]["auc_interval"]
+        assert 0 <= low <= data["controls"][name]["auc"] <= high <= 1
+    assert data["audits"]["mba"]["auc"] > 0.7
+    assert "mba/weighted" in said
+    assert "evaluation.html" in said
+    assert "retrieval off: mba" in (tmp_path / "run" / "evaluation.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--audits", "nonsense"], "Unknown method 'nonsense'"),
+        (["--set", "mba.colour=red"], "no option 'colour'"),
+        (["--set", "colour=red"], "names no audit"),
+        (["--set", "mba.masks"], "has no value"),
+        (["--set", "mba.masks=many"], "cannot be 'many'"),
+        (["--defense", "armour"], "no defense 'armour'"),
+        (["--audits", "mba"], "too few to evaluate"),
+    ],
+)
+def test_evaluate_refuses_in_one_line(call, rows, tmp_path: Path, arguments, says) -> None:
+    corpus = _write(tmp_path / "corpus.jsonl", rows[: 50 if "--defense" in arguments else 20])
+    code, said = call("evaluate", "--corpus", corpus, *arguments)
+    assert code == 2
+    assert says in said
+
+
+def test_owner_asks_until_it_is_decided(call, rows, tmp_path: Path) -> None:
+    mine = _write(tmp_path / "mine.jsonl", rows[:30])
+    known = _write(tmp_path / "known.jsonl", rows[60:90])
+    arguments = ["owner", f"lab:{mine}", "--documents", mine, "--known-out", known]
+    code, said = call(*arguments, "--json", tmp_path / "owner.json")
+    assert code == 0, said
+    found = json.loads((tmp_path / "owner.json").read_text())
+    assert found["decided"]
+    assert found["documents_asked"] < 30
+    assert "is not like documents outside" in said
+
+
+def test_owner_does_not_accuse_a_system_without_the_collection(call, rows, tmp_path: Path) -> None:
+    other = _write(tmp_path / "other.jsonl", rows[90:120])
+    mine = _write(tmp_path / "mine.jsonl", rows[:12])
+    known = _write(tmp_path / "known.jsonl", rows[60:80])
+    code, said = call("owner", f"lab:{other}", "--documents", mine, "--known-out", known)
+    assert code == 0, said
+    assert "Not decided" in said
+
+
+def test_text_only_audit_says_out_with_documents_known_to_be_inside(
+    call, rows, tmp_path: Path
+) -> None:
+    corpus = _write(tmp_path / "corpus.jsonl", rows[:40])
+    questions = _write(tmp_path / "asked.jsonl", [*rows[:4], *rows[40:44]])
+    known_out = _write(tmp_path / "out.jsonl", rows[50:90])
+    known_in = _write(tmp_path / "in.jsonl", rows[4:40])
+    arguments = ["audit", f"lab:{corpus}", "--method", "mba", "--documents", questions]
+    arguments += ["--known-out", known_out, "--known-in", known_in, "--json", tmp_path / "o.json"]
+    code, said = call(*arguments)
+    assert code == 0, said
+    verdicts = {
+        d["id"]: d["verdict"] for d in json.loads((tmp_path / "o.json").read_text())["documents"]
+    }
+    assert not any(verdicts[row["id"]] == "in" for row in rows[40:44])
+    assert sum(verdicts[row["id"]] == "in" for row in rows[:4]) >= 2
+
+
+def test_reproduce_lists_and_names_what_is_missing(call, tmp_path: Path) -> None:
+    code, said = call("reproduce", "list", "--tables", _TABLES)
+    assert code == 0
+    assert "mba/table2" in said
+    code, said = call("reproduce", "mba/none", "--tables", _TABLES)
+    assert code == 2
+    assert "no table 'mba/none'" in said
+    code, said = call("reproduce", "mba/table2", "--tables", _TABLES)
+    assert code == 2
+    assert "--data DIR" in said
+    code, said = call("reproduce", "mba/table2", "--tables", tmp_path)
+    assert code == 2
