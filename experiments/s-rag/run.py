@@ -53,8 +53,15 @@ def _lab(corpus: Path, case: dict[str, object]) -> Iterator[str]:
 
 
 def _run_case(case: dict[str, object], config: dict[str, object], data: Path, scale: float) -> None:
+    for mode in case["modes"]:  # type: ignore[attr-defined]
+        own = case.get(f"{mode}_scale", case.get("scale", 1))
+        _run_mode(case, config, data, scale * float(str(own)), mode)
+
+
+def _run_mode(case: dict[str, object], config: dict[str, object], data: Path, scale: float,
+              mode: str) -> None:  # fmt: skip
     sizes = {
-        key: max(30, round(int(str(config[key])) * scale * float(str(case.get("scale", 1)))))
+        key: max(30, round(int(str(config[key])) * scale))
         for key in ("members", "non_members", "known_out")
     }
     folder = _OUT / str(case["name"])
@@ -67,14 +74,13 @@ def _run_case(case: dict[str, object], config: dict[str, object], data: Path, sc
     if case.get("calibrate", True):
         arguments += ["--known-out", str(_write(folder / "known_out.jsonl", parts.known_out))]
     with _lab(corpus, case) as url:
-        for mode in case["modes"]:  # type: ignore[attr-defined]
-            started = time.monotonic()
-            run = folder / mode
-            command = [*_CLI, "audit", f"{url}", *arguments, "--mode", mode, "--run", str(run)]
-            with (folder / f"{mode}.log").open("w") as log:
-                done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
-            spent = time.monotonic() - started
-            print(f"{case['name']} {mode}: exit {done.returncode}, {spent:.0f} s", flush=True)
+        started = time.monotonic()
+        run = folder / mode
+        command = [*_CLI, "audit", f"{url}", *arguments, "--mode", mode, "--run", str(run)]
+        with (folder / f"{mode}.log").open("w") as log:
+            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+        spent = time.monotonic() - started
+        print(f"{case['name']} {mode}: exit {done.returncode}, {spent:.0f} s", flush=True)
 
 
 def _table() -> None:
