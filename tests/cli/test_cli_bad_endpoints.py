@@ -99,3 +99,15 @@ def test_a_slow_endpoint_ends_at_the_timeout(audit) -> None:
     assert code == 1
     assert "error:" in text
     assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize("method", ["rag-mia", "dcmi", "mba", "s2mia", "menta"])
+def test_a_text_only_endpoint_admits_the_audits_of_text(audit, method: str) -> None:
+    with loopback(_MODELS, reply(chat_body("Yes", logprobs=None))) as server:
+        code, text, data = audit(server.url, "--method", method)
+    assert code == 0, text
+    assert len(data["documents"]) == 3
+    assert all(document["queries"] >= 1 for document in data["documents"])
+    if method == "rag-mia":  # the same answer to all tells nothing
+        assert {document["verdict"] for document in data["documents"]} == {"inconclusive"}
+        assert {document["p_value"] for document in data["documents"]} == {1.0}

@@ -130,5 +130,8 @@ def test_reproduce_lists_and_names_what_is_missing(call, tmp_path: Path) -> None
     code, said = call("reproduce", "mba/table2", "--tables", _TABLES)
     assert code == 2
     assert "--data DIR" in said
+    code, said = call("reproduce", "mba/table2", "--tables", _TABLES, "--data", tmp_path)
+    assert code == 2
+    assert "healthcaremagic.jsonl, which is not there" in said.replace("\n", "")
     code, said = call("reproduce", "mba/table2", "--tables", tmp_path)
     assert code == 2

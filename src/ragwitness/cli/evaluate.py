@@ -102,6 +102,7 @@ def run_plan(
     folder: Path,
     *,
     auxiliary: tuple[Document, ...] = (),
+    resume: str | None = None,
 ) -> Battery:
     """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``."""
     import asyncio
@@ -127,7 +128,8 @@ def run_plan(
             return asyncio.run(work)
     except KeyboardInterrupt:
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
-        screen.print(f"resume with the same command and --run {folder}", markup=False)
+        again = resume or f"the same command and --run {folder}"
+        screen.print(f"resume with {again}", markup=False)
         raise typer.Exit(130) from None
 
 

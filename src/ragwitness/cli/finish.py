@@ -116,7 +116,8 @@ async def _drive(
         model = load_language_model(proxy)
         audit = build_audit(name, model, config)
         found = await require_capabilities(target, audit)
-        if getattr(config, "top_logprobs", 0) > found.alternatives:
+        # A text-only target lists none, and an audit of text asks for none.
+        if 1 <= found.alternatives < getattr(config, "top_logprobs", 0):
             audit = build_audit(name, model, replace(config, top_logprobs=found.alternatives))
         with progress_bars(screen) as progress:
             return await work(target, audit, progress)

@@ -91,7 +91,7 @@ def _show(result: CollectionResult, folder: Path, json_out: Path | None) -> None
         "e_value": evidence.e_value if math.isfinite(evidence.e_value) else None,
         "log10_e": evidence.log10_e,
         "p_value": evidence.p_value,
-        "permutation_p_value": result.difference.p_value,
+        "permutation_p_value": result.difference.p_value if result.difference else None,
         "documents_asked": result.asked,
         "documents": result.documents,
         "unscorable": evidence.unscorable,
@@ -114,7 +114,12 @@ def _show(result: CollectionResult, folder: Path, json_out: Path | None) -> None
     for label, value in (
         ("e-value", f"10^{evidence.log10_e:.1f} (decides at {1 / result.alpha:g})"),
         ("anytime-valid p", f"{evidence.p_value:.2g}"),
-        ("permutation p", f"{result.difference.p_value:.2g}"),
+        (
+            "permutation p",
+            f"{result.difference.p_value:.2g}"
+            if result.difference
+            else "only where all are asked about",
+        ),
         ("asked about", f"{result.asked} of {result.documents} documents"),
         ("unscorable", str(evidence.unscorable)),
         ("known outside", str(result.known_out)),

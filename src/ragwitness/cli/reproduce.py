@@ -44,18 +44,27 @@ def reproduce(
     table = load_table(name, tables)
     if data is None or not data.is_dir():
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
+    for case in table.cases:
+        _check(case, data)
     results = []
     for case in table.cases:
-        path = data / case.corpus
-        if not path.is_file():
-            screen.print(f"skipped {case.label}: there is no {path}", markup=False)
-            continue
         screen.print(f"== {case.label}", markup=False)
         shared = {"generator": generator, "retrieval": retrieval}
         results.append(
             (case, _run(case, table, data, shared, limit, calibration, seed, proxy, out))
         )
     _write(table, results, out / name)
+
+
+def _check(case: Case, data: Path) -> None:
+    from ragwitness.errors import InputError
+
+    for name in (case.corpus, case.shadow_corpus):
+        if name not in (None, "generated") and not (data / str(name)).is_file():
+            raise InputError(
+                f"{case.label} needs {data / str(name)}, which is not there.",
+                "Give the folder of the corpora with --data DIR.",
+            )
 
 
 def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: int,
@@ -87,7 +96,9 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
     # Cases of one table share their answers: the journal keys them by system and query.
     folder = out / table.name
     documents = read_documents(str(data / case.corpus))
-    return run_plan(plan, documents, case.defense, proxy, folder, auxiliary=others)
+    return run_plan(
+        plan, documents, case.defense, proxy, folder, auxiliary=others, resume="the same command"
+    )
 
 
 def _write(table: Table, results: list[tuple[Case, Battery]], folder: Path) -> None:

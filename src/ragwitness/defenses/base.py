@@ -21,10 +21,14 @@ class Defense:
     Attributes:
         whole_index: Whether it needs the retriever's scores of all passages.
         narrows: Whether it drops or rescores hits, so that those scores are gone after it.
+        reads_scores: Whether it needs the retriever's scores of the hits it is given.
+        rescores: Whether the hits it returns carry scores of its own.
     """
 
     whole_index: bool = False
     narrows: bool = False
+    reads_scores: bool = False
+    rescores: bool = False
 
     @property
     def name(self) -> str:
@@ -74,22 +78,31 @@ class Chain(Defense):
         parts: In the order in which they act.
 
     Raises:
-        InputError: One that needs the whole index stands behind one that narrows it.
+        InputError: One that needs the whole index stands behind one that narrows it, or one
+            that needs the retriever's scores behind one that replaces them.
     """
 
     def __init__(self, parts: Sequence[Defense]) -> None:
-        narrowed = ""
+        narrowed = rescored = ""
         for part in parts:
             if part.whole_index and narrowed:
                 raise InputError(
                     f"{part.name} needs the scores of the whole index, which {narrowed} drops.",
                     "Put it first.",
                 )
+            if part.reads_scores and rescored:
+                raise InputError(
+                    f"{part.name} needs the retriever's scores, which {rescored} replaces.",
+                    "Put it first.",
+                )
             narrowed = narrowed or (part.name if part.narrows else "")
+            rescored = rescored or (part.name if part.rescores else "")
         self.parts = tuple(parts)
         # Looked up by whoever chains this chain again.
         self.whole_index = any(p.whole_index for p in parts)
         self.narrows = bool(narrowed)
+        self.reads_scores = any(p.reads_scores for p in parts)
+        self.rescores = bool(rescored)
 
     @property
     def name(self) -> str:
@@ -126,7 +139,8 @@ def chain(*defenses: Defense) -> Defense:
     it is, and none is :class:`NoDefense`.
 
     Raises:
-        InputError: One that needs the whole index stands behind one that narrows it.
+        InputError: One that needs the whole index stands behind one that narrows it, or one
+            that needs the retriever's scores behind one that replaces them.
     """
     parts: list[Defense] = []
     for defense in defenses:

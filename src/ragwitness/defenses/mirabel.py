@@ -48,6 +48,7 @@ class Mirabel(Defense):
     """
 
     whole_index = True
+    reads_scores = True
 
     rho: float = 0.05
     rule: Rule = "algorithm"

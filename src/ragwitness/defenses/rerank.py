@@ -37,6 +37,7 @@ class Rerank(Defense):
     """
 
     narrows = True
+    rescores = True
 
     def __init__(self, factor: int = 3, model: LanguageModel | None = None) -> None:
         if factor < 1:

@@ -24,6 +24,7 @@ class DistanceThreshold(Defense):
     """
 
     narrows = True
+    reads_scores = True
 
     threshold: float
 

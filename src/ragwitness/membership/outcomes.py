@@ -11,9 +11,17 @@ from ragwitness.types import Answer
 
 __all__ = ["Reply", "named_trouble", "opening_words", "read_reply"]
 
+# "I am sorry to hear that" opens many a reply in a dialogue and refuses nothing, unless the
+# sentence goes on with "but I cannot".
+_SORRY = (
+    r"sorry\b(?! (to (hear|know|learn|see|read)|that you|for your|about your)\b"
+    r"(?![^.!?\n]*\bbut (i|we)('m| am|'re| are)? "
+    r"(can't|cannot|can not|won't|will not|unable|not able|not allowed|do not|don't)\b))"
+)
 _REFUSAL = re.compile(
-    r"^\W*((i'm|i am|we are|we're) (very |so )?(sorry|unable|afraid|not able|not allowed)\b"
-    r"|(sorry|apologies)\b|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)\b"
+    rf"^\W*((i'm|i am|we are|we're) (very |so )?({_SORRY}|(unable|afraid|not able|not allowed)\b)"
+    rf"|{_SORRY}|apologies\b"
+    r"|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)\b"
     r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
     r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
     r"|there is no (information|mention)\b)",

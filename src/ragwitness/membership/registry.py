@@ -99,8 +99,10 @@ def _module(entry: AuditEntry) -> Any:
 
 def _like(default: object, value: object, what: str) -> object:
     """Turn the text of a command line into the type of a field's default."""
-    if not isinstance(value, str) or isinstance(default, str) or default is None:
+    if not isinstance(value, str) or isinstance(default, str):
         return value
+    if default is None:
+        return _number_or_none(value, what)
     if isinstance(default, bool):
         words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
         if value.lower() in words:
@@ -112,3 +114,13 @@ def _like(default: object, value: object, what: str) -> object:
         except ValueError:
             pass
     raise InputError(f"{what} cannot be {value!r}.", f"Its default is {default!r}.")
+
+
+def _number_or_none(text: str, what: str) -> float | None:
+    """Read a field that is unset by default; those of the audits are numbers when set."""
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{what} cannot be {text!r}.", "Give a number, or 'none'.") from None

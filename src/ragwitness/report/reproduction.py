@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import escape
 
-from ragwitness.report.battery import battery_json, between
+from ragwitness.report.battery import battery_json, between, controls_of
 from ragwitness.runs.battery import Battery, Table
 from ragwitness.runs.battery.tables import Case
 from ragwitness.stats.evaluation import Rate
@@ -26,25 +26,37 @@ class Row:
         case: Label of the case.
         audit: Its name, with the variant of the score.
         published: The paper's AUC; None where it prints none.
-        ours: AUC with its interval.
+        ours: AUC with its interval; None where the audit has no figure.
+        unscorable: Share of documents without a score.
         queries: Per document.
+        note: Why there is no figure.
     """
 
     case: str
     audit: str
     published: float | None
-    ours: Rate
-    queries: float
+    ours: Rate | None
+    unscorable: float = 0.0
+    queries: float = 0.0
+    note: str = ""
 
 
 def rows_of(results: Sequence[tuple[Case, Battery]]) -> list[Row]:
-    """Return the rows in the order of the cases; variants of a score stand below their audit."""
-    return [
-        Row(case.label, one.audit, case.published.get(one.audit), one.auc, one.cost.queries)
-        for case, battery in results
-        for one in battery.audits
-        if "/" not in one.audit or one.audit == "mba/weighted"
-    ]
+    """Return one row per case and audit, in the order of the cases.
+
+    Variants of a score have a row where the paper prints them, and MBA's weighted one always.
+    """
+    rows = []
+    for case, battery in results:
+        for one in battery.audits:
+            if "/" in one.audit and one.audit not in {*case.published, "mba/weighted"}:
+                continue
+            printed = case.published.get(one.audit)
+            cost = one.cost.queries
+            rows.append(Row(case.label, one.audit, printed, one.auc, one.unscorable.value, cost))
+        for audit, why in battery.skipped.items():
+            rows.append(Row(case.label, audit, case.published.get(audit), None, note=why))
+    return rows
 
 
 def reproduction_json(table: Table, results: Sequence[tuple[Case, Battery]]) -> dict[str, Any]:
@@ -64,21 +76,31 @@ def reproduction_markdown(table: Table, results: Sequence[tuple[Case, Battery]])
     lines = [
         f"**{table.title}**",
         "",
-        "| case | audit | published AUC | our AUC [95 %] | n | queries/doc |",
-        "|---|---|---|---|---|---|",
+        "| case | audit | published AUC | our AUC [95 %] | n | unscorable | queries/doc |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows_of(results):
         printed = "–" if row.published is None else f"{row.published:.3f}"  # noqa: RUF001
+        if row.ours is None:
+            lines.append(f"| {row.case} | {row.audit} | {printed} | {row.note} | | | |")
+            continue
         lines.append(
             f"| {row.case} | {row.audit} | {printed} | {between(row.ours)} | {row.ours.n}"
-            f" | {row.queries:.3g} |"
+            f" | {row.unscorable:.3f} | {row.queries:.3g} |"
         )
-    return "\n".join(lines) + "\n"
+    failed = [
+        f"{case.label}, {control.name}: {between(control.rate)} ({control.verdict})"
+        for case, battery in results
+        for control in controls_of(battery)
+        if control.style == "in"
+    ]
+    told = "; ".join(failed) or "none failed"
+    return "\n".join([*lines, "", f"Controls: {told}."]) + "\n"
 
 
 def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
     """Return a figure: our interval as a bar with its estimate, the published value as a ring."""
-    rows = rows_of(results)
+    rows = [row for row in rows_of(results) if row.ours is not None]
     height = _TOP + _ROW * len(rows) + 46
     width = _LEFT + _PLOT + 40
     parts = [
@@ -102,7 +124,8 @@ def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> s
         if row.case != seen:
             parts.append(f'<text x="16" y="{y + 4}" font-weight="600">{escape(row.case)}</text>')
             seen = row.case
-        low, mid, high = (_LEFT + _PLOT * v for v in (row.ours.low, row.ours.value, row.ours.high))
+        rate = row.ours or Rate(0.0, 0.0, 0.0, 0)
+        low, mid, high = (_LEFT + _PLOT * v for v in (rate.low, rate.value, rate.high))
         parts.append(
             f'<text x="{_LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(row.audit)}</text>'
             f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#17637f" stroke-width="6" opacity=".5"/>'

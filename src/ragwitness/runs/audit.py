@@ -60,7 +60,7 @@ async def run_audit(
         worker = Worker(target, journal, plan.in_flight)
         reference = choose_reference(distinct(plan.known_out), bool(plan.auxiliary), spare)
         known = await worker.run(audit, reference.documents, "known outside", progress)
-        held = await worker.run(audit, plan.known_in, "known inside", progress)
+        held = await worker.run(audit, distinct(plan.known_in), "known inside", progress)
         outcomes = await worker.run(audit, plan.documents, "documents", progress)
     scores = [value for value in statistic.values(known) if value is not None]
     inside = [value for value in statistic.values(held) if value is not None]

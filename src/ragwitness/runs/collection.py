@@ -37,7 +37,8 @@ class CollectionResult:
         target: Name of the system.
         alpha: Level.
         evidence: The e-value and its path.
-        difference: Permutation test over the documents asked about.
+        difference: Permutation test over all documents; None after an early stop, which
+            chooses high scores and would make its p-value too small.
         asked: Documents asked about before it was decided.
         documents: Documents in the collection.
         known_out: Scored documents known to be outside.
@@ -49,7 +50,7 @@ class CollectionResult:
     target: str
     alpha: float
     evidence: CollectionEvidence
-    difference: Permutation
+    difference: Permutation | None
     asked: int
     documents: int
     known_out: int
@@ -117,7 +118,9 @@ async def run_collection(
         target=target.name,
         alpha=plan.alpha,
         evidence=evidence,
-        difference=collection_difference(scores, outside, rng=random.Random(seed)),
+        difference=collection_difference(scores, outside, rng=random.Random(seed))
+        if len(asked) == len(documents)
+        else None,
         asked=len(asked),
         documents=len(documents),
         known_out=len(outside),

@@ -12,14 +12,14 @@ from ragwitness.runs.worker import Outcome
 from ragwitness.stats import documents_needed
 from ragwitness.types import Audit, Verdict
 
-__all__ = ["answers_kept", "cautions", "in_use", "words_read"]
+__all__ = ["answers_kept", "cautions", "described", "in_use", "words_read"]
 
 _SHORT = 60  # characters; longer settings are prompts
 
 
 def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
     """Return everything in use, as label and value."""
-    found = {"method": audit.name, **_described(audit)}
+    found = {"method": audit.name, **described(audit)}
     if proxy := getattr(audit, "proxy", None):
         found["difficulty"] = f"{proxy.name}, no context"
     if statistic.classifier and statistic.shadow:
@@ -34,7 +34,7 @@ def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str
     return found | {"correction": "Benjamini-Hochberg over all scored documents"}
 
 
-def _described(audit: Audit) -> dict[str, str]:
+def described(audit: Audit) -> dict[str, str]:
     """The audit's own words about its parameters, else every field that is short enough."""
     own = getattr(audit, "describe", None)
     if own is not None:

@@ -19,6 +19,7 @@ from ragwitness.defenses import (
     defend,
     load_defense,
 )
+from ragwitness.defenses.base import Chain
 from ragwitness.errors import InputError
 from ragwitness.rag import TEMPLATES, LabTarget, PromptTemplate, RagConfig, RagSystem
 from ragwitness.rag.config import DefendedConfig
@@ -117,12 +118,25 @@ def test_a_chain_acts_in_order() -> None:
 
 def test_whoever_needs_the_whole_index_stands_first() -> None:
     assert chain(Mirabel(), Rerank()).candidates(2, 50) == 50
-    assert chain(Rerank(), DistanceThreshold(0.1)).candidates(2, 50) == 6
+    assert chain(DistanceThreshold(0.1), Rerank()).candidates(2, 50) == 6
     for narrowing in (Rerank(), DistanceThreshold(0.1), chain(PromptModification(), Rerank())):
         with pytest.raises(InputError, match="needs the scores of the whole index"):
             chain(narrowing, Mirabel())
     with pytest.raises(InputError, match="needs the scores of the whole index"):
         chain(Rerank(), chain(PromptModification(), Mirabel()))
+
+
+def test_whoever_needs_the_retrievers_scores_stands_before_what_replaces_them() -> None:
+    rest = chain(Mirabel(), DistanceThreshold(0.1), Rerank(), PromptModification())
+    assert rest.reads_scores
+    assert rest.rescores
+    assert not chain(Mirabel(), DistanceThreshold(0.1)).rescores
+    for rescoring in (Rerank(), Chain([PromptModification(), Rerank()])):
+        for middle in (NoDefense(), PromptModification()):
+            with pytest.raises(InputError, match="needs the retriever's scores, which rerank"):
+                chain(rescoring, middle, DistanceThreshold(0.1))
+    with pytest.raises(InputError, match="needs the retriever's scores"):
+        Chain([rest, Chain([PromptModification(), DistanceThreshold(0.1)])])
 
 
 def test_every_parameter_is_in_the_identity_of_the_target() -> None:
@@ -225,6 +239,7 @@ def test_options_by_name() -> None:
         ("rerank:3", "malformed"),
         ("rerank:model", "needs a language model"),
         ("rerank+mirabel", "Put it first"),
+        ("rerank+threshold:0.3", "needs the retriever's scores, which rerank"),
     ],
 )
 def test_bad_names_are_refused(spec: str, says: str) -> None:

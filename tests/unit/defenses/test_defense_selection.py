@@ -265,7 +265,7 @@ def test_mirabel_before_rerank_hides_before_it_reranks() -> None:
 
 
 def test_a_blank_query_finds_nothing_and_hides_nothing() -> None:
-    assert defend(lexical(), chain(Mirabel(), Rerank(), DistanceThreshold(0.1))).retrieve(" ") == []
+    assert defend(lexical(), chain(Mirabel(), DistanceThreshold(0.1), Rerank())).retrieve(" ") == []
 
 
 def test_bad_settings_of_mirabel() -> None:

@@ -85,11 +85,21 @@ def test_gray_value_is_the_difference_of_log_odds() -> None:
         ([Answer("Yes"), Answer("Sorry, I can't.")], "of the copy: the target re", "refused", 1.0),
         ([Answer(""), Answer("")], "nothing", "empty", 0.0),
         ([Answer("<html>No</html>"), Answer("No")], "web page", "unreadable", 0.0),
+        ([Answer("Unsure"), Answer("Unsure")], "does not know", "unknown", 0.0),
+        ([Answer("Perhaps"), Answer("Yes")], "neither yes nor no", "unreadable", -1.0),
         ([Answer("", error="lost"), Answer("No")], "lost", "error", None),
+        ([Answer("Yes"), Answer("", error="lost")], "of the copy: lost", "error", None),
     ],
 )
-def test_one_unread_answer_makes_it_unscorable(answers, reason, outcome, published) -> None:
-    _, score = _ask(_audit(), answers)
+@pytest.mark.parametrize("access", ["text", "gray"])
+def test_one_unread_answer_makes_it_unscorable(access, answers, reason, outcome, published) -> None:
+    if access == "gray":
+        # Without log-probabilities every answer is unread; the published rule reads them still.
+        _, gray = _ask(_audit(access=access), answers)
+        assert gray.value is None
+        assert gray.details.get("score/published") == published
+        return
+    _, score = _ask(_audit(access=access), answers)
     assert score.value is None
     assert reason in score.reason
     assert score.details[outcome] >= 1.0

@@ -19,6 +19,7 @@ from ragwitness.membership.questions import (
     query_text,
     read_outcome,
 )
+from ragwitness.membership.questions.rarity import Rarity
 from ragwitness.membership.questions.values import find_values, number_like, packaged_values
 from ragwitness.types import Answer, Capability, Document
 from tests.support.copier import Copier
@@ -88,6 +89,26 @@ def test_rule_questions_depend_on_the_generator_alone() -> None:
     writer.yes_no(Document("other", CLINIC), 10, random.Random(4))
     assert writer.yes_no(_FERRY, 10, random.Random(4)) == first
     assert writer.yes_no(_FERRY, 10, random.Random(5)) != first
+
+
+def test_a_thread_that_overtakes_does_not_exchange_the_words_of_a_document() -> None:
+    class Overtaken(Rarity):
+        """Its writer turns to another document while its text is compared."""
+
+        @property
+        def text(self) -> str:
+            writer._last = Rarity(Copier(), CLINIC)
+            return FERRY
+
+        @text.setter
+        def text(self, _text: str) -> None:
+            pass
+
+    writer = RuleWriter(Copier())
+    expected = writer.summary(_FERRY)
+    writer._last = Overtaken(Copier(), FERRY)
+    assert writer.summary(_FERRY) == expected
+    assert writer.summary(Document("clinic", CLINIC)) != expected
 
 
 def test_the_summary_names_rare_words_in_order_and_never_the_answer() -> None:

@@ -2,11 +2,14 @@
 
 import random
 import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from ragwitness.errors import InputError, ModelError
-from ragwitness.membership.menta import Menta, MentaConfig, NliEntailment, contained
+from ragwitness.membership.menta import Menta, MentaConfig, NliEntailment, contained, nli
 from ragwitness.membership.menta.entailment import UNKNOWN_HYPOTHESIS, claims
 from ragwitness.membership.questions import ChatWriter, OpenQuestion, RuleWriter
 from ragwitness.types import Answer, Capability, Document
@@ -183,6 +186,19 @@ def test_a_chat_model_writes_open_questions_and_answers_them() -> None:
     assert writer.unparsable(_FERRY) == 1
 
 
+def test_the_summary_of_a_chat_model_does_not_say_the_answer() -> None:
+    def say(prompt):
+        if prompt.startswith("Write"):
+            return "1. What is the dog called?"
+        return "the dog and Tamarind" if prompt.startswith("Name what") else "The Tamarind."
+
+    audit = Menta(Copier(), writer=ChatWriter(Told(say), retries=0))
+    (query,) = next(audit.probe(_FERRY))
+    # Function words of the answer stay, as they tell nothing.
+    assert query.prompt == "the dog and What is the dog called?"
+    assert run(audit, _FERRY, always(Answer("It is Tamarind."))).value == 1.0
+
+
 @pytest.fixture(scope="module")
 def nli_folder(tmp_path_factory):
     """A tiny, untrained sequence classifier."""
@@ -215,6 +231,28 @@ def test_an_nli_model_gives_the_probability_of_entailment(nli_folder) -> None:
     assert found == pytest.approx(float(torch.softmax(logits, -1)[1]), abs=1e-6)
     assert 0 <= judge("the dog " * 200, "ferry") <= 1
     assert judge.name.startswith("hf:")
+
+
+def test_an_nli_model_is_loaded_once_and_whole_by_several_threads(nli_folder, monkeypatch) -> None:
+    loaded, start = [], threading.Barrier(4)
+    load = nli.load_pretrained
+
+    def slowly(factory, source):
+        loaded.append(factory.__name__)
+        time.sleep(0.02)
+        return load(factory, source)
+
+    def judged(_):
+        start.wait(10)
+        return judge("the dog barks", "the ferry")
+
+    judge = NliEntailment(str(nli_folder))
+    expected = judge("the dog barks", "the ferry")
+    monkeypatch.setattr(nli, "load_pretrained", slowly)
+    judge = NliEntailment(str(nli_folder))
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(judged, range(4))) == pytest.approx([expected] * 4)
+    assert len(loaded) == 2  # the model and its tokenizer
 
 
 def test_a_model_without_the_class_is_refused(nli_folder, tmp_path) -> None:

@@ -166,20 +166,25 @@ def test_a_word_further_on_is_read_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason", "outcome"),
+    ("answer", "reason", "outcome", "published"),
     [
-        (Answer("Yes"), "no log-probabilities", "no_logprobs"),
-        (_said(_token("Perhaps", 0.9, Maybe=0.05)), "neither Yes nor No", "unreadable"),
-        (Answer("Yes", (_token("Hello", 0.9),)), "do not spell", "yes"),
-        (Answer("Yes", (TokenLogprob("Yes", math.nan),)), "neither Yes nor No", "yes"),
-        (_said(_token("I'm", 0.9, No=0.05), _token(" sorry", 0.9)), "refused", "refused"),
+        (Answer("Yes"), "no log-probabilities", "no_logprobs", 1.0),
+        (Answer("Perhaps"), "no log-probabilities", "no_logprobs", 0.0),
+        (_said(_token("Perhaps", 0.9, Maybe=0.05)), "neither Yes nor No", "unreadable", 0.0),
+        (Answer("Yes", (_token("Hello", 0.9),)), "do not spell", "yes", 1.0),
+        (Answer("Yes", (TokenLogprob("Yes", math.nan),)), "neither Yes nor No", "yes", 1.0),
+        (_said(_token("I'm", 0.9, No=0.05), _token(" sorry", 0.9)), "refused", "refused", 0.0),
+        (_said(_token("Unsure", 0.9, Maybe=0.05)), "neither Yes nor No", "unknown", 0.0),
+        (Answer(""), "with nothing", "empty", 0.0),
+        (Answer("", error="lost"), "lost", "error", None),
     ],
 )
-def test_gray_answers_without_odds_are_unscorable(answer, reason, outcome) -> None:
+def test_gray_answers_without_odds_are_unscorable(answer, reason, outcome, published) -> None:
     _, score = _ask(_audit(access="gray"), answer)
     assert score.value is None
     assert reason in score.reason
     assert score.details[outcome] == 1.0
+    assert score.details.get("score/published") == published
 
 
 def test_an_impossible_no_stays_finite() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +17,18 @@ import pytest
 from ragwitness.errors import InputError
 from ragwitness.models import registry
 from ragwitness.rag import LabTarget, RagConfig, build_system
-from ragwitness.report.battery import battery_json, battery_terminal, write_battery_html
+from ragwitness.report.battery import (
+    battery_json,
+    battery_terminal,
+    controls_of,
+    write_battery_html,
+)
 from ragwitness.runs.battery import Battery, BatteryPlan, run_battery
 from ragwitness.runs.battery.controls import blind_length, blind_words, nearest_likeness
 from ragwitness.runs.battery.measure import Cost, best_threshold, measure, paired_differences
 from ragwitness.runs.battery.split import divide
 from ragwitness.stats import conformal_p_values
+from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Document
 from tests.support.copier import Copier
 
@@ -113,18 +121,40 @@ def test_paired_difference_is_narrower_than_two_separate_intervals() -> None:
     assert rate.high - rate.low < first.auc.high - first.auc.low
 
 
-def test_blind_guessers_see_a_leak_and_no_more() -> None:
-    corpus = _corpus(120)
-    fair = blind_words(corpus[:60], corpus[60:], 0)
-    marked = [Document(d.id, d.text + " synopsis overleaf") for d in corpus[:60]]
-    leaky = blind_words(marked, corpus[60:], 0)
-    assert fair is not None
-    assert fair.low <= 0.5 <= fair.high
-    assert leaky is not None
-    assert leaky.low > 0.8
-    length = blind_length(marked, corpus[60:])
-    assert length is not None
-    assert length.value == 1.0
+def _half(corpus: list[Document], marked: bool) -> list[Document]:
+    return [Document(d.id, d.text + " synopsis overleaf") for d in corpus] if marked else corpus
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_the_blind_guesser_sees_a_leak_and_no_more(marked: bool) -> None:
+    corpus = _corpus(240)
+    inside = _half(corpus[:120], marked)
+    rate = blind_words(inside[:60], corpus[120:180], inside[60:], corpus[180:])
+    assert rate is not None
+    if marked:
+        assert rate.low > 0.8
+        assert blind_length(inside, corpus[120:]).value == 1.0  # type: ignore[union-attr]
+    else:
+        assert rate.low <= 0.5
+
+
+def test_the_blind_guesser_fails_clean_splits_no_oftener_than_its_interval_says() -> None:
+    failed = 0
+    for seed in range(60):
+        corpus = _corpus(160, seed)
+        rate = blind_words(corpus[:40], corpus[40:80], corpus[80:120], corpus[120:])
+        assert rate is not None
+        failed += rate.low > 0.5
+    # One-sided at 2.5 %: at most 5 of 60 with probability .997.
+    assert failed <= 5
+
+
+def test_guessers_read_text_without_spaces_and_refuse_a_handful() -> None:
+    unspaced = [Document(str(i), "東京都の天気は晴れ" * (i % 3 + 1)) for i in range(48)]
+    rate = blind_words(unspaced[:12], unspaced[12:24], unspaced[24:36], unspaced[36:])
+    assert rate is not None
+    assert blind_words(unspaced[:12], unspaced[12:24], unspaced[24:28], unspaced[36:]) is None
+    assert nearest_likeness(unspaced[:2], unspaced).shape == (2,)
 
 
 def test_likeness_leaves_the_document_itself_out() -> None:
@@ -158,6 +188,23 @@ def test_a_whole_run_tells_members_apart_and_its_controls_hold(battery: Battery)
     assert one.cost.queries >= 1
 
 
+def test_everything_in_use_is_kept(battery: Battery) -> None:
+    assert battery.settings["seed"] == "0"
+    assert battery.settings["s-rag: features"] == "frequencies, 10 intervals"
+    assert battery.settings["shadow documents"].endswith("rest of the corpus")
+
+
+def test_a_control_that_could_not_be_measured_stays_in_sight(battery: Battery) -> None:
+    empty = Rate(math.nan, math.nan, math.nan, 3)
+    wide = Rate(0.6, 0.2, 0.9, 8)
+    below = Rate(0.3, 0.2, 0.4, 200)
+    names = ("retrieval off: mba", "retrieval off: x", "blind words", "blind length")
+    changed = replace(battery, controls=dict(zip(names, (empty, wide, below, below), strict=True)))
+    found = [control.verdict for control in controls_of(changed)]
+    assert found == ["not measured", "too few to tell", "holds", "FAILS"]
+    json.dumps(battery_json(changed), allow_nan=False)
+
+
 def test_every_view_shows_the_same_figures(battery: Battery, tmp_path: Path) -> None:
     data = json.loads(json.dumps(battery_json(battery), allow_nan=False))
     assert data["audits"]["s-rag"]["auc"] == battery.audits[0].auc.value
@@ -181,6 +228,7 @@ def test_every_view_shows_the_same_figures(battery: Battery, tmp_path: Path) -> 
         ((), {}, "no audit"),
         (("nonsense",), {}, "Unknown method"),
         (("s-rag",), {"s-rag": {"colour": 1}}, "no option 'colour'"),
+        (("s-rag",), {"mab": {"masks": 5}}, "options for 'mab'"),
     ],
 )
 def test_plans_that_cannot_run(audits, options, message) -> None:  # type: ignore[no-untyped-def]

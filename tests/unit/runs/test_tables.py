@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from ragwitness.report.reproduction import reproduction_markdown, reproduction_s
 from ragwitness.runs.battery import Battery, Case, Cost, Table
 from ragwitness.runs.battery.measure import measure
 from ragwitness.runs.battery.tables import list_tables, load_table
+from ragwitness.stats.evaluation import Rate
 
 _TABLES = Path(__file__).parents[3] / "experiments"
 
@@ -26,7 +28,7 @@ def test_every_table_of_the_repository_can_be_run() -> None:
         for case in table.cases:
             for audit in table.audits:
                 configure(audit, case.options.get(audit))
-            assert set(case.published) <= set(table.audits)
+            assert {name.partition("/")[0] for name in case.published} <= set(table.audits)
 
 
 def test_unknown_and_malformed_tables_are_named(tmp_path: Path) -> None:
@@ -57,15 +59,18 @@ def results() -> list[tuple[Case, Battery]]:
         cost=Cost(1.0, None, None),
     )
     assert one is not None
-    battery = Battery((one,), {}, {}, {}, {}, 0.0, {}, 1.0)
-    return [(Case("a <case>", "f.jsonl", {"mba": 0.88}), battery), (Case("b", "f"), battery)]
+    first = Battery((one,), {"blind words": Rate(0.9, 0.85, 0.95, 99)}, {}, {}, {}, 0.0, {}, 1.0)
+    second = replace(first, controls={}, skipped={"dcmi": "nothing could be read"})
+    return [(Case("a <case>", "f.jsonl", {"mba": 0.88}), first), (Case("b", "f"), second)]
 
 
 def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery]]) -> None:
     table = Table("mba/t", "A & B", ("mba",), False, tuple(case for case, _ in results))
     text = reproduction_markdown(table, results)
-    assert "| a <case> | mba | 0.880 | 1.000 [.478, 1.000] | 10 | 1 |" in text
-    assert [row.published for row in rows_of(results)] == [0.88, None]
+    assert "| a <case> | mba | 0.880 | 1.000 [.478, 1.000] | 10 | 0.000 | 1 |" in text
+    assert "| b | dcmi | – | nothing could be read | | | |" in text  # noqa: RUF001
+    assert "Controls: a <case>, blind words: .900 [.850, .950] (FAILS)." in text
+    assert [row.published for row in rows_of(results)] == [0.88, None, None]
     figure = reproduction_svg(table, results)
     root = ElementTree.fromstring(figure)  # noqa: S314 - our own text
     circles = [element for element in root.iter() if element.tag.endswith("circle")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from ragwitness.errors import ModelError
@@ -28,6 +29,7 @@ class NliEntailment:
         self._model: Any = None
         self._tokenizer: Any = None
         self._entailed = 0
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -42,17 +44,24 @@ class NliEntailment:
             ModelError: There is no such model, or it has no such class.
         """
         torch, _ = import_libraries("the NLI model of MEntA")
-        if self._model is None:
-            self._load()
-        longest = min(_LONGEST, int(self._model.config.max_position_embeddings))
-        pair = self._tokenizer(
-            premise, hypothesis, truncation="only_first", max_length=longest, return_tensors="pt"
-        )
+        # Fast tokenizers keep the truncation as state and refuse a second thread that sets it.
+        with self._lock:
+            if self._model is None:
+                self._load()
+            longest = min(_LONGEST, int(self._model.config.max_position_embeddings))
+            pair = self._tokenizer(
+                premise,
+                hypothesis,
+                truncation="only_first",
+                max_length=longest,
+                return_tensors="pt",
+            )
         with torch.inference_mode():
             logits = self._model(**pair).logits[0]
         return float(torch.softmax(logits.float(), -1)[self._entailed])
 
     def _load(self) -> None:
+        """Load; the model is set last, because it says that the rest is there."""
         _, transformers = import_libraries("the NLI model of MEntA")
         model = load_pretrained(transformers.AutoModelForSequenceClassification, self._source)
         labels = {int(i): str(label).casefold() for i, label in model.config.id2label.items()}
@@ -63,4 +72,5 @@ class NliEntailment:
                 f"Give an NLI model, such as {NLI_MODEL}.",
             )
         self._tokenizer = load_pretrained(transformers.AutoTokenizer, self._source)
-        self._model, self._entailed = model.eval(), found[0]
+        self._entailed = found[0]
+        self._model = model.eval()

@@ -34,7 +34,7 @@ class OpenQuestion:
     Attributes:
         text: The question.
         answer: What the document says.
-        hidden: A word that the summary must not say.
+        hidden: Words that the summary must not say.
     """
 
     text: str

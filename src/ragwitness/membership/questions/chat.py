@@ -18,7 +18,7 @@ from ragwitness.membership.questions.base import OpenQuestion, Question
 from ragwitness.membership.questions.cache import WrittenCache
 from ragwitness.membership.questions.outcome import Outcome, read_outcome
 from ragwitness.models import ChatPrompt, LanguageModel
-from ragwitness.text.words import split_words
+from ragwitness.text.words import STOP_WORDS, core, split_words
 from ragwitness.types import Answer, Document, Message, Role
 
 __all__ = ["ChatWriter"]
@@ -120,7 +120,10 @@ class ChatWriter:
             prompt = _ANSWER_OPEN.replace("{question}", text)
             said = self._write(prompt, document, _ANSWER_TOKENS).strip()
             known = read_outcome(Answer(said), yes_no=False) is Outcome.TEXT
-            return OpenQuestion(text, said.splitlines()[0]) if known else None
+            if not known:
+                return None
+            answer = said.splitlines()[0]
+            return OpenQuestion(text, answer, hidden=_telling(answer))
 
         return self._questions(_OPEN, document, n, rng, answered)
 
@@ -178,6 +181,12 @@ class ChatWriter:
             keep = keep * 3 // 4
         shown = text[: words[keep - 1].end] if words else ""
         return ChatPrompt((Message(Role.USER, f"{prompt}\n\nText:\n{shown}"),))
+
+
+def _telling(answer: str) -> str:
+    """Return the words that the summary must not say; function words tell nothing."""
+    words = (word.text for word in split_words(answer))
+    return " ".join(word for word in words if core(word).casefold() not in STOP_WORDS)
 
 
 def _question_in(line: str) -> str:

@@ -97,9 +97,11 @@ class RuleWriter:
         return questions
 
     def _rarity(self, document: Document) -> Rarity:
-        if self._last is None or self._last.text != document.text:
-            self._last = Rarity(self._proxy, document.text)
-        return self._last
+        # One writer serves several threads: what is returned is never read from the field again.
+        found = self._last
+        if found is None or found.text != document.text:
+            found = self._last = Rarity(self._proxy, document.text)
+        return found
 
 
 def _asked(clause: str) -> str:

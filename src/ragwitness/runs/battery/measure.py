@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,7 +48,9 @@ class Measured:
         precision: Of the documents called in at ``threshold``; None where there are none.
         recall: Of the members at ``threshold``.
         f1: At ``threshold``.
-        threshold: Best balanced accuracy on the calibration documents, frozen there.
+        threshold: Best balanced accuracy on the calibration documents, frozen there; for an
+            audit with a classifier, even odds of that classifier.
+        decided_by: The same in words.
         tpr_at_1_fpr: Largest TPR at an FPR of at most 1 %, never interpolated.
         tpr_at_01_fpr: The same at 0.1 %.
         false_positives: By level: share of non-members with p <= level.
@@ -69,6 +72,7 @@ class Measured:
     recall: Rate
     f1: Rate
     threshold: float
+    decided_by: str
     tpr_at_1_fpr: Rate
     tpr_at_01_fpr: float
     false_positives: dict[str, Rate]
@@ -152,7 +156,9 @@ def measure(
         p_values=p_values.tolist(),
         alpha=_LEVELS[0],
         unscorable=len(truth) - len(names),
-        decided_by="threshold of the calibration documents",
+        decided_by="best threshold of the calibration documents"
+        if threshold is None
+        else "classifier at one half",
     )
     near = None
     if retrieved is not None:
@@ -166,6 +172,7 @@ def measure(
         recall=_share(called[labels]),
         f1=found.f1,
         threshold=cut,
+        decided_by=found.decided_by,
         tpr_at_1_fpr=found.tpr_at_1_fpr,
         tpr_at_01_fpr=tpr_at_fpr(values, labels, 0.001),
         false_positives={f"{a:g}": _share(p_values[~labels] <= a) for a in _LEVELS},
@@ -185,9 +192,10 @@ def measure(
 def paired_differences(
     measured: Sequence[Measured], truth: Mapping[str, bool], *, resamples: int = 1000, seed: int = 0
 ) -> dict[tuple[str, str], Rate]:
-    """AUC differences between audits, bootstrap over the documents that all of them scored.
+    """AUC differences of audits, bootstrap over the documents that both scored.
 
-    The same resamples serve every audit, so what makes a document hard for all cancels out.
+    Both see the same resamples, so what makes a document hard for both cancels out. Audits are
+    paired with each other, and the variants of a score with their audit.
 
     Args:
         measured: Audits on the same documents.
@@ -198,25 +206,35 @@ def paired_differences(
     Returns:
         Difference (first minus second) by pair of names, 95 % percentile interval.
     """
-    shared = [name for name in truth if all(name in one.scores for one in measured)]
+    found = {}
+    for first, second in itertools.combinations(measured, 2):
+        if _comparable(first.audit, second.audit):
+            rate = _difference(first, second, truth, resamples, seed)
+            if rate is not None:
+                found[first.audit, second.audit] = rate
+    return found
+
+
+def _comparable(first: str, second: str) -> bool:
+    return "/" not in first + second or first.partition("/")[0] == second.partition("/")[0]
+
+
+def _difference(
+    first: Measured, second: Measured, truth: Mapping[str, bool], resamples: int, seed: int
+) -> Rate | None:
+    shared = [name for name in truth if name in first.scores and name in second.scores]
     labels = np.array([truth[name] for name in shared], dtype=np.bool_)
     inside, outside = np.flatnonzero(labels), np.flatnonzero(~labels)
-    if len(measured) < 2 or min(inside.size, outside.size) < 2:
-        return {}
-    table = np.array([[one.scores[name] for name in shared] for one in measured])
+    if min(inside.size, outside.size) < 2:
+        return None
+    one, other = (np.array([m.scores[name] for name in shared]) for m in (first, second))
     rng = np.random.default_rng(seed)
-    whole = np.array([auc(row, labels) for row in table])
-    drawn = np.empty((resamples, len(measured)))
-    for sample in drawn:
+    drawn = np.empty(resamples)
+    for index in range(resamples):
         picked = np.concatenate(
             [rng.choice(inside, inside.size), rng.choice(outside, outside.size)]
         )
-        sample[:] = [auc(row[picked], labels[picked]) for row in table]
-    found = {}
-    for i, one in enumerate(measured):
-        for j in range(i + 1, len(measured)):
-            low, high = np.percentile(drawn[:, i] - drawn[:, j], [2.5, 97.5])
-            found[one.audit, measured[j].audit] = Rate(
-                float(whole[i] - whole[j]), float(low), float(high), len(shared)
-            )
-    return found
+        truths = labels[picked]
+        drawn[index] = auc(one[picked], truths) - auc(other[picked], truths)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Rate(auc(one, labels) - auc(other, labels), float(low), float(high), len(shared))

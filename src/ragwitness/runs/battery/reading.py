@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from ragwitness.runs.statistic import Statistic
 from ragwitness.runs.worker import Outcome
 from ragwitness.types import Answer, Document, Query
 
-__all__ = ["Read", "Seen", "by_id", "cost_of", "named_outcomes", "variants"]
+__all__ = ["Read", "Seen", "by_id", "cost_of", "main_reason", "named_outcomes", "variants"]
 
 _VARIANT = "score/"
 
@@ -22,24 +22,32 @@ Read = Callable[[Sequence[Outcome]], list[float | None]]
 
 @dataclass
 class Seen:
-    """Collects what every answer shows: tokens, and whether the document was retrieved."""
+    """Collects what every answer shows; retrieval is looked up when the clock has stopped."""
 
     target: LabTarget
     tokens: int = 0
     counted: int = 0
-    retrieved: dict[str, bool] = field(default_factory=lambda: defaultdict(bool))
+    asked: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def __call__(self, document: Document, query: Query, answer: Answer) -> None:
         """Note one answer."""
         if answer.prompt_tokens is not None and answer.completion_tokens is not None:
             self.tokens += answer.prompt_tokens + answer.completion_tokens
             self.counted += 1
-        if not self.retrieved[document.id]:
-            system = self.target.system
-            hits = system.retrieve(query.prompt)
-            self.retrieved[document.id] = any(
-                system.passages[hit.index].document == document.id for hit in hits
+        self.asked[document.id].append(query.prompt)
+
+    def retrieved(self, documents: Sequence[Document]) -> dict[str, bool]:
+        """Whether any of its queries retrieved each document."""
+        system = self.target.system
+
+        def finds(document: Document) -> bool:
+            return any(
+                system.passages[hit.index].document == document.id
+                for prompt in self.asked[document.id]
+                for hit in system.retrieve(prompt)
             )
+
+        return {document.id: finds(document) for document in documents}
 
 
 def variants(statistic: Statistic, outcomes: Sequence[Outcome]) -> dict[str, Read]:
@@ -47,12 +55,14 @@ def variants(statistic: Statistic, outcomes: Sequence[Outcome]) -> dict[str, Rea
     keys = {key for o in outcomes for key in o.score.details if key.startswith(_VARIANT)}
 
     def reader(key: str) -> Read:
-        return lambda asked: [
-            None if o.score.value is None else o.score.details.get(key) for o in asked
-        ]
+        # A variant may score what the audit itself does not: a published rule counts silence.
+        return lambda asked: [o.score.details.get(key) for o in asked]
 
+    own = statistic.values(outcomes)
     return {"": statistic.values} | {
-        "/" + key.removeprefix(_VARIANT): reader(key) for key in sorted(keys)
+        "/" + key.removeprefix(_VARIANT): reader(key)
+        for key in sorted(keys)
+        if reader(key)(outcomes) != own
     }
 
 
@@ -73,6 +83,12 @@ def cost_of(outcomes: Sequence[Outcome], seen: Seen, seconds: float) -> Cost:
         seen.tokens / asked if known else None,
         None if kept else seconds / asked,
     )
+
+
+def main_reason(outcomes: Sequence[Outcome]) -> str:
+    """Return the most frequent reason for no score."""
+    reasons = Counter(o.score.reason or "no score" for o in outcomes if o.score.value is None)
+    return reasons.most_common(1)[0][0] if reasons else "too few documents of one kind"
 
 
 def named_outcomes(outcomes: Sequence[Outcome]) -> dict[str, float]:

@@ -14,12 +14,20 @@ from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.membership.srag import ShadowConfig
 from ragwitness.models import LanguageModel
 from ragwitness.rag import LabTarget, RagConfig, build_system
-from ragwitness.runs.battery.controls import blind_length, blind_words, nearest_likeness
-from ragwitness.runs.battery.measure import Measured, area, measure, paired_differences
-from ragwitness.runs.battery.reading import Seen, by_id, cost_of, named_outcomes, variants
+from ragwitness.runs.battery.controls import blind_controls, near_duplicates, rate_of
+from ragwitness.runs.battery.measure import Measured, measure, paired_differences
+from ragwitness.runs.battery.reading import (
+    Seen,
+    by_id,
+    cost_of,
+    main_reason,
+    named_outcomes,
+    variants,
+)
 from ragwitness.runs.battery.split import Split, divide
 from ragwitness.runs.journal import Journal
 from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.remarks import described
 from ragwitness.runs.statistic import Statistic, learn
 from ragwitness.runs.worker import Outcome, Progress, Worker
 from ragwitness.stats.evaluation import Rate
@@ -64,6 +72,11 @@ class BatteryPlan:
             raise InputError("There is no audit to evaluate.", f"Known: {', '.join(AUDITS)}.")
         for name in self.audits:
             configure(name, self.options.get(name))
+        if lost := sorted(set(self.options) - set(self.audits)):
+            raise InputError(
+                f"There are options for {lost[0]!r}, which is not evaluated.",
+                f"Evaluated: {', '.join(self.audits)}.",
+            )
         if min(self.members, self.non_members, self.calibration) < 2:
             raise InputError("Every part of the split needs at least two documents.")
 
@@ -106,6 +119,7 @@ class _Stage:
     progress: Progress | None
     near: frozenset[str]
     auxiliary: tuple[Document, ...]
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def asked(self) -> list[Document]:
@@ -118,11 +132,17 @@ class _Stage:
         """The statistic of an audit, trained on a shadow system where it learns."""
         if not getattr(audit, "learns", False):
             return Statistic()
-        shadow = self.auxiliary or self.split.shadow
+        shadow, source = self.auxiliary or self.split.shadow, "given"
+        if not self.auxiliary:
+            source = "rest of the corpus"
         if len(shadow) < _FEWEST_SHADOW:
             from ragwitness.text.sample import load_sample
 
-            shadow = tuple(load_sample())
+            shadow, source = tuple(load_sample()), "generated corpus of the package"
+        part = self.split
+        taken = {d.text for d in (*part.indexed, *part.non_members, *part.known_out)}
+        shadow = tuple(document for document in shadow if document.text not in taken)
+        self.settings["shadow documents"] = f"{len(shadow)}, {source}"
         plan = AuditPlan(
             documents=tuple(self.asked),
             shadow=ShadowConfig(
@@ -168,20 +188,18 @@ async def run_battery(
     make = build or (lambda documents, rag: LabTarget(build_system(documents, rag)))
     target = make(split.indexed, plan.rag)
     bare = make(split.indexed, replace(plan.rag, retrieve=False))
-    near, likeness = _near(split)
+    near, likeness = near_duplicates(split)
     measured: list[Measured] = []
-    controls: dict[str, Rate] = {}
+    controls = blind_controls(split)
     skipped: dict[str, str] = {}
     with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
         stage = _Stage(plan, split, target, bare, proxy, journal, progress, near, tuple(auxiliary))
         for name in plan.audits:
-            found, checked = await _evaluate(stage, name)
+            found, checked, why = await _evaluate(stage, name)
             measured += found
             controls |= checked
             if not found:
-                skipped[name] = "too few of its documents could be scored"
-    _add(controls, "blind words", blind_words(split.members, split.non_members, plan.seed))
-    _add(controls, "blind length", blind_length(split.members, split.non_members))
+                skipped[name] = f"too few of its documents could be scored ({why})"
     truth = {document.id: bool(document.member) for document in stage.asked}
     return Battery(
         audits=tuple(measured),
@@ -197,29 +215,22 @@ async def run_battery(
             "shadow": len(split.shadow),
         },
         likeness=likeness,
-        settings={"proxy": proxy.name}
-        | {key: str(value) for key, value in target.system.describe().items()},
+        settings={
+            "proxy": proxy.name,
+            "seed": str(plan.seed),
+            "documents in flight": str(plan.in_flight),
+            **{key: str(value) for key, value in target.system.describe().items()},
+            **stage.settings,
+        },
         seconds=time.monotonic() - clock,
     )
 
 
-def _near(split: Split) -> tuple[frozenset[str], float]:
-    """The quarter of the non-members that is most like something in the index."""
-    likeness = nearest_likeness(split.non_members, split.indexed)
-    order = likeness.argsort()[::-1][: max(2, len(likeness) // 4)]
-    ids = frozenset(split.non_members[int(index)].id for index in order)
-    return ids, float(sorted(likeness[order])[len(order) // 2])
-
-
-def _add(controls: dict[str, Rate], name: str, rate: Rate | None) -> None:
-    if rate is not None:
-        controls[name] = rate
-
-
-async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str, Rate]]:
-    """Run one audit; one entry per variant of its score, and its controls."""
+async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str, Rate], str]:
+    """Run one audit: one entry per variant of its score, its controls, why scores are missing."""
     audit = build_audit(name, stage.proxy, configure(name, stage.plan.options.get(name)))
     statistic = await stage.learnt(audit)
+    stage.settings |= {f"{name}: {key}": value for key, value in described(audit).items()}
     seen = Seen(stage.target)
     worker = Worker(stage.target, stage.journal, stage.plan.in_flight, seen)
 
@@ -232,6 +243,7 @@ async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str,
     clock = time.monotonic()
     audited = await ask(stage.asked, "audited")
     cost = cost_of(audited, seen, time.monotonic() - clock)
+    retrieved = seen.retrieved(stage.split.members)
     control = Worker(stage.bare, stage.journal, stage.plan.in_flight)
     off = (
         await control.run(audit, stage.asked, f"{name}, retrieval off", stage.progress)
@@ -250,7 +262,7 @@ async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str,
             truth,
             known_in=list(by_id(inside, read).values()),
             known_out=list(by_id(outside, read).values()),
-            retrieved=seen.retrieved,
+            retrieved=retrieved,
             outcomes=named_outcomes(audited),
             cost=cost,
             threshold=0.0 if statistic.classifier and not variant else None,
@@ -260,14 +272,11 @@ async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str,
         found.append(one)
         members = [value for key, value in scores.items() if truth[key]]
         twins = [value for key, value in scores.items() if key in stage.near]
-        _add(controls, f"near-duplicates: {label}", area(members, twins))
-        bare = by_id(off, read)
-        _add(
-            controls,
-            f"retrieval off: {label}",
-            area(
+        controls[f"near-duplicates: {label}"] = rate_of(members, twins)
+        if stage.plan.control:
+            bare = by_id(off, read)
+            controls[f"retrieval off: {label}"] = rate_of(
                 [value for key, value in bare.items() if truth[key]],
                 [value for key, value in bare.items() if not truth[key]],
-            ),
-        )
-    return found, controls
+            )
+    return found, controls, main_reason(audited)

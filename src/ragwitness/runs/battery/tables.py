@@ -86,19 +86,20 @@ def load_table(name: str, folder: Path) -> Table:
         )
     data = tables[key]
     try:
-        shared = data.get("rag", {})
-        cases = [
-            Case(
-                **{"options" if k == "set" else k: v for k, v in row.items()}
-                | {"rag": shared | row.get("rag", {})}
-            )
-            for row in data["case"]
-        ]
+        cases = [_case(row, data) for row in data["case"]]
         return Table(
             name, data["title"], tuple(data["audits"]), data.get("control", True), tuple(cases)
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"The table {name!r} in {path} is malformed: {error}.") from error
+
+
+def _case(row: dict[str, Any], table: dict[str, Any]) -> Case:
+    """A row, over what the table sets for all of them."""
+    own = {key: value for key, value in row.items() if key != "set"}
+    own["rag"] = table.get("rag", {}) | row.get("rag", {})
+    own["options"] = table.get("set", {}) | row.get("set", {})
+    return Case(**own)
 
 
 def _read(path: Path) -> dict[str, Any]:
