@@ -61,13 +61,15 @@ def _run_case(case: dict[str, object], config: dict[str, object], data: Path, sc
 def _run_mode(case: dict[str, object], config: dict[str, object], data: Path, scale: float,
               mode: str) -> None:  # fmt: skip
     sizes = {
-        key: max(30, round(int(str(config[key])) * scale))
+        key: max(20, round(int(str(config[key])) * scale))
         for key in ("members", "non_members", "known_out")
     }
-    folder = _OUT / str(case["name"])
+    folder = _OUT / str(case["name"]) / mode
     seed = int(str(case.get("seed", config["seed"])))
     parts = split(read_rows(data / str(case["corpus"])), sizes, seed)
-    auxiliary = read_rows(data / str(config["auxiliary"]))[: int(str(config["auxiliary_size"]))]
+    key = f"{mode}_auxiliary_size"
+    size = case.get(key, config.get(key, config["auxiliary_size"]))
+    auxiliary = read_rows(data / str(config["auxiliary"]))[: int(str(size))]
     corpus = _write(folder / "corpus.jsonl", parts.indexed)
     arguments = ["--documents", str(_write(folder / "documents.jsonl", parts.documents))]
     arguments += ["--auxiliary", str(_write(folder / "auxiliary.jsonl", auxiliary))]
@@ -75,9 +77,8 @@ def _run_mode(case: dict[str, object], config: dict[str, object], data: Path, sc
         arguments += ["--known-out", str(_write(folder / "known_out.jsonl", parts.known_out))]
     with _lab(corpus, case) as url:
         started = time.monotonic()
-        run = folder / mode
-        command = [*_CLI, "audit", f"{url}", *arguments, "--mode", mode, "--run", str(run)]
-        with (folder / f"{mode}.log").open("w") as log:
+        command = [*_CLI, "audit", f"{url}", *arguments, "--mode", mode, "--run", str(folder)]
+        with (folder / "audit.log").open("w") as log:
             done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
         spent = time.monotonic() - started
         print(f"{case['name']} {mode}: exit {done.returncode}, {spent:.0f} s", flush=True)
