@@ -15,7 +15,9 @@ _AUDITED, _KNOWN_OUT = 100, 100
 
 def demo(
     run: Annotated[Path, typer.Option(help="Run folder.")] = Path("ragwitness-runs/demo"),
-    mode: Annotated[str, typer.Option(help="single or probing.")] = "single",
+    mode: Annotated[
+        str, typer.Option(help="probing: the hardest twelfth of the words, one query each; single.")
+    ] = "probing",
 ) -> None:
     """Index half of a generated corpus, audit 100 documents inside and 100 outside.
 
@@ -46,6 +48,8 @@ def demo(
         known_out=tuple(outside[_AUDITED:spent]),
         auxiliary=tuple(outside[spent:]),
         shadow=ShadowConfig(audited=30),
+        # Probes of one document share their context; more documents at a time would crowd it out.
+        in_flight=2,
     )
     screen = console()
     system = build_system(inside, RagConfig())
@@ -55,6 +59,6 @@ def demo(
     async def opened() -> LabTarget:
         return LabTarget(system)
 
-    config = configure("s-rag", {"mode": mode})
+    config = configure("s-rag", {"mode": mode, "segment_factor": 12 if mode == "probing" else 4})
     result = perform(plan, opened(), "s-rag", config, "reader", run, screen)
     finish(result, run, screen)

@@ -17,9 +17,8 @@ from .forward import KeyValues, Network, Tokens
 
 __all__ = ["DEFAULT_BYTES", "PrefixStore"]
 
-DEFAULT_BYTES = 320 * 1024 * 1024
-"""Memory for stored sequences; about 21,000 tokens of the packaged reader: four documents probed
-at a time, each under three or four sets of passages, fit."""
+DEFAULT_BYTES = 224 * 1024 * 1024
+"""Memory for stored sequences; about 15,000 tokens of the packaged reader."""
 
 _SHORTEST = 16
 """Shared tokens below which copying is not worth while."""
