@@ -61,7 +61,7 @@ def _run_case(case: dict[str, object], config: dict[str, object], data: Path, sc
 def _run_mode(case: dict[str, object], config: dict[str, object], data: Path, scale: float,
               mode: str) -> None:  # fmt: skip
     sizes = {
-        key: max(20, round(int(str(config[key])) * scale))
+        key: max(10, round(int(str(config[key])) * scale))
         for key in ("members", "non_members", "known_out")
     }
     folder = _OUT / str(case["name"]) / mode
