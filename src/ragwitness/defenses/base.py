@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 
 from ragwitness.errors import InputError
@@ -12,7 +13,7 @@ from ragwitness.rag.prompts import PromptTemplate
 __all__ = ["Chain", "Defense", "NoDefense", "chain", "defend"]
 
 
-class Defense:
+class Defense(abc.ABC):
     """Leaves every step as it is; a defense overrides the ones it changes.
 
     Implements :class:`~ragwitness.rag.pipeline.DefenseHook`. A system is asked by several
@@ -31,9 +32,9 @@ class Defense:
     rescores: bool = False
 
     @property
+    @abc.abstractmethod
     def name(self) -> str:
         """The defense with every parameter; part of a target's identity."""
-        raise NotImplementedError
 
     def rewrite(self, query: str, use: Use) -> str:  # noqa: ARG002 - for those who override it
         """Return what the index or the generator is given in the query's stead.
