@@ -57,14 +57,32 @@ def test_evaluate_prints_writes_json_and_a_page(call, rows, tmp_path: Path) -> N
         low, high = data["controls"][name]["auc_interval"]
         assert 0 <= low <= data["controls"][name]["auc"] <= high <= 1
     assert data["audits"]["mba"]["auc"] > 0.7
-    assert "mba/weighted" in said
+    assert "mba" in said
+    assert "/weighted" in said
     assert "evaluation.html" in said
     assert "retrieval off: mba" in (tmp_path / "run" / "evaluation.html").read_text()
+
+
+def test_evaluate_behind_a_defense_says_what_it_costs(call, rows, tmp_path: Path) -> None:
+    corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
+    arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia", "--limit", 8]
+    arguments += ["--calibration", 4, "--run", tmp_path / "run", "--no-control"]
+    arguments += ["--defense", "mirabel", "--benign", 5]
+    code, said = call(*arguments)
+    assert code == 0, said
+    cost = json.loads((tmp_path / "run" / "result.json").read_text())["benign"]
+    assert cost["questions"] == 5
+    assert cost["recall"]["undefended"]["value"] > 0.5
+    assert cost["refused"]["defended"]["n"] == 5
+    assert "benign questions" in said
+    assert "recall@4" in said
+    assert "What the defense costs" in (tmp_path / "run" / "evaluation.html").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["--benign", "-1"], "--benign"),
         (["--audits", "nonsense"], "Unknown method 'nonsense'"),
         (["--set", "mba.colour=red"], "no option 'colour'"),
         (["--set", "colour=red"], "names no audit"),

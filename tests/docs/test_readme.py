@@ -25,7 +25,7 @@ def test_first_block_names_targets_of_the_makefile() -> None:
         assert re.search(rf"^{rule}:", rules, re.M)
 
 
-@pytest.mark.parametrize("verbs", [("audit",), ("doctor",), ("lab", "serve")])
+@pytest.mark.parametrize("verbs", [("plan",), ("audit",), ("doctor",), ("lab", "serve")])
 def test_options_shown_exist(verbs: tuple[str, ...]) -> None:
     blocks = "\n".join(re.findall(r"```\n(.*?)```", _README, re.S)).replace("\\\n", " ")
     lines = [

@@ -25,6 +25,7 @@ __all__ = [
     "key_values",
     "lab_target",
     "one_thread_per_answer",
+    "per_audit",
     "progress_bars",
     "rag_config",
     "read_documents",
@@ -67,6 +68,21 @@ def key_values(pairs: Sequence[str]) -> dict[str, str]:
         if not equals:
             raise InputError(f"--set {pair!r} has no value.", "Write --set NAME=VALUE.")
         found[name.strip().replace("-", "_")] = value.strip()
+    return found
+
+
+def per_audit(pairs: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Read ``AUDIT.NAME=VALUE`` pairs into fields by audit.
+
+    Raises:
+        InputError: A pair has no ``=`` or names no audit.
+    """
+    found: dict[str, dict[str, object]] = {}
+    for key, value in key_values(pairs).items():
+        audit, dot, name = key.rpartition(".")
+        if not dot:
+            raise InputError(f"--set {key} names no audit.", "Write --set AUDIT.NAME=VALUE.")
+        found.setdefault(audit.replace("_", "-"), {})[name] = value
     return found
 
 

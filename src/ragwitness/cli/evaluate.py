@@ -30,6 +30,9 @@ def evaluate(
     defense: Annotated[
         str, typer.Option(help="Before the system; see ragwitness lab serve.")
     ] = "none",
+    benign: Annotated[
+        int, typer.Option(help="Benign questions that show what the defense costs.", min=0)
+    ] = 100,
     retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
     k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
@@ -52,9 +55,16 @@ def evaluate(
     """Evaluate audits on one random split of a corpus, every rate with its interval.
 
     Always with controls: guessers that never ask the system, the system with its retrieval
-    switched off, and the non-members that are most like something in the index.
+    switched off, and the non-members that are most like something in the index. With a
+    defense, benign questions too: what they find and are told with it and without it.
     """
-    from ragwitness.cli.common import console, rag_config, read_documents, run_folder
+    from ragwitness.cli.common import (
+        console,
+        per_audit,
+        rag_config,
+        read_documents,
+        run_folder,
+    )
     from ragwitness.cli.finish import check_writable
     from ragwitness.membership.registry import AUDITS
     from ragwitness.runs.battery import BatteryPlan
@@ -67,8 +77,9 @@ def evaluate(
         calibration=calibration,
         seed=seed,
         rag=rag_config(k=k, retrieval=retrieval, generator=generator, template=template),
-        options=_per_audit(options or ()),
+        options=per_audit(options or ()),
         control=control,
+        benign=benign,
         in_flight=concurrency,
     )
     documents = read_documents(corpus, text_field, paragraphs=paragraphs)
@@ -79,19 +90,6 @@ def evaluate(
     battery = run_plan(plan, documents, defense, proxy, folder)
     _show(battery, folder, json_out)
     screen.print(f"report: {folder / 'evaluation.html'}", markup=False, soft_wrap=True)
-
-
-def _per_audit(pairs: list[str] | tuple[str, ...]) -> dict[str, dict[str, object]]:
-    from ragwitness.cli.common import key_values
-    from ragwitness.errors import InputError
-
-    found: dict[str, dict[str, object]] = {}
-    for key, value in key_values(pairs).items():
-        audit, dot, name = key.rpartition(".")
-        if not dot:
-            raise InputError(f"--set {key} names no audit.", "Write --set AUDIT.NAME=VALUE.")
-        found.setdefault(audit.replace("_", "-"), {})[name] = value
-    return found
 
 
 def run_plan(
@@ -137,7 +135,8 @@ def _show(battery: Battery, folder: Path, json_out: Path | None) -> None:
     import json
 
     from ragwitness.cli.common import console
-    from ragwitness.report.battery import battery_json, battery_terminal, write_battery_html
+    from ragwitness.report.battery import battery_json, write_battery_html
+    from ragwitness.report.battery_terminal import battery_terminal
 
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(battery_json(battery), indent=1, ensure_ascii=False, allow_nan=False)

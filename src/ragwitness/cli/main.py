@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ragwitness.cli import audit, demo, doctor, evaluate, lab, owner, report, reproduce
+from ragwitness.cli import audit, demo, doctor, evaluate, lab, owner, plan, report, reproduce
 from ragwitness.errors import RagwitnessError
 
 __all__ = ["app", "run"]
@@ -28,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("plan")(plan.plan)
 app.command("audit")(audit.audit)
 app.command("owner")(owner.owner)
 app.command("evaluate")(evaluate.evaluate)

@@ -83,6 +83,7 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
         rag=rag_config(**{**shared, **case.rag}),
         shadow=rag_config(**{**shared, **case.rag, **case.shadow}) if case.shadow else None,
         options=case.options,
+        thresholds=case.thresholds,
         control=table.control,
     )
     auxiliary = case.shadow_corpus

@@ -1,7 +1,14 @@
 """Defenses at query time, and what they cost: each changes one step of a RAG system of ours."""
 
-from ragwitness.defenses.base import Chain, Defense, NoDefense, chain, defend
-from ragwitness.defenses.cost import AnswerCost, DefenseCost, RetrievalCost, benign_cost, word_f1
+from ragwitness.defenses.base import Chain, Defense, NoDefense, chain, defend, undefended
+from ragwitness.defenses.cost import (
+    AnswerCost,
+    DefenseCost,
+    RetrievalCost,
+    benign_cost,
+    compare_answers,
+    word_f1,
+)
 from ragwitness.defenses.loading import DEFENSE_FORMS, load_defense
 from ragwitness.defenses.mirabel import Mirabel, hide_threshold
 from ragwitness.defenses.prompt import PromptModification
@@ -40,11 +47,13 @@ __all__ = [
     "benign_questions",
     "calibrate_threshold",
     "chain",
+    "compare_answers",
     "defend",
     "hide_threshold",
     "load_defense",
     "paraphrase",
     "rewrite",
     "rule_rewrite",
+    "undefended",
     "word_f1",
 ]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from dataclasses import fields
 
 from ragwitness.errors import InputError
+from ragwitness.rag.config import RagConfig
 from ragwitness.rag.index import Hit
 from ragwitness.rag.pipeline import Lookup, RagSystem, Use
 from ragwitness.rag.prompts import PromptTemplate
 
-__all__ = ["Chain", "Defense", "NoDefense", "chain", "defend"]
+__all__ = ["Chain", "Defense", "NoDefense", "chain", "defend", "undefended"]
 
 
 class Defense(abc.ABC):
@@ -170,3 +172,11 @@ def defend(system: RagSystem, defense: Defense) -> RagSystem:
             "Chain the defenses, and put them before the undefended system.",
         )
     return RagSystem(system.passages, system.index, system.generator, system.config, defense)
+
+
+def undefended(system: RagSystem) -> RagSystem:
+    """Return the system as it was before :func:`defend`; itself where nothing defends it."""
+    if system.defense is None:
+        return system
+    config = RagConfig(**{f.name: getattr(system.config, f.name) for f in fields(RagConfig)})
+    return RagSystem(system.passages, system.index, system.generator, config)

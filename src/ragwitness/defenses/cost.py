@@ -17,7 +17,14 @@ from ragwitness.rag.words import index_words
 from ragwitness.stats import Rate, bootstrap_interval, proportion_interval
 from ragwitness.types import Query
 
-__all__ = ["AnswerCost", "DefenseCost", "RetrievalCost", "benign_cost", "word_f1"]
+__all__ = [
+    "AnswerCost",
+    "DefenseCost",
+    "RetrievalCost",
+    "benign_cost",
+    "compare_answers",
+    "word_f1",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,38 @@ def benign_cost(
     Raises:
         InputError: No questions, or one of a document that is not in the database.
     """
+    defended = defend(system, defense)
+    before = [_answer(system, q, max_tokens) for q in questions]
+    # A defense that does nothing is not asked again.
+    same = defended is system
+    after = before if same else [_answer(defended, q, max_tokens) for q in questions]
+    return compare_answers(system, defended, questions, before, after, refused, seed=seed)
+
+
+def compare_answers(
+    system: RagSystem,
+    defended: RagSystem,
+    questions: Sequence[BenignQuestion],
+    before: Sequence[str | None],
+    after: Sequence[str | None],
+    refused: Callable[[str], bool],
+    *,
+    seed: int = 0,
+) -> DefenseCost:
+    """Compare the answers of a system with those of the same system behind a defense.
+
+    Args:
+        system: The undefended system.
+        defended: The same behind a defense.
+        questions: What both were asked.
+        before: Answers of ``system``, None where it failed.
+        after: Answers of ``defended``, None where it failed.
+        refused: Whether an answer is a refusal.
+        seed: Of the bootstrap.
+
+    Raises:
+        InputError: No questions, or one of a document that is not in the database.
+    """
     if not questions:
         raise InputError("The cost of a defense needs at least one benign question.")
     stored = {passage.document for passage in system.passages}
@@ -115,18 +154,13 @@ def benign_cost(
             f"A benign question belongs to {stray!r}, which is not in the database.",
             "Make the questions from documents of the database.",
         )
-    defended = defend(system, defense)
-    before = [_answer(system, q, max_tokens) for q in questions]
-    # A defense that does nothing is not asked again.
-    same = defended is system
-    after = before if same else [_answer(defended, q, max_tokens) for q in questions]
     return DefenseCost(
-        defense.name,
+        "none" if defended.defense is None else defended.defense.name,
         system.config.k,
         _retrieval_cost(system, defended, questions, seed),
         _answer_cost(before, after, questions, refused, seed),
-        before.count(None),
-        after.count(None),
+        list(before).count(None),
+        list(after).count(None),
     )
 
 

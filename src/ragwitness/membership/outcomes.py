@@ -9,14 +9,31 @@ from collections.abc import Sequence
 from ragwitness.text.words import core, split_words
 from ragwitness.types import Answer
 
-__all__ = ["Reply", "named_trouble", "opening_words", "read_reply"]
+__all__ = ["Reply", "named_trouble", "opening_words", "read_reply", "refuses"]
 
 # "I am sorry to hear that" opens many a reply in a dialogue and refuses nothing, unless the
-# sentence goes on with "but I cannot".
+# sentence goes on with "but I cannot", or the next one declines. That one is read narrowly: "I
+# can't stress enough", "I can't be sure" and "I can't diagnose it, but" open answers.
+_CANNOT = (
+    r"(i|we)('m| am|'re| are)? (very |so )?"
+    r"(can't|cannot|can not|won't|will not|(unable|not able|not allowed|not permitted) to)"
+)
+_ON_SECOND_THOUGHT = r"but|however|still|that said|nevertheless|without|until|unless|before"
+_UNCERTAIN = r"certain\w*|definit\w*|exactly|fully|completely|sure"
+_DECLINES = (
+    r"((but|however|unfortunately|sadly|regrettably|i'm afraid|as an ai\b[^.!?,\n]*),? )?("
+    rf"{_CANNOT} (help|assist)( you)?( (with|in) (that|this|it)\b[^.!?,\n]*)?\s*([.!?,;\n]|$)|("
+    rf"{_CANNOT} ((help|assist)\b(?! (but|it|\w+ing)\b)|(answer|share|provide|disclose|reveal"
+    r"|discuss|repeat|quote|comply)\b|do (that|this|so)\b)"
+    r"|i (do not|don't) have (access|enough|any information|information)\b"
+    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
+    rf"|there is no (information|mention)\b)(?!.*\b({_ON_SECOND_THOUGHT}|{_UNCERTAIN})\b))"
+)
 _SORRY = (
     r"sorry\b(?! (to (hear|know|learn|see|read)|that you|for your|about your)\b"
     r"(?![^.!?\n]*\bbut (i|we)('m| am|'re| are)? "
-    r"(can't|cannot|can not|won't|will not|unable|not able|not allowed|do not|don't)\b))"
+    r"(can't|cannot|can not|won't|will not|unable|not able|not allowed|do not|don't)\b)"
+    rf"(?![^.!?\n]*[.!?\n]\W*{_DECLINES}))"
 )
 _REFUSAL = re.compile(
     rf"^\W*((i'm|i am|we are|we're) (very |so )?({_SORRY}|(unable|afraid|not able|not allowed)\b)"
@@ -25,7 +42,7 @@ _REFUSAL = re.compile(
     r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
     r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
     r"|there is no (information|mention)\b)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 _UNKNOWN = re.compile(
     r"^\W*(unknown\b|unsure\b|not sure\b|i('m| am) not (sure|certain)\b|i (do not|don't) know\b"
@@ -64,6 +81,11 @@ def opening_words(words: Sequence[str], n: int) -> list[str]:
     return [core(word).casefold() for word in words[:n]]
 
 
+def refuses(text: str) -> bool:
+    """Whether an answer opens as a refusal, an apology, or with nothing found."""
+    return _REFUSAL.match(text.replace("\u2019", "'")) is not None
+
+
 def named_trouble(
     answer: Answer, expected: Sequence[str] = (), *, logprobs: bool = False
 ) -> str | None:
@@ -78,9 +100,9 @@ def named_trouble(
     if answer.error:
         return answer.error
     said = [word.text for word in split_words(answer.text)]
-    refuses = _REFUSAL.match(answer.text.replace("\u2019", "'")) is not None
     if answer.finish_reason == "content_filter" or (
-        refuses and (not expected or opening_words(said, 2) != opening_words(expected, 2))
+        refuses(answer.text)
+        and (not expected or opening_words(said, 2) != opening_words(expected, 2))
     ):
         return "the target refused to answer"
     if not answer.text.strip() and not (logprobs and answer.tokens):

@@ -6,24 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragwitness.report import figures, wording
+from ragwitness.report.benign import benign_json, benign_rows, unanswered
 from ragwitness.report.html import page, write_page
 from ragwitness.runs.battery import Battery, Measured
 from ragwitness.stats.evaluation import Rate
 
-if TYPE_CHECKING:
-    from rich.console import Group
-
-__all__ = ["battery_json", "battery_terminal", "between", "write_battery_html"]
+__all__ = ["battery_json", "between", "controls_of", "ranked", "short", "write_battery_html"]
 
 _CHANCE = 0.5
 _WIDE = 0.3  # an interval wider than this excludes next to nothing
 
 
 @dataclass(frozen=True, slots=True)
-class _Control:
+class Control:
     """A control in words.
 
     Attributes:
@@ -41,23 +39,23 @@ class _Control:
     style: str
 
 
-def controls_of(battery: Battery) -> list[_Control]:
+def controls_of(battery: Battery) -> list[Control]:
     """Judge every control; near-duplicates have no promised value."""
     return [_judged(name, rate) for name, rate in battery.controls.items()]
 
 
-def _judged(name: str, rate: Rate) -> _Control:
+def _judged(name: str, rate: Rate) -> Control:
     if math.isnan(rate.value):
-        return _Control(name, rate, "", "not measured", "in")
+        return Control(name, rate, "", "not measured", "in")
     if name.startswith("near-duplicates"):
-        return _Control(name, rate, "none promised", "", "out")
+        return Control(name, rate, "none promised", "", "out")
     # A trained guesser below .5 has nothing; a length or an audit below .5 can be turned round.
     one_sided = name == "blind words"
     expected = "low end at most .5" if one_sided else "interval holds .5"
     if rate.low > _CHANCE or (rate.high < _CHANCE and not one_sided):
-        return _Control(name, rate, expected, "FAILS", "in")
+        return Control(name, rate, expected, "FAILS", "in")
     wide = rate.high - rate.low > _WIDE
-    return _Control(name, rate, expected, "too few to tell" if wide else "holds", "out")
+    return Control(name, rate, expected, "too few to tell" if wide else "holds", "out")
 
 
 def battery_json(battery: Battery) -> dict[str, Any]:
@@ -82,6 +80,7 @@ def battery_json(battery: Battery) -> dict[str, Any]:
             }
             for (a, b), r in battery.paired.items()
         ],
+        "benign": benign_json(battery.benign),
         "skipped": battery.skipped,
         "sizes": battery.sizes,
         "near_duplicate_likeness": _finite(battery.likeness),
@@ -118,58 +117,12 @@ def between(rate: Rate) -> str:
     """Return an estimate with its interval, short enough for a narrow table."""
     if math.isnan(rate.value):
         return wording.MISSING
-    return f"{_short(rate.value)} [{_short(rate.low)}, {_short(rate.high)}]"
+    return f"{short(rate.value)} [{short(rate.low)}, {short(rate.high)}]"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Return a rate with three decimals and no leading zero: 80 columns are few."""
     return f"{value:.3f}".removeprefix("0")
-
-
-def battery_terminal(battery: Battery, *, where: str) -> Group:
-    """Return the table at 80 columns: audits by AUC, then the controls.
-
-    Args:
-        battery: The evaluation.
-        where: Path of the report with everything else.
-    """
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("audit", "AUC [95 %]", "TPR@1%", "F1", "FPR", "lost", "q/doc", "s/doc"):
-        table.add_column(name, justify="left" if name == "audit" else "right", no_wrap=True)
-    for one in ranked(battery.audits):
-        table.add_row(
-            one.audit,
-            between(one.auc),
-            _short(one.tpr_at_1_fpr.value),
-            _short(one.f1.value),
-            _short(one.false_positives["0.05"].value),
-            _short(one.unscorable.value),
-            f"{one.cost.queries:.3g}",
-            wording.MISSING if one.cost.seconds is None else f"{one.cost.seconds:.2g}",
-        )
-    checks = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("control", "AUC [95 %]", "n", "found"):
-        checks.add_column(name, justify="left", no_wrap=True)
-    for control in controls_of(battery):
-        style = "bold red" if control.style == "in" else ""
-        checks.add_row(
-            control.name,
-            between(control.rate),
-            wording.count(control.rate.n),
-            Text(control.verdict, style),
-        )
-    lost = [
-        Text(wording.visible(f"skipped {name}: {why}"), style="yellow")
-        for name, why in battery.skipped.items()
-    ]
-    sizes = ", ".join(f"{wording.count(n)} {name}" for name, n in battery.sizes.items())
-    note = f"{sizes}. FPR: non-members with p <= .05. lost: unscorable. More in {where}."
-    return Group(table, checks, *lost, Text(wording.visible(note), style="dim"))
 
 
 def ranked(audits: Sequence[Measured]) -> list[Measured]:
@@ -212,14 +165,11 @@ def write_battery_html(battery: Battery, path: Path) -> None:
         battery=battery,
         rows=rows,
         controls=controls_of(battery),
-        pairs=[(first, second, rate, _signed(rate)) for (first, second), rate in pairs],
+        pairs=[(first, second, rate, wording.signed(rate)) for (first, second), rate in pairs],
+        benign=None if battery.benign is None else benign_rows(battery.benign),
+        unanswered="" if battery.benign is None else unanswered(battery.benign),
         between=between,
         flattered=battery.settings.get("generator", "").startswith("reader"),
         seconds=wording.duration(battery.seconds),
     )
     write_page(html, path)
-
-
-def _signed(rate: Rate) -> str:
-    low, high = (f"{value:+.3f}" for value in (rate.low, rate.high))
-    return f"{rate.value:+.3f} [{low}, {high}]".replace("-", "\N{MINUS SIGN}")

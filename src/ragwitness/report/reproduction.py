@@ -25,8 +25,8 @@ class Row:
     Attributes:
         case: Label of the case.
         audit: Its name, with the variant of the score.
-        published: The paper's AUC; None where it prints none.
-        ours: AUC with its interval; None where the audit has no figure.
+        published: The paper's rate; None where it prints none.
+        ours: The table's rate with its interval; None where the audit has no figure.
         unscorable: Share of documents without a score.
         queries: Per document.
         note: Why there is no figure.
@@ -41,7 +41,7 @@ class Row:
     note: str = ""
 
 
-def rows_of(results: Sequence[tuple[Case, Battery]]) -> list[Row]:
+def rows_of(table: Table, results: Sequence[tuple[Case, Battery]]) -> list[Row]:
     """Return one row per case and audit, in the order of the cases.
 
     Variants of a score have a row where the paper prints them, and MBA's weighted one always.
@@ -53,7 +53,8 @@ def rows_of(results: Sequence[tuple[Case, Battery]]) -> list[Row]:
                 continue
             printed = case.published.get(one.audit)
             cost = one.cost.queries
-            rows.append(Row(case.label, one.audit, printed, one.auc, one.unscorable.value, cost))
+            rate = one.f1 if table.rate == "f1" else one.auc
+            rows.append(Row(case.label, one.audit, printed, rate, one.unscorable.value, cost))
         for audit, why in battery.skipped.items():
             rows.append(Row(case.label, audit, case.published.get(audit), None, note=why))
     return rows
@@ -73,13 +74,14 @@ def reproduction_json(table: Table, results: Sequence[tuple[Case, Battery]]) -> 
 
 def reproduction_markdown(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
     """Return a Markdown table: published and ours side by side."""
+    name = table.rate.upper()
     lines = [
         f"**{table.title}**",
         "",
-        "| case | audit | published AUC | our AUC [95 %] | n | unscorable | queries/doc |",
+        f"| case | audit | published {name} | our {name} [95 %] | n | unscorable | queries/doc |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in rows_of(results):
+    for row in rows_of(table, results):
         printed = "–" if row.published is None else f"{row.published:.3f}"  # noqa: RUF001
         if row.ours is None:
             lines.append(f"| {row.case} | {row.audit} | {printed} | {row.note} | | | |")
@@ -100,7 +102,7 @@ def reproduction_markdown(table: Table, results: Sequence[tuple[Case, Battery]])
 
 def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
     """Return a figure: our interval as a bar with its estimate, the published value as a ring."""
-    rows = [row for row in rows_of(results) if row.ours is not None]
+    rows = [row for row in rows_of(table, results) if row.ours is not None]
     height = _TOP + _ROW * len(rows) + 46
     width = _LEFT + _PLOT + 40
     parts = [
@@ -138,7 +140,7 @@ def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> s
                 ' stroke-width="2"/>'
             )
     parts.append(
-        f'<text x="{_LEFT}" y="{bottom + 36}" fill="#5c5f62">AUC: stroke and bar ours with 95 %'
-        " interval, ring published</text></svg>"
+        f'<text x="{_LEFT}" y="{bottom + 36}" fill="#5c5f62">{table.rate.upper()}: stroke and bar'
+        " ours with 95 % interval, ring published</text></svg>"
     )
     return "\n".join(parts) + "\n"

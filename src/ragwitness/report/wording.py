@@ -19,6 +19,7 @@ __all__ = [
     "probability",
     "rate_text",
     "score_text",
+    "signed",
     "visible",
 ]
 
@@ -81,6 +82,12 @@ def score_text(value: float | None) -> str:
     else:
         text = f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.1e}"
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def signed(rate: Rate) -> str:
+    """Return a difference with its interval, each with its sign."""
+    low, high = (f"{value:+.3f}" for value in (rate.low, rate.high))
+    return f"{rate.value:+.3f} [{low}, {high}]".replace("-", "\N{MINUS SIGN}")
 
 
 def rate_text(value: float) -> str:

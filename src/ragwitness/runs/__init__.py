@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from ragwitness.runs.audit import run_audit
     from ragwitness.runs.check import require_capabilities
     from ragwitness.runs.collection import CollectionResult, run_collection
+    from ragwitness.runs.forecast import look_ahead
+    from ragwitness.runs.outlook import Outlook, OutlookPlan
     from ragwitness.runs.plan import AuditPlan
     from ragwitness.runs.result import AuditResult, Calibration
     from ragwitness.runs.worker import Progress, Worker
@@ -19,8 +21,11 @@ _HOMES = {
     "AuditResult": "result",
     "Calibration": "result",
     "CollectionResult": "collection",
+    "Outlook": "outlook",
+    "OutlookPlan": "outlook",
     "Progress": "worker",
     "Worker": "worker",
+    "look_ahead": "forecast",
     "require_capabilities": "check",
     "run_audit": "audit",
     "run_collection": "collection",
@@ -31,8 +36,11 @@ __all__ = [
     "AuditResult",
     "Calibration",
     "CollectionResult",
+    "Outlook",
+    "OutlookPlan",
     "Progress",
     "Worker",
+    "look_ahead",
     "require_capabilities",
     "run_audit",
     "run_collection",

@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragwitness.errors import InputError
-from ragwitness.membership.owner import (
-    CollectionEvidence,
-    collection_difference,
-    collection_evidence,
-)
+from ragwitness.membership.owner import Bets, CollectionEvidence, collection_difference
 from ragwitness.runs.audit import auxiliary_of
 from ragwitness.runs.calibration import distinct
 from ragwitness.runs.journal import Journal
@@ -102,14 +98,16 @@ async def run_collection(
                 "Give more with --known-out, of the same kind as the collection.",
             )
         asked: list[Outcome] = []
-        evidence = collection_evidence([], outside, alpha=plan.alpha)
-        while len(asked) < len(documents) and evidence.decided_after is None:
+        scores: list[float | None] = []
+        bets = Bets(outside, alpha=plan.alpha)
+        while len(asked) < len(documents) and bets.decided_after is None:
             batch = documents[len(asked) : len(asked) + max(1, plan.in_flight)]
-            asked += await worker.run(audit, batch, f"after {len(asked)} documents")
-            evidence = collection_evidence(statistic.values(asked), outside, alpha=plan.alpha)
+            found = await worker.run(audit, batch, f"after {len(asked)} documents")
+            asked += found
+            scores += (arrived := statistic.values(found))
+            bets.add(arrived)
             if progress:
                 progress("collection", len(asked), len(documents))
-    scores = statistic.values(asked)
     if all(score is None for score in scores):
         reason = asked[0].score.reason
         raise InputError(f"No document of the collection could be scored: {reason}.")
@@ -117,7 +115,7 @@ async def run_collection(
         method=audit.name,
         target=target.name,
         alpha=plan.alpha,
-        evidence=evidence,
+        evidence=bets.evidence(),
         difference=collection_difference(scores, outside, rng=random.Random(seed))
         if len(asked) == len(documents)
         else None,

@@ -3,6 +3,7 @@
 from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values, documents_needed
 from ragwitness.stats.evaluation import Evaluation, Rate, auc, evaluate, roc_curve, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
+from ragwitness.stats.power import expected_power, needed_together
 
 __all__ = [
     "Evaluation",
@@ -14,6 +15,8 @@ __all__ = [
     "conformal_p_values",
     "documents_needed",
     "evaluate",
+    "expected_power",
+    "needed_together",
     "proportion_interval",
     "roc_curve",
     "tpr_at_fpr",

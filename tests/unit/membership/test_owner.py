@@ -6,7 +6,7 @@ import random
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.owner import collection_difference, collection_evidence
+from ragwitness.membership.owner import Bets, collection_difference, collection_evidence
 from ragwitness.stats.sequential import log_martingale, online_p_values
 
 
@@ -78,6 +78,66 @@ def test_the_difference_leaves_unscorable_documents_out() -> None:
     assert found.p_value == pytest.approx(1 / 6)
     with pytest.raises(InputError, match="both groups"):
         collection_difference([None], [0.0], rng=random.Random(0))
+
+
+@pytest.mark.parametrize("betting", ["mixture", "product"])
+@pytest.mark.parametrize("shift", [0.0, 0.4])
+@pytest.mark.parametrize("size", [1, 3, 16])
+def test_batch_by_batch_is_what_a_fresh_start_would_give(betting, shift, size) -> None:
+    rng = random.Random(f"{betting} {shift} {size}")
+    # Rounded, so that there are ties; one in ten cannot be scored.
+    scores = [None if rng.random() < 0.1 else round(rng.gauss(shift, 1), 1) for _ in range(300)]
+    outside = [round(score, 1) for score in _outside(40)]
+    bets = Bets(outside, alpha=1e-6, betting=betting)
+    for end in range(size, len(scores) + size, size):
+        bets.add(scores[end - size : end])
+        found = bets.evidence()
+        again = collection_evidence(scores[:end], outside, alpha=1e-6, betting=betting)
+        literal = log_martingale(
+            list(online_p_values((s for s in scores[:end] if s is not None), outside)), betting
+        )
+        assert found.path == pytest.approx(again.path, abs=1e-12)
+        # Written out beside it: the same p-values and bets from one pass over all scores.
+        assert found.path == pytest.approx(literal[: found.scored] / math.log(10), abs=1e-12)
+        assert found.p_values == again.p_values
+        assert (found.e_value, found.p_value) == pytest.approx((again.e_value, again.p_value))
+        assert found.decided_after == again.decided_after == bets.decided_after
+        assert (found.scored, found.unscorable) == (again.scored, again.unscorable)
+
+
+def test_matched_scores_come_in_batches_too() -> None:
+    pairs = [(2.0, [0.0] * 9), (None, [0.0]), (0.0, [1.0] * 9), (3.0, [0.0] * 4)]
+    bets = Bets()
+    for pair in pairs:
+        bets.add([pair])
+    assert bets.evidence() == collection_evidence(pairs)
+
+
+def test_nothing_is_bet_on_after_the_decision() -> None:
+    bets = Bets(_outside())
+    bets.add([9.0] * 30)
+    decided = bets.evidence()
+    assert decided.decided_after == decided.scored < 30
+    bets.add(pytest.fail("read on") for _ in range(1))
+    assert bets.evidence() == decided
+
+
+def test_each_score_is_bet_on_once(monkeypatch) -> None:
+    from ragwitness.membership.owner import evidence
+
+    ranked = []
+    whole = evidence.online_p_values
+
+    def counted(scores, calibration):
+        for p in whole(scores, calibration):
+            ranked.append(p)
+            yield p
+
+    monkeypatch.setattr(evidence, "online_p_values", counted)
+    bets = Bets(_outside())
+    for _ in range(50):
+        bets.add([0.0, -1.0])
+    assert len(ranked) == bets.evidence().scored == 100
 
 
 @pytest.mark.parametrize(

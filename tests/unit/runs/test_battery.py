@@ -19,10 +19,10 @@ from ragwitness.models import registry
 from ragwitness.rag import LabTarget, RagConfig, build_system
 from ragwitness.report.battery import (
     battery_json,
-    battery_terminal,
     controls_of,
     write_battery_html,
 )
+from ragwitness.report.battery_terminal import battery_terminal
 from ragwitness.runs.battery import Battery, BatteryPlan, run_battery
 from ragwitness.runs.battery.controls import blind_length, blind_words, nearest_likeness
 from ragwitness.runs.battery.measure import Cost, best_threshold, measure, paired_differences
@@ -213,13 +213,40 @@ def test_every_view_shows_the_same_figures(battery: Battery, tmp_path: Path) -> 
     page = (tmp_path / "page.html").read_text()
     assert "retrieval off: s-rag" in page
     assert "<script" not in page
+
+
+def test_the_widest_table_is_whole_at_80_columns(battery: Battery) -> None:
     from rich.console import Console
 
+    widest = Rate(1.0, 0.832, 1.0, 40)
+    one = replace(
+        battery.audits[0],
+        auc=widest,
+        tpr_at_1_fpr=widest,
+        f1=widest,
+        unscorable=widest,
+        false_positives={"0.05": widest},
+        cost=Cost(29.8, 100.0, 0.047),
+    )
+    names = ("interrogation", "interrogation/uncalibrated")
+    wide = replace(
+        battery,
+        audits=tuple(replace(one, audit=name) for name in names),
+        controls={"blind length": widest}
+        | {
+            f"{kind}: {name}": widest
+            for name in names
+            for kind in ("retrieval off", "near-duplicates")
+        },
+    )
     out = io.StringIO()
-    Console(width=80, file=out).print(battery_terminal(battery, where="page.html"))
+    Console(width=80, file=out).print(battery_terminal(wide, where="page.html"))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    assert not any("…" in line for line in lines)
+    assert "…" not in out.getvalue()
+    assert sum(" /uncalibrated" in line for line in lines) == 2
+    assert sum("1.000 [.832, 1.000]" in line for line in lines) == 5
+    assert "FAILS" in out.getvalue()
 
 
 @pytest.mark.parametrize(

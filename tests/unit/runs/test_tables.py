@@ -65,12 +65,12 @@ def results() -> list[tuple[Case, Battery]]:
 
 
 def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery]]) -> None:
-    table = Table("mba/t", "A & B", ("mba",), False, tuple(case for case, _ in results))
+    table = Table("mba/t", "A & B", ("mba",), False, "auc", tuple(case for case, _ in results))
     text = reproduction_markdown(table, results)
     assert "| a <case> | mba | 0.880 | 1.000 [.478, 1.000] | 10 | 0.000 | 1 |" in text
     assert "| b | dcmi | – | nothing could be read | | | |" in text  # noqa: RUF001
     assert "Controls: a <case>, blind words: .900 [.850, .950] (FAILS)." in text
-    assert [row.published for row in rows_of(results)] == [0.88, None, None]
+    assert [row.published for row in rows_of(table, results)] == [0.88, None, None]
     figure = reproduction_svg(table, results)
     root = ElementTree.fromstring(figure)  # noqa: S314 - our own text
     circles = [element for element in root.iter() if element.tag.endswith("circle")]

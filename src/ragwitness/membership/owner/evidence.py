@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ragwitness.errors import InputError
 from ragwitness.stats.sequential import (
@@ -28,7 +29,7 @@ from ragwitness.stats.sequential import (
     permutation_test,
 )
 
-__all__ = ["CollectionEvidence", "Compared", "collection_difference", "collection_evidence"]
+__all__ = ["Bets", "CollectionEvidence", "Compared", "collection_difference", "collection_evidence"]
 
 _LN10 = math.log(10)
 _LARGEST = 700.0  # exp() of more is infinite
@@ -64,6 +65,87 @@ class CollectionEvidence:
     path: tuple[float, ...]
 
 
+class Bets:
+    """Bets on a collection's documents as their scores come in; nothing is computed twice.
+
+    Args:
+        outside: Known-outside scores that all documents are compared with; each document is
+            then also compared with the owner's before it, which keeps p-values independent.
+            None: every document brings known-outside scores of its own.
+        alpha: Level.
+        betting: ``"mixture"`` or ``"product"``.
+
+    Raises:
+        InputError: ``alpha`` is not in (0, 1).
+
+    Attributes:
+        decided_after: Scored documents after which 1/alpha was reached; None where it was not.
+    """
+
+    def __init__(
+        self,
+        outside: Sequence[float] | None = None,
+        *,
+        alpha: float = 0.05,
+        betting: Betting = "mixture",
+    ) -> None:
+        if not 0 < alpha < 1:
+            raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+        self.decided_after: int | None = None
+        self._enough = -math.log(alpha)
+        self._unscorable = 0
+        self._p_values: list[float] = []
+        self._path: list[float] = []
+        self._read: Callable[[object], object] = _score if outside is not None else _pair
+        # The stream is asked for one bet per score, just after the score was put here, so it
+        # never sees an empty queue and lives on between calls.
+        self._queue: deque[Any] = deque()
+        arrived = iter(self._queue.popleft, object())
+        p_values = (
+            matched_p_values(arrived) if outside is None else online_p_values(arrived, outside)
+        )
+        self._stream = bet(p_values, betting)
+
+    def add(self, documents: Iterable[Compared] | Iterable[float | None]) -> None:
+        """Bet on further documents; none is read after 1/alpha was reached.
+
+        Args:
+            documents: Scores, or pairs of a score and known-outside scores of its own.
+
+        Raises:
+            InputError: The scores cannot be compared.
+        """
+        if self.decided_after is not None:
+            return
+        for document in documents:
+            arrival = self._read(document)
+            if arrival is None:
+                self._unscorable += 1
+                continue
+            self._queue.append(arrival)
+            p, value = next(self._stream)
+            self._p_values.append(p)
+            self._path.append(value)
+            if value >= self._enough:
+                self.decided_after = len(self._path)
+                return
+
+    def evidence(self) -> CollectionEvidence:
+        """Return what the documents so far say."""
+        path = self._path
+        last, best = (path[-1], max(path)) if path else (0.0, 0.0)
+        return CollectionEvidence(
+            e_value=math.exp(last) if last < _LARGEST else math.inf,
+            log10_e=last / _LN10,
+            p_value=min(1.0, math.exp(-best)),
+            decided_after=self.decided_after,
+            scored=len(path),
+            unscorable=self._unscorable,
+            p_values=tuple(self._p_values),
+            path=tuple(value / _LN10 for value in path),
+        )
+
+
 def collection_evidence(
     documents: Iterable[Compared] | Iterable[float | None],
     outside: Sequence[float] | None = None,
@@ -76,42 +158,16 @@ def collection_evidence(
     Args:
         documents: Where ``outside`` is given, scores; else pairs of a score and known-outside
             scores of its own. Read no further than needed.
-        outside: Known-outside scores that all documents are compared with; each document is
-            then also compared with the owner's before it, which keeps p-values independent.
+        outside: See :class:`Bets`.
         alpha: Level.
         betting: ``"mixture"`` or ``"product"``.
 
     Raises:
         InputError: ``alpha`` is not in (0, 1), or the scores cannot be compared.
     """
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
-    skipped = [0]
-    if outside is None:
-        stream = matched_p_values(_scored_pairs(documents, skipped))
-    else:
-        stream = online_p_values(_scored(documents, skipped), outside)
-    p_values: list[float] = []
-    path: list[float] = []
-    decided = None
-    enough = -math.log(alpha)
-    for p, value in bet(stream, betting):
-        p_values.append(p)
-        path.append(value)
-        if value >= enough:
-            decided = len(path)
-            break
-    last, best = (path[-1], max(path)) if path else (0.0, 0.0)
-    return CollectionEvidence(
-        e_value=math.exp(last) if last < _LARGEST else math.inf,
-        log10_e=last / _LN10,
-        p_value=min(1.0, math.exp(-best)),
-        decided_after=decided,
-        scored=len(path),
-        unscorable=skipped[0],
-        p_values=tuple(p_values),
-        path=tuple(value / _LN10 for value in path),
-    )
+    bets = Bets(outside, alpha=alpha, betting=betting)
+    bets.add(documents)
+    return bets.evidence()
 
 
 def collection_difference(
@@ -139,27 +195,17 @@ def collection_difference(
     return permutation_test(ours, others, rng=rng, draws=draws)
 
 
-def _scored(documents: Iterable[object], skipped: list[int]) -> Iterator[float]:
-    for score in documents:
-        if score is None:
-            skipped[0] += 1
-        elif isinstance(score, (int, float)):
-            yield float(score)
-        else:
-            raise InputError(f"A score must be a number or None, not {type(score).__name__}.")
+def _score(document: object) -> float | None:
+    if document is None or isinstance(document, (int, float)):
+        return None if document is None else float(document)
+    raise InputError(f"A score must be a number or None, not {type(document).__name__}.")
 
 
-def _scored_pairs(
-    documents: Iterable[object], skipped: list[int]
-) -> Iterator[tuple[float, Sequence[float]]]:
-    for pair in documents:
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise InputError(
-                "Without known-outside scores for all, each document needs its own.",
-                "Give (score, outside scores) pairs, or outside=...",
-            )
-        score, own = pair
-        if score is None:
-            skipped[0] += 1
-        else:
-            yield float(score), own
+def _pair(document: object) -> tuple[float, Sequence[float]] | None:
+    if not isinstance(document, tuple) or len(document) != 2:
+        raise InputError(
+            "Without known-outside scores for all, each document needs its own.",
+            "Give (score, outside scores) pairs, or outside=...",
+        )
+    score, own = document
+    return None if score is None else (float(score), own)

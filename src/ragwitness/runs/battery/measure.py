@@ -13,7 +13,15 @@ from ragwitness.stats import conformal_p_values
 from ragwitness.stats.evaluation import Rate, auc, evaluate, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval, proportion_interval
 
-__all__ = ["Cost", "Measured", "area", "best_threshold", "measure", "paired_differences"]
+__all__ = [
+    "Cost",
+    "DecisionRule",
+    "Measured",
+    "area",
+    "best_threshold",
+    "measure",
+    "paired_differences",
+]
 
 Scores = Mapping[str, float]
 """Statistic by document id; documents without one are unscorable."""
@@ -35,6 +43,14 @@ class Cost:
     queries: float
     tokens: float | None
     seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """Statistics of at least ``threshold`` are called in; ``why`` says who chose it."""
+
+    threshold: float
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +142,7 @@ def measure(
     retrieved: Mapping[str, bool] | None,
     outcomes: Mapping[str, float],
     cost: Cost,
-    threshold: float | None = None,
+    decision: DecisionRule | None = None,
 ) -> Measured | None:
     """Measure one audit; None where a class has fewer than two scored documents.
 
@@ -139,14 +155,17 @@ def measure(
         retrieved: Whether each member was retrieved.
         outcomes: Named outcomes, mean per document.
         cost: Per document.
-        threshold: Of the decision; None takes the best one on the calibration documents.
+        decision: Threshold; None takes the best one on the calibration documents.
     """
     names = [name for name in truth if name in scores]
     labels = np.array([truth[name] for name in names], dtype=np.bool_)
     if min(int(labels.sum()), int((~labels).sum())) < 2 or not known_out:
         return None
     values = np.array([scores[name] for name in names], dtype=np.float64)
-    cut = best_threshold(known_in, known_out) if threshold is None else threshold
+    if decision is None:
+        best = best_threshold(known_in, known_out)
+        decision = DecisionRule(best, "best threshold of the calibration documents")
+    cut = decision.threshold
     called = values >= cut
     p_values = conformal_p_values(values, known_out)
     found = evaluate(
@@ -156,9 +175,7 @@ def measure(
         p_values=p_values.tolist(),
         alpha=_LEVELS[0],
         unscorable=len(truth) - len(names),
-        decided_by="best threshold of the calibration documents"
-        if threshold is None
-        else "classifier at one half",
+        decided_by=decision.why,
     )
     near = None
     if retrieved is not None:

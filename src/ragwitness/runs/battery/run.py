@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragwitness.errors import InputError
-from ragwitness.membership.registry import AUDITS, build_audit, configure
+from ragwitness.defenses import DefenseCost
+from ragwitness.membership.registry import build_audit, configure
 from ragwitness.membership.srag import ShadowConfig
 from ragwitness.models import LanguageModel
 from ragwitness.rag import LabTarget, RagConfig, build_system
+from ragwitness.runs.battery.benign import questions_of, weigh_defense
 from ragwitness.runs.battery.controls import blind_controls, near_duplicates, rate_of
-from ragwitness.runs.battery.measure import Measured, measure, paired_differences
+from ragwitness.runs.battery.measure import DecisionRule, Measured, measure, paired_differences
+from ragwitness.runs.battery.plan import Battery, BatteryPlan
 from ragwitness.runs.battery.reading import (
     Seen,
     by_id,
@@ -33,77 +35,9 @@ from ragwitness.runs.worker import Outcome, Progress, Worker
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Audit, Document
 
-__all__ = ["Battery", "BatteryPlan", "run_battery"]
+__all__ = ["run_battery"]
 
 _FEWEST_SHADOW = 40  # documents; with fewer the shadow uses the generated corpus
-
-
-@dataclass(frozen=True, slots=True)
-class BatteryPlan:
-    """What is evaluated and how.
-
-    Attributes:
-        audits: Registered names.
-        members: Audited documents inside.
-        non_members: Audited documents outside.
-        calibration: Calibration documents, inside and outside each.
-        seed: Of the split, and of every order.
-        rag: The system under audit.
-        shadow: The shadow system's settings; None takes the target's.
-        options: Per audit: fields of its configuration.
-        control: Whether every audit also runs with retrieval switched off.
-        in_flight: Documents probed at the same time.
-    """
-
-    audits: tuple[str, ...]
-    members: int = 100
-    non_members: int = 100
-    calibration: int = 100
-    seed: int = 0
-    rag: RagConfig = field(default_factory=RagConfig)
-    shadow: RagConfig | None = None
-    options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    control: bool = True
-    in_flight: int = 4
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be evaluated."""
-        if not self.audits:
-            raise InputError("There is no audit to evaluate.", f"Known: {', '.join(AUDITS)}.")
-        for name in self.audits:
-            configure(name, self.options.get(name))
-        if lost := sorted(set(self.options) - set(self.audits)):
-            raise InputError(
-                f"There are options for {lost[0]!r}, which is not evaluated.",
-                f"Evaluated: {', '.join(self.audits)}.",
-            )
-        if min(self.members, self.non_members, self.calibration) < 2:
-            raise InputError("Every part of the split needs at least two documents.")
-
-
-@dataclass(frozen=True, slots=True)
-class Battery:
-    """A finished evaluation.
-
-    Attributes:
-        audits: One entry per audit and variant of its score.
-        controls: AUC of every control by name.
-        skipped: Audits without a figure, with the reason.
-        paired: AUC differences of audits by pair of names.
-        sizes: Documents by part of the split.
-        likeness: Median likeness of the near-duplicate non-members to the index.
-        settings: Everything in use, as label and value.
-        seconds: Wall time.
-    """
-
-    audits: tuple[Measured, ...]
-    controls: dict[str, Rate]
-    skipped: dict[str, str]
-    paired: dict[tuple[str, str], Rate]
-    sizes: dict[str, int]
-    likeness: float
-    settings: dict[str, str]
-    seconds: float
 
 
 @dataclass
@@ -152,6 +86,20 @@ class _Stage:
         )
         return await learn(plan, audit, shadow, self.journal, self.progress)
 
+    async def benign(self) -> DefenseCost | None:
+        """What the target's defense costs, before anything is spent on audits."""
+        plan = self.plan
+        if self.target.system.defense is None or not plan.benign:
+            return None
+        return await weigh_defense(
+            self.target,
+            questions_of(self.split, plan.benign, plan.seed),
+            seed=plan.seed,
+            journal=self.journal,
+            in_flight=plan.in_flight,
+            progress=self.progress,
+        )
+
 
 async def run_battery(
     plan: BatteryPlan,
@@ -194,6 +142,7 @@ async def run_battery(
     skipped: dict[str, str] = {}
     with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
         stage = _Stage(plan, split, target, bare, proxy, journal, progress, near, tuple(auxiliary))
+        benign = await stage.benign()
         for name in plan.audits:
             found, checked, why = await _evaluate(stage, name)
             measured += found
@@ -223,7 +172,17 @@ async def run_battery(
             **stage.settings,
         },
         seconds=time.monotonic() - clock,
+        benign=benign,
     )
+
+
+def _decision(plan: BatteryPlan, statistic: Statistic, label: str) -> DecisionRule | None:
+    """What calls a document in, where the calibration documents do not choose it."""
+    if (given := plan.thresholds.get(label)) is not None:
+        return DecisionRule(given, f"threshold {given:g}, given")
+    if statistic.classifier and "/" not in label:
+        return DecisionRule(0.0, "classifier at one half")
+    return None
 
 
 async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str, Rate], str]:
@@ -265,7 +224,7 @@ async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str,
             retrieved=retrieved,
             outcomes=named_outcomes(audited),
             cost=cost,
-            threshold=0.0 if statistic.classifier and not variant else None,
+            decision=_decision(stage.plan, statistic, label),
         )
         if one is None:
             continue

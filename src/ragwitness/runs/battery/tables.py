@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ragwitness.errors import InputError
 
@@ -20,12 +20,13 @@ class Case:
     Attributes:
         label: Its name.
         corpus: File in the data folder.
-        published: AUC by audit, where the paper prints it.
+        published: The table's rate by audit, where the paper prints it.
         rag: Settings of the system under audit.
         shadow: Settings of the shadow system, where they differ.
         shadow_corpus: File for the shadow system, or ``"generated"``; None takes the corpus.
         defense: Before the system under audit.
         options: Per audit: fields of its configuration.
+        thresholds: Per audit: threshold of the decision; chosen on calibration documents if none.
     """
 
     label: str
@@ -36,6 +37,7 @@ class Case:
     shadow_corpus: str | None = None
     defense: str = "none"
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Table:
         title: What it shows, and under which conditions it was published.
         audits: Registered names.
         control: Whether every audit also runs with retrieval switched off.
+        rate: Which rate is shown: ``"auc"`` or ``"f1"``.
         cases: Its rows.
     """
 
@@ -54,6 +57,7 @@ class Table:
     title: str
     audits: tuple[str, ...]
     control: bool
+    rate: Literal["auc", "f1"]
     cases: tuple[Case, ...]
 
 
@@ -87,9 +91,11 @@ def load_table(name: str, folder: Path) -> Table:
     data = tables[key]
     try:
         cases = [_case(row, data) for row in data["case"]]
-        return Table(
-            name, data["title"], tuple(data["audits"]), data.get("control", True), tuple(cases)
-        )
+        rate = data.get("rate", "auc")
+        if rate not in ("auc", "f1"):
+            raise TypeError(f"rate is auc or f1, not {rate!r}")
+        control = data.get("control", True)
+        return Table(name, data["title"], tuple(data["audits"]), control, rate, tuple(cases))
     except (KeyError, TypeError) as error:
         raise InputError(f"The table {name!r} in {path} is malformed: {error}.") from error
 

@@ -17,7 +17,7 @@ from .config import DataConfig, Phase, TrainConfig
 from .grammar import DOMAINS, cluster
 from .noise import STYLES, style, to_pieces
 from .tokenizer import Vocabulary
-from .turns import TASKS, Rendered, Turn, TurnMaker
+from .turns import Rendered, Turn, TurnMaker
 
 __all__ = ["Batch", "RowMaker", "batch_at", "phase_at"]
 
@@ -129,9 +129,10 @@ class RowMaker:
         in_user = count > 0 and rng.random() < 0.2
         made = self.opening(rng, inside, defended, in_user)
         maker, context = (
-            TurnMaker(self.vocabulary, rng, focus, absent),
+            TurnMaker(self.vocabulary, rng, self.config, focus, absent),
             self._joined(rng, inside) if in_user else None,
         )
+        tasks = self.config.tasks
         for _ in range(12):
             present = bool(inside) and rng.random() < self.config.present_share
             if len(made.tokens) > length - 40 or not (present or outside):
@@ -139,7 +140,7 @@ class RowMaker:
             target = rng.choice(inside) if present else outside.pop()
             if rng.random() < 0.3:
                 target = [" " + piece.strip() for piece in target]
-            task = rng.choices(list(TASKS), list(TASKS.values()))[0]
+            task = rng.choices(list(tasks), list(tasks.values()))[0]
             turn = maker.make(task, Turn(target, inside, present, defended, context))
             if len(made.tokens) + len(turn.tokens) > length and task in ("yes_no", "repeat"):
                 continue
@@ -182,7 +183,8 @@ class RowMaker:
 
 def phase_at(config: TrainConfig, step: int) -> Phase:
     """The phase that ``step`` belongs to."""
-    share = step / config.schedule.steps
+    schedule = config.schedule
+    share = (step - schedule.begin) / (schedule.steps - schedule.begin)
     return next(
         (phase for phase in config.schedule.phases if share < phase.until),
         config.schedule.phases[-1],

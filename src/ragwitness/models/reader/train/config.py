@@ -24,8 +24,28 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Mix of documents and turns; every share is a probability."""
+    """Mix of documents and turns; every share is a probability.
 
+    Attributes:
+        tasks: share of each kind of turn.
+        edited_share: share of the yes/no turns about a present text that ask for a copy with some
+            words changed.
+        framed_share: share of the yes/no turns that open with words of the text and close with
+            another request.
+    """
+
+    tasks: dict[str, float] = field(
+        default_factory=lambda: {
+            "complete": 0.22,
+            "next": 0.22,
+            "cloze": 0.32,
+            "yes_no": 0.14,
+            "question": 0.05,
+            "repeat": 0.05,
+        }
+    )
+    edited_share: float = 0.35
+    framed_share: float = 0.0
     real_share: float = 0.55
     noise_share: float = 0.55
     plain_share: float = 0.06
@@ -56,8 +76,14 @@ class Phase:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """Steps, tokens and learning rates. Everything depends on the step, never on the clock."""
+    """Steps, tokens and learning rates. Everything depends on the step, never on the clock.
 
+    A schedule with ``begin`` above 0 goes on from another's last checkpoint, with ``peak`` as
+    its share of the full rates.
+    """
+
+    begin: int = 0
+    peak: float = 1.0
     steps: int = 800
     step_tokens: int = 6144
     micro_tokens: int = 2048
@@ -101,6 +127,20 @@ class TrainConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
 
 
+# The same abilities, asked for in many more words.
+_WORDINGS = DataConfig(
+    tasks={
+        "complete": 0.22,
+        "next": 0.14,
+        "cloze": 0.28,
+        "yes_no": 0.20,
+        "question": 0.06,
+        "repeat": 0.10,
+    },
+    edited_share=0.25,
+    framed_share=0.6,
+)
+
 PRESETS: dict[str, TrainConfig] = {
     "cpu": TrainConfig(
         processes=2,
@@ -108,6 +148,24 @@ PRESETS: dict[str, TrainConfig] = {
         compile=True,
         model=ModelConfig(width=256, mlp_width=640),
         schedule=ScheduleConfig(steps=1800, step_tokens=8192, micro_tokens=4096),
+    ),
+    # Goes on where "cpu" ended.
+    "wordings": TrainConfig(
+        name="wordings",
+        processes=2,
+        bfloat16=True,
+        compile=True,
+        model=ModelConfig(width=256, mlp_width=640),
+        data=_WORDINGS,
+        schedule=ScheduleConfig(
+            begin=1800,
+            peak=0.4,
+            steps=2200,
+            step_tokens=8192,
+            micro_tokens=4096,
+            phases=(Phase(0.4, 1024, 2.0, 0.35), Phase(1.0, 2048, 2.0, 0.35)),
+            decay_share=0.6,
+        ),
     ),
     # 12.0 M parameters: 24 MB in float16, so that a wheel can still hold it.
     "gpu": TrainConfig(
@@ -118,6 +176,7 @@ PRESETS: dict[str, TrainConfig] = {
         bfloat16=True,
         compile=True,
         model=ModelConfig(width=320, layers=8, mlp_width=800),
+        data=_WORDINGS,
         schedule=ScheduleConfig(
             steps=7000,
             step_tokens=131_072,

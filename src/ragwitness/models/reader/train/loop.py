@@ -82,7 +82,11 @@ def _hold_roles(reader: Reader, vocabulary: Vocabulary) -> None:
 
 
 def prepare(config: TrainConfig, work: Path, corpus: Corpus | None = None) -> Run:
-    """Load or make text, tokenizer and constructed network; resume from a checkpoint if any."""
+    """Load or make text, tokenizer and constructed network; resume from a checkpoint if any.
+
+    Raises:
+        ValueError: The schedule goes on from a checkpoint that is not there.
+    """
     work.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(config.threads)
     corpus = corpus or load_corpus(work, config.data.held_out_share)
@@ -101,6 +105,9 @@ def prepare(config: TrainConfig, work: Path, corpus: Corpus | None = None) -> Ru
         reader.load_state_dict(state["reader"])
         run.optimisers.load_state_dict(state["optimisers"])
         run.step = state["step"]
+    if run.step < config.schedule.begin:
+        begin = config.schedule.begin
+        raise ValueError(f"{config.name} goes on from step {begin}; {checkpoint} is at {run.step}")
     return run
 
 

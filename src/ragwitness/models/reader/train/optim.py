@@ -70,9 +70,10 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
 
 def rate_at(schedule: ScheduleConfig, step: int) -> float:
     """Share of the full learning rate at ``step``: warm up, hold, then fall in a line to 2%."""
-    warm = min(1.0, (step + 1) / schedule.warmup_steps)
-    left = (schedule.steps - step) / (schedule.steps * schedule.decay_share)
-    return warm * min(1.0, max(0.02, left))
+    done, whole = step - schedule.begin, schedule.steps - schedule.begin
+    warm = min(1.0, (done + 1) / schedule.warmup_steps)
+    left = (whole - done) / (whole * schedule.decay_share)
+    return schedule.peak * warm * min(1.0, max(0.02, left))
 
 
 def _split(

@@ -13,18 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from . import prompts
+from .config import DataConfig
 from .tokenizer import MASK_COUNT, Vocabulary
 
-__all__ = ["CORE", "STOP_WORDS", "TASKS", "Rendered", "Turn", "TurnMaker", "splice"]
-
-TASKS = {
-    "complete": 0.22,
-    "next": 0.22,
-    "cloze": 0.32,
-    "yes_no": 0.14,
-    "question": 0.05,
-    "repeat": 0.05,
-}
+__all__ = ["CORE", "STOP_WORDS", "Rendered", "Turn", "TurnMaker", "splice"]
 
 CORE = re.compile(r"^([A-Za-z0-9][A-Za-z0-9'\-/:.@_,]*[A-Za-z0-9]|[A-Za-z0-9])([.,;:?!)\"]*)$")
 STOP_WORDS = frozenset(
@@ -104,9 +96,11 @@ class TurnMaker:
         self,
         vocabulary: Vocabulary,
         rng: random.Random,
+        data: DataConfig | None = None,
         focus: float = 1.0,
         absent: float = 1.0,
     ) -> None:
+        self._data = data or DataConfig()
         self._absent = absent
         self._first, self._masked = focus * _FIRST, focus * _MASKED
         self.vocabulary = vocabulary
@@ -121,7 +115,7 @@ class TurnMaker:
         }
 
     def make(self, task: str, turn: Turn) -> Rendered:
-        """Render one turn of ``task`` (a key of ``TASKS``); the target needs at least 16 pieces."""
+        """Render one turn of ``task``; the target needs at least 16 pieces."""
         return self._makers[task](turn)
 
     def _ask(
@@ -238,8 +232,8 @@ class TurnMaker:
         return made
 
     def _edited(self, pieces: list[str]) -> list[str]:
-        """A copy with one to three words changed: the more there are, the easier to see."""
-        for _ in range(self.rng.choice([1, 1, 2, 3])):
+        """A copy with one to four words changed: the more there are, the easier to see."""
+        for _ in range(self.rng.choice([1, 1, 2, 3, 4])):
             pieces = self._edit(pieces)
         return pieces
 
@@ -259,14 +253,26 @@ class TurnMaker:
         pieces, present = turn.target, turn.present
         if self.rng.random() < 0.6:
             pieces = self._window(pieces, 8, 50)
-        if present and self.rng.random() < 0.35:
+        if present and self.rng.random() < self._data.edited_share:
             pieces, present = self._edited(pieces), False
-        made = self._ask(prompts.YES_NO, pieces, turn)
+        framed = self.rng.random() < self._data.framed_share
+        templates = (self._framed(turn.target),) if framed else prompts.YES_NO
+        made = self._ask(templates, pieces, turn)
         if turn.defended:
             return self._refuse(made)
         made.add(self.vocabulary.encode(" Yes" if present else " No"), _VERDICT)
         made.add([self.vocabulary.end], _LABEL)
         return made
+
+    def _framed(self, pieces: list[str]) -> str:
+        """A question after some words of the text, which retrieval needs, and before a request."""
+        rng = self.rng
+        words = [piece.strip(" .,;:?!()\"'\n") for piece in pieces if "{" not in piece]
+        topic = rng.sample(words, min(len(words), rng.randint(2, 7)))
+        opening = rng.choice(["", *prompts.OPENINGS])
+        opening = opening.replace("{topic}", rng.choice([", ", " "]).join(topic))
+        question, request = rng.choice(prompts.ASKED), rng.choice(["", *prompts.REQUESTS])
+        return " ".join(part for part in (opening, question, request) if part)
 
     def _repeat(self, turn: Turn) -> Rendered:
         made = self._ask(prompts.REPEAT, turn.target[: self.rng.randint(4, 10)], turn)

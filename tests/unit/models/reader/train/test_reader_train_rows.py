@@ -10,12 +10,12 @@ pytest.importorskip("torch")
 
 from ragwitness.models.reader.train import prompts
 from ragwitness.models.reader.train.batches import RowMaker
-from ragwitness.models.reader.train.config import DataConfig
+from ragwitness.models.reader.train.config import PRESETS, DataConfig
 from ragwitness.models.reader.train.grammar import DOMAINS, cluster
 from ragwitness.models.reader.train.noise import STYLES, style, to_pieces
 from ragwitness.models.reader.train.sources import Corpus
 from ragwitness.models.reader.train.tokenizer import Vocabulary, train_tokenizer
-from ragwitness.models.reader.train.turns import TASKS, Turn, TurnMaker, splice
+from ragwitness.models.reader.train.turns import Turn, TurnMaker, splice
 
 
 def _words(seed: int) -> list[str]:
@@ -91,10 +91,10 @@ def test_a_completion_is_the_exact_continuation(vocabulary: Vocabulary) -> None:
     rng = random.Random(8)
     document = "".join(to_pieces(cluster("news", rng, 3, 60)[0], False))
     asked, answer = _turn(vocabulary, "complete")
-    prefix = asked.split("\n")[-1].split(": ")[-1]
     assert answer.startswith(" ")
-    assert answer.removesuffix("<|end|>").strip() in document
-    assert prefix[-8:].strip('".') in document
+    before, found, _ = document.partition(answer.removesuffix("<|end|>").strip())
+    assert found
+    assert before.strip()[-20:] in asked
 
 
 @pytest.mark.parametrize("present", [True, False])
@@ -130,8 +130,23 @@ def test_rows_fit_and_are_weighted(vocabulary: Vocabulary) -> None:
     assert seen == {vocabulary.system, vocabulary.end}
 
 
-def test_task_shares_add_up() -> None:
-    assert sum(TASKS.values()) == pytest.approx(1.0)
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_task_shares_add_up(name: str) -> None:
+    assert sum(PRESETS[name].data.tasks.values()) == pytest.approx(1.0)
+
+
+def test_a_framed_question_opens_with_words_of_the_text_and_closes_with_a_request(
+    vocabulary: Vocabulary,
+) -> None:
+    target = [f" word{number}" for number in range(30)]
+    turn = Turn(target, [target], True, False)
+    data = DataConfig(framed_share=1.0, edited_share=0.0)
+    for seed in range(30):
+        made = TurnMaker(vocabulary, random.Random(seed), data).make("yes_no", turn)
+        text = vocabulary.tokenizer.decode(made.tokens, skip_special_tokens=False)
+        assert any(asked.partition("{text}")[0].strip() in text for asked in prompts.ASKED)
+        assert "{" not in text
+        assert text.endswith(" Yes<|end|>")
 
 
 def test_masks_are_single_tokens(vocabulary: Vocabulary) -> None:

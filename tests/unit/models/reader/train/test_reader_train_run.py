@@ -76,6 +76,17 @@ def test_learning_rate_warms_up_holds_and_falls() -> None:
     )
 
 
+def test_a_second_stage_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
+    first = dataclasses.replace(TOY, schedule=dataclasses.replace(TOY.schedule, steps=2))
+    schedule = dataclasses.replace(TOY.schedule, begin=2, steps=4, peak=0.4)
+    second = dataclasses.replace(TOY, name="second", schedule=schedule)
+    with pytest.raises(ValueError, match="second goes on from step 2"):
+        loop.prepare(second, tmp_path, CORPUS)
+    loop.save_checkpoint(_run(tmp_path, first), tmp_path)
+    assert loop.prepare(second, tmp_path, CORPUS).step == 2
+    assert 0 < rate_at(schedule, 2) <= rate_at(schedule, 3) <= 0.4
+
+
 def test_export_gives_the_same_logits_in_transformers(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     run = _run(tmp_path / "work", steps=1)

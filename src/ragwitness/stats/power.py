@@ -1,0 +1,212 @@
+"""How many members an audit can be expected to find, before it asks anything (ours).
+
+A verdict depends on scores through their ranks alone. So a score is stood for by its
+false-positive rate, the share of documents outside that score at least as high: uniform for a
+document outside, small for a member that is told apart well. What is simulated is then the
+procedure of ``membership/verdicts.py`` itself: conformal p-values among documents known to be
+outside, Benjamini-Hochberg over all documents in question, ``in`` where q <= alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError
+from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
+
+__all__ = ["Binormal", "MeasuredRoc", "Power", "Separation", "expected_power", "needed_together"]
+
+_MOST_ROUNDS, _FEWEST_ROUNDS = 2000, 200
+_DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds
+_MIDDLE = (5, 95)  # percentiles of the simulated audits
+
+
+class Separation(Protocol):
+    """How well scores tell members from documents outside."""
+
+    @property
+    def auc(self) -> float:
+        """Probability that a member outscores a document outside."""
+
+    def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """Draw the false-positive rates of ``n`` members' scores, shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binormal:
+    """Normal scores of equal spread on both sides, as far apart as an AUC says.
+
+    Attributes:
+        auc: From .5, where nothing is told apart, to 1.
+    """
+
+    auc: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no such AUC."""
+        if not 0.5 <= self.auc <= 1:
+            raise InputError(
+                f"The AUC must lie between .5 and 1, not {self.auc:g}.",
+                "An audit below .5 is no better than a coin.",
+            )
+
+    def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """Draw 1 - Phi(z + d), where d = sqrt(2) Phi^-1(AUC)."""
+        from scipy.special import ndtr, ndtri
+
+        gap = math.sqrt(2) * float(ndtri(self.auc))
+        return np.asarray(ndtr(-(rng.standard_normal(n) + gap)), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRoc:
+    """What an evaluation found, no finer than its number of documents outside allows.
+
+    Of a member that outscored all but k of N documents outside, the evaluation says that its
+    false-positive rate lies between the k-th and the next smallest of N uniform numbers. Each
+    draw takes such numbers anew, so that N documents without a false positive never pass for
+    none at all.
+
+    Attributes:
+        roc: Corners (false-positive rate, true-positive rate) from (0, 0) to (1, 1).
+        non_members: N, documents outside behind the curve.
+    """
+
+    roc: tuple[tuple[float, float], ...]
+    non_members: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no ROC."""
+        corners = np.asarray(self.roc, dtype=np.float64)
+        if self.non_members < 1 or corners.ndim != 2 or corners.shape[1:] != (2,):
+            raise InputError("A measured ROC needs corners and at least one document outside.")
+        ends = corners[[0, -1]].ravel().tolist()
+        if not np.allclose(ends, [0, 0, 1, 1]) or not (np.diff(corners, axis=0) >= 0).all():
+            raise InputError("A ROC rises from (0, 0) to (1, 1).")
+
+    @property
+    def auc(self) -> float:
+        """Area under the corners, ties counted half."""
+        false, true = np.asarray(self.roc, dtype=np.float64).T
+        return float(np.trapezoid(true, false))
+
+    def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """Draw members of the curve, and where their scores truly lie."""
+        false, true = np.asarray(self.roc, dtype=np.float64).T
+        weights = np.diff(true)
+        # Ties stand at the end of their step: they count against a member, as in a p-value.
+        above = np.rint(false[1:] * self.non_members).astype(np.int64)
+        k = rng.choice(above, n, p=weights / weights.sum())
+        edges = np.concatenate(([0.0], np.sort(rng.random(self.non_members)), [1.0]))
+        return np.asarray(rng.uniform(edges[k], edges[k + 1]), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What simulated audits came to.
+
+    Attributes:
+        found: Expected share of members called in; NaN where no audit had a member.
+        low: Share below which 5 % of the audits stayed.
+        high: Share above which 5 % of the audits went.
+        false: Expected number of documents outside called in.
+        false_share: Expected share of documents outside among those called in (the false
+            discovery rate).
+        rounds: Simulated audits.
+    """
+
+    found: float
+    low: float
+    high: float
+    false: float
+    false_share: float
+    rounds: int
+
+
+def expected_power(
+    separation: Separation,
+    *,
+    documents: int,
+    known_out: int,
+    inside_share: float = 0.5,
+    alpha: float = 0.05,
+    rounds: int | None = None,
+    seed: int = 0,
+) -> Power:
+    """Simulate the verdicts of whole audits.
+
+    Args:
+        separation: How well the audit tells members apart.
+        documents: Scored documents in question.
+        known_out: Scored documents known to be outside; without any nothing is called in.
+        inside_share: Probability that a document in question is inside.
+        alpha: Level of the verdicts.
+        rounds: Simulated audits; None takes 2,000, and fewer where an audit is large.
+        seed: Of the simulation.
+
+    Raises:
+        InputError: A level or a share is no such thing, or there is no document.
+    """
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, not {alpha:g}.")
+    if not 0 < inside_share <= 1:
+        raise InputError(f"The share inside must be above 0 and at most 1, not {inside_share:g}.")
+    if documents < 1 or known_out < 0:
+        raise InputError(f"There is no audit of {documents} documents with {known_out} known ones.")
+    fitting = _DRAWS // (documents + known_out)
+    n = rounds or max(_FEWEST_ROUNDS, min(_MOST_ROUNDS, fitting))
+    rng = np.random.default_rng(seed)
+    counts = np.empty((n, 3))  # members, members called in, others called in
+    for row in counts:
+        inside = rng.random(documents) < inside_share
+        called = _called_in(separation, inside, known_out, alpha, rng)
+        row[:] = inside.sum(), (called & inside).sum(), (called & ~inside).sum()
+    members, hits, false = counts.T
+    some = members > 0
+    low, high = (
+        np.percentile(hits[some] / members[some], _MIDDLE) if some.any() else (math.nan, math.nan)
+    )
+    return Power(
+        found=float(hits.sum() / members.sum()) if some.any() else math.nan,
+        low=float(low),
+        high=float(high),
+        false=float(false.mean()),
+        false_share=float((false / np.maximum(1, hits + false)).mean()),
+        rounds=n,
+    )
+
+
+def _called_in(
+    separation: Separation,
+    inside: NDArray[np.bool_],
+    known_out: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Draw one audit's scores and decide them as ``judge`` does, shape (documents,)."""
+    if not known_out:
+        return np.zeros(inside.size, dtype=np.bool_)
+    rates = rng.random(inside.size)
+    rates[inside] = separation.rates(rng, int(inside.sum()))
+    p_values = conformal_p_values(-rates, -rng.random(known_out))
+    return np.asarray(benjamini_hochberg(p_values) <= alpha, dtype=np.bool_)
+
+
+def needed_together(alpha: float, documents: int, known_out: int) -> int | None:
+    """Fewest documents that must be called in together for any to be; None: it cannot be.
+
+    The least p-value is 1 / (m + 1), and Benjamini-Hochberg calls r of n documents in where it is
+    at most alpha r / n.
+
+    Args:
+        alpha: Level after correction.
+        documents: n, documents asked about.
+        known_out: m, documents known to be outside.
+    """
+    fewest = max(1, math.ceil(documents / (alpha * (known_out + 1)) - 1e-9))
+    return fewest if fewest <= documents else None

@@ -1,0 +1,238 @@
+"""``plan`` and ``doctor --documents``: costs and expected power before the first query."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragwitness.cli.main import run
+from ragwitness.text.sample import load_sample
+
+_QUICK = "rag-mia,min-k"
+
+
+@pytest.fixture
+def call(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def called(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            run()
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out + err
+        return int(stop.value.code or 0), out + err
+
+    return called
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    rows: list[dict[str, object]] = [{"id": d.id, "text": d.text} for d in load_sample()[::9]]
+    return {
+        "documents": _write(tmp_path / "documents.jsonl", [*rows[:7], {"text": "two words"}]),
+        "known": _write(tmp_path / "known.jsonl", rows[20:60]),
+        "few": _write(tmp_path / "few.jsonl", rows[20:30]),
+        "corpus": _write(tmp_path / "corpus.jsonl", rows[:20]),
+    }
+
+
+def _evaluation(path: Path, *audits: str) -> Path:
+    entry = {
+        "roc": [[0.0, 0.0], [0.0, 0.6], [0.1, 0.9], [1.0, 1.0]],
+        "false_positives": {"0.05": {"value": 0.05, "low": 0.0, "high": 0.1, "n": 40}},
+    }
+    path.write_text(json.dumps({"audits": dict.fromkeys(audits, entry)}))
+    return path
+
+
+def _shown(said: str) -> str:
+    return " ".join(said.split())
+
+
+def test_plan_says_costs_and_power_and_sends_nothing(call, files, tmp_path, monkeypatch) -> None:
+    def refuse(*_args: object, **_kw: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    out = tmp_path / "plan.json"
+    code, said = call(
+        "plan", "--documents", files["documents"], "--known-out", files["known"],
+        "--method", _QUICK, "--json", out,
+    )  # fmt: skip
+    assert code == 0, said
+    assert max(map(len, said.splitlines())) <= 80
+    assert "…" not in said
+    assert "Nothing was sent." in said
+    for heading in ("AUC .7", "AUC .99", "q/doc", "falsely in", "1 of 8 lost"):
+        assert heading in _shown(said)
+    data = json.loads(out.read_text())
+    one = data["methods"]["rag-mia"]
+    assert one["queries"] == 7 + 40
+    assert one["documents"]["unscorable_in_sample"] == 1
+    assert one["documents"]["per_document"]["answer"] > 0
+    assert [power["auc"] for power in one["power"].values()] == [0.7, 0.8, 0.9, 0.95, 0.99]
+    found = [power["found"] for power in one["power"].values()]
+    assert found == sorted(found)
+    assert one["needed_together"] == 4
+    assert one["seconds"] is None
+
+
+def test_what_plan_counts_is_what_audit_spends(call, files, tmp_path) -> None:
+    both = ["--documents", files["documents"], "--known-out", files["known"]]
+    code, said = call("plan", *both, "--method", "rag-mia", "--json", tmp_path / "plan.json")
+    assert code == 0, said
+    arguments = ["audit", f"lab:{files['corpus']}", *both, "--method", "rag-mia"]
+    arguments += ["--run", tmp_path / "run", "--json", tmp_path / "audit.json"]
+    code, said = call(*arguments)
+    assert code == 0, said
+    foreseen = json.loads((tmp_path / "plan.json").read_text())["methods"]["rag-mia"]
+    assert (
+        json.loads((tmp_path / "audit.json").read_text())["summary"]["queries"]
+        == (foreseen["queries"])
+    )
+
+
+def test_too_few_known_documents_are_said_plainly(call, files) -> None:
+    code, said = call(
+        "plan", "--documents", files["documents"], "--known-out", files["few"],
+        "--method", "rag-mia",
+    )  # fmt: skip
+    assert code == 0
+    assert "NOTHING CAN BE DECIDED" in said
+    assert "at least 19 known outside, 139 to call in one of 7 by itself" in _shown(said)
+
+
+def test_one_assumed_separation_is_shown_with_its_spread(call, files) -> None:
+    arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
+    code, said = call(*arguments, "--method", _QUICK, "--auc", 1, "--inside-share", 1)
+    assert code == 0
+    assert "100 % to 100 %" in said
+
+
+def test_an_evaluation_says_what_to_expect_of_each_audit(call, files, tmp_path) -> None:
+    evaluation = _evaluation(tmp_path / "evaluation.json", "rag-mia")
+    arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
+    out = tmp_path / "plan.json"
+    code, said = call(*arguments, "--evaluation", evaluation, "--method", "rag-mia", "--json", out)
+    assert code == 0, said
+    power = json.loads(out.read_text())["methods"]["rag-mia"]["power"]["as evaluated"]
+    assert power["auc"] == pytest.approx(0.6 * 0.1 + 0.3 * 0.1 / 2 + 0.9 * (0.9 + 1) / 2)
+    assert 0 < power["found"] < 1
+
+
+def test_the_json_of_evaluate_is_understood(call, files, tmp_path) -> None:
+    corpus = _write(
+        tmp_path / "source.jsonl", [{"id": d.id, "text": d.text} for d in load_sample()[:60]]
+    )
+    measured = tmp_path / "measured.json"
+    code, said = call(
+        "evaluate", "--corpus", corpus, "--audits", "rag-mia", "--limit", 12, "--calibration", 6,
+        "--no-control", "--run", tmp_path / "run", "--json", measured,
+    )  # fmt: skip
+    assert code == 0, said
+    arguments = ["plan", "--documents", files["documents"], "--method", "rag-mia"]
+    out = tmp_path / "plan.json"
+    code, said = call(*arguments, "--evaluation", measured, "--json", out)
+    assert code == 0, said
+    assert "No --known-out was given" in _shown(said)
+    auc = json.loads(measured.read_text())["audits"]["rag-mia"]["auc"]
+    power = json.loads(out.read_text())["methods"]["rag-mia"]["power"]["as evaluated"]
+    assert power["auc"] == pytest.approx(auc)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--alpha", "1.5"], "alpha must lie"),
+        (["--alpha", "0"], "alpha must lie"),
+        (["--inside-share", "0"], "share inside"),
+        (["--inside-share", "1.2"], "share inside"),
+        (["--auc", "0.3"], "AUC must lie"),
+        (["--sample", "0"], "sample must hold"),
+        (["--method", "magic"], "Unknown method 'magic'"),
+        (["--method", ","], "no method"),
+        (["--set", "rag-mia.colour=red"], "no option 'colour'"),
+        (["--set", "colour=red"], "names no audit"),
+        (["--set", "mba.masks=3"], "'mba', which is not planned"),
+        (["--proxy", "gpt"], "gpt"),
+        (["--evaluation", "nowhere.json"], "nowhere.json"),
+        (["--known-out", "nowhere.jsonl"], "nowhere.jsonl"),
+    ],
+)
+def test_plan_refuses_in_one_line(call, files, arguments, says) -> None:
+    code, said = call("plan", "--documents", files["documents"], "--method", _QUICK, *arguments)
+    assert code == 2
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("not json", "is not JSON"),
+        ("[1]", "no 'audits'"),
+        ('{"documents": []}', "no 'audits'"),
+        ('{"audits": {"mba": {"auc": 0.9}}}', "ROC of 'mba' is malformed"),
+        ('{"audits": {"mba": {"roc": [[0, 0]], "false_positives": {}}}}', "ROC of 'mba'"),
+        ('{"audits": {}}', "no evaluation of 'rag-mia'"),
+    ],
+)
+def test_what_is_no_evaluation_is_named(call, files, tmp_path, content, says) -> None:
+    path = tmp_path / "evaluation.json"
+    path.write_text(content)
+    arguments = ["plan", "--documents", files["documents"], "--method", "rag-mia"]
+    code, said = call(*arguments, "--evaluation", path)
+    assert code == 2
+    assert "evaluation.json" in said
+    assert says in said
+
+
+def test_an_audit_that_was_not_evaluated_is_named(call, files, tmp_path) -> None:
+    path = _evaluation(tmp_path / "evaluation.json", "mba", "twin")
+    arguments = ["plan", "--documents", files["documents"], "--method", "rag-mia"]
+    code, said = call(*arguments, "--evaluation", path)
+    assert code == 2
+    assert "'rag-mia'" in said
+    assert "mba, twin" in said
+    code, said = call(*arguments, "--evaluation", path, "--auc", 0.9)
+    assert code == 2
+    assert "Give one of them" in said
+
+
+def test_doctor_says_what_the_admitted_audits_would_cost(call, files, monkeypatch) -> None:
+    monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: _QUICK.split(","))
+    arguments = ["doctor", f"lab:{files['corpus']}", "--documents", files["documents"]]
+    code, said = call(*arguments, "--known-out", files["known"])
+    assert code == 0, said
+    assert max(map(len, said.splitlines()[10:])) <= 80
+    assert "seconds per answer" in said
+    assert "time: from 4 queries at once to one after the other" in _shown(said)
+    assert "AUC .95" in _shown(said)
+
+
+def test_doctor_reads_documents_before_it_asks_anything(call, files) -> None:
+    nobody = "http://127.0.0.1:9/v1"
+    code, said = call("doctor", nobody, "--documents", files["documents"].parent / "none.jsonl")
+    assert code == 2
+    assert "none.jsonl" in said
+    code, said = call("doctor", nobody, "--known-out", files["known"])
+    assert code == 2
+    assert "--documents" in said
+
+
+def test_doctor_alone_names_the_verb_that_counts(call, files) -> None:
+    code, said = call("doctor", f"lab:{files['corpus']}")
+    assert code == 0
+    assert "ragwitness plan --documents FILE" in said
+    assert "q/doc" not in said

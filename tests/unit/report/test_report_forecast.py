@@ -1,0 +1,103 @@
+"""The forecast in a terminal: 80 columns, nothing cut off, no figure without what it rests on."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from ragwitness.membership.registry import AUDITS
+from ragwitness.report.forecast import forecast_json, forecast_terminal
+from ragwitness.runs.outlook import Asked, Expected, Outlook, Spent
+from ragwitness.stats.power import Power
+
+_LABELS = ("AUC .7", "AUC .8", "AUC .9", "AUC .95", "AUC .99")
+
+
+def _asked(n: int, lost: dict[str, int] | None = None) -> Asked:
+    dear = Spent(30.0, 12_345.6, 7_777.0)
+    return Asked(n, min(n, 20), lost or {}, dear, replace(dear, queries=60.0))
+
+
+def _outlook(
+    n: int = 200, known: int = 100, *, labels: tuple[str, ...] = _LABELS, **options: object
+) -> Outlook:
+    power = Power(0.123, 0.05, 0.4, 1.5, 0.02, 2000)
+    methods = tuple(
+        Expected(
+            name,
+            _asked(n, {"words " * 30: min(i, n)}),
+            _asked(known),
+            name == "s-rag",
+            dict.fromkeys(labels, power),
+            dict.fromkeys(labels, 0.9),
+        )
+        for i, name in enumerate(AUDITS)
+    )
+    plain: dict[str, object] = {
+        "alpha": 0.05, "inside_share": 0.5, "calibration": "known-out", "warning": None,
+        "unit": "reader@abcdef", "seed": 0, "in_flight": 4,
+    }  # fmt: skip
+    return Outlook(methods, **{**plain, **options})  # type: ignore[arg-type]
+
+
+def _printed(outlook: Outlook) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(forecast_terminal(outlook))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("n", [1, 200, 12_345_678])
+@pytest.mark.parametrize("known", [0, 5, 100, 99_999])
+@pytest.mark.parametrize("labels", [(), ("as evaluated",), _LABELS])
+@pytest.mark.parametrize("latency", [None, 0.4, 99.0])
+def test_80_columns_without_cut_off(n: int, known: int, labels, latency) -> None:
+    text = _printed(_outlook(n, known, labels=labels, latency=latency, warning="w " * 90))
+    assert max(cell_len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
+    assert "nan" not in text.split()
+    whole = Counter(re.findall(r"[\d,]+\d", text))
+    queries = f"{round(30 * (n + known)):,}"
+    for number in (queries, "12,346", "7,777"):
+        assert whole[number] >= len(AUDITS), number
+    json.dumps(forecast_json(_outlook(n, known, labels=labels)), allow_nan=False)
+
+
+def test_methods_that_can_show_the_same_share_a_row() -> None:
+    outlook = _outlook()
+    alike = replace(
+        outlook, methods=tuple(replace(m, documents=_asked(200)) for m in outlook.methods)
+    )
+    table = _printed(alike).split("expected share")[1]
+    assert table.count("12.3 %") == len(_LABELS)
+    assert "s-rag, mba" in table
+
+
+def test_what_so_many_known_documents_can_decide() -> None:
+    (one, *_) = _outlook().methods
+
+    def said(n: int, known: int) -> str:
+        method = replace(one, documents=_asked(n), known_out=_asked(known))
+        return " ".join(_printed(replace(_outlook(), methods=(method,))).split())
+
+    assert "small enough to call in a single document" in said(1, 19)
+    assert "NOTHING CAN BE DECIDED" in said(1, 18)
+    assert "unless 40 documents are at once." in said(200, 99)
+    assert "(some 100 are expected inside)" in said(200, 19)
+    assert "3,999 known outside" in said(200, 99)
+
+
+def test_a_power_nobody_could_measure_is_null() -> None:
+    outlook = _outlook(labels=("AUC .9",))
+    blank = Power(math.nan, math.nan, math.nan, 0.0, 0.0, 2000)
+    methods = (replace(outlook.methods[0], power={"AUC .9": blank}),)
+    data = forecast_json(replace(outlook, methods=methods))
+    assert data["methods"]["s-rag"]["power"]["AUC .9"]["found"] is None
+    assert "nan" not in _printed(replace(outlook, methods=methods)).lower().split()
