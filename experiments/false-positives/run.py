@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.membership.registry import AUDITS, build_audit
+from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.membership.srag import ShadowConfig
 from ragwitness.membership.verdicts import judge
 from ragwitness.models import load_language_model
@@ -54,7 +54,8 @@ def _split(config: dict[str, Any], data: Path, audited: int, calibration: int) -
 async def _audit(config: dict[str, Any], data: Path, name: str, scale: float) -> None:
     audited, calibration = _sizes(config, name, scale)
     split = _split(config, data, audited, calibration)
-    audit = build_audit(name, load_language_model("reader"))
+    options = config["sizes"].get(name, {}).get("options")
+    audit = build_audit(name, load_language_model("reader"), configure(name, options))
     target = LabTarget(build_system(split.indexed, RagConfig()))
     # min-k and min-k++ read the same answers.
     with Journal(_OUT / f"{name.removesuffix('++')}.answers.jsonl") as journal:
