@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import betabinom
 
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.membership.srag import ShadowConfig
@@ -102,11 +104,26 @@ def _rates(values: NDArray[np.float64], outside: int, splits: int) -> dict[float
     return hits
 
 
+def _range(alpha: float, outside: int, audited: int) -> tuple[float, float]:
+    """95 % of what exchangeable documents give, the draw of the calibration set included.
+
+    The rate beyond m calibration scores is Beta(k, m + 1 - k), k = floor(alpha (m + 1)), if no two
+    scores tie; of n audited documents the false positives are then beta-binomial.
+    """
+    k = math.floor(alpha * (outside + 1) + 1e-9)
+    if not k:
+        return 0.0, 0.0
+    found = betabinom(audited, k, outside + 1 - k)
+    return float(found.ppf(0.025)) / audited, float(found.ppf(0.975)) / audited
+
+
 def _table(splits: int) -> None:
-    print("| audit | calibration | audited | queries | unscorable | p ≤ .05, one split "
-          "| p ≤ .01, one split | p ≤ .05, all splits | p ≤ .01, all splits "
-          "| accused at .05 | at .01 |")  # fmt: skip
-    print("|---" * 11 + "|")
+    columns = "audit, calibration, audited, queries, unscorable, p ≤ .05, p ≤ .01"
+    columns += (
+        ", range at .05, range at .01, all splits .05, all splits .01, accused .05, accused .01"
+    )
+    print(f"| {columns.replace(', ', ' | ')} |")
+    print("|---" * 13 + "|")
     for path in sorted(_OUT.glob("*.json")):
         found = json.loads(path.read_text())
         outside, audited = found["calibration"], found["audited"]
@@ -119,6 +136,9 @@ def _table(splits: int) -> None:
             hits = int(np.sum(p <= level))
             low, high = proportion_interval(hits, p.size)
             cells.append(f"{hits / p.size:.3f} [{low:.3f}, {high:.3f}]")
+        for level in _LEVELS:
+            low, high = _range(level, len(outside), p.size)
+            cells.append(f"{low:.3f} to {high:.3f}")
         mean = _rates(np.array([*outside, *audited]), len(outside), splits)
         cells += [f"{mean[level]:.4f}" for level in _LEVELS]
         cells += [f"{found['accused'][f'{level:g}']}" for level in _LEVELS]
