@@ -14,6 +14,7 @@ import asyncio
 import json
 import math
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ async def _audit(config: dict[str, Any], data: Path, name: str, scale: float) ->
         "calibration": outside,
         "audited": [value for value in statistic.values(asked) if value is not None],
         "unscorable": sum(value is None for value in statistic.values(asked)),
+        "reasons": Counter(o.score.reason or "" for o in asked if o.score.value is None),
         "accused": accused,
         "queries": sum(outcome.queries for outcome in asked) / max(1, len(asked)),
     }
