@@ -19,8 +19,9 @@ from ragwitness.lazy import lazy_names
 if TYPE_CHECKING:
     from ragwitness.errors import RagwitnessError
     from ragwitness.membership.srag import ShadowConfig, SRag, SRagConfig
-    from ragwitness.models import load_embedder, load_language_model
+    from ragwitness.models import load_language_model
     from ragwitness.rag import LabTarget, RagConfig, build_system
+    from ragwitness.rag.embedders import load_embedder
     from ragwitness.report import to_json, write_html
     from ragwitness.runs import AuditPlan, AuditResult, run_audit
     from ragwitness.targets import open_target, probe_capabilities
@@ -55,7 +56,7 @@ _HOMES = {
     "Verdict": "types",
     "build_system": "rag",
     "load_documents": "text",
-    "load_embedder": "models",
+    "load_embedder": "rag.embedders",
     "load_language_model": "models",
     "open_target": "targets",
     "probe_capabilities": "targets",

@@ -1,4 +1,4 @@
-"""Everything this package raises on purpose.
+"""Everything this package raises on purpose, and the codes its commands exit with.
 
 Each error says what happened, why, and what to do next; the command line prints
 ``message`` and ``hint`` in two lines and exits with ``exit_code``.
@@ -12,13 +12,18 @@ Each error says what happened, why, and what to do next; the command line prints
     │   ├── TargetUnreachableError 1  no connection, or none that lasted
     │   └── TargetResponseError    1  it answered, but not in the protocol
     ├── CapabilityError            5  the target lacks what the audit requires
+    ├── CapReachedError            1  a query could pass a cap of the user's; it was not sent
     └── ModelError                 1  a local model or embedder cannot be loaded
 """
 
 from __future__ import annotations
 
+import enum
+
 __all__ = [
+    "CapReachedError",
     "CapabilityError",
+    "ExitCode",
     "InputError",
     "MissingExtraError",
     "ModelError",
@@ -29,6 +34,25 @@ __all__ = [
 ]
 
 
+class ExitCode(enum.IntEnum):
+    """How every command ends; scripts rely on these numbers."""
+
+    PASS = 0
+    """Done; with ``--fail-on``: no condition is met, and something was decided."""
+    ERROR = 1
+    """The target, or something inside, failed."""
+    USAGE = 2
+    """An option, a file or the installation is unusable."""
+    FAILED = 3
+    """A condition of ``--fail-on`` is met."""
+    INCONCLUSIVE = 4
+    """No condition of ``--fail-on`` is met, but nothing was decided either."""
+    CAPABILITY = 5
+    """The target lacks a capability that the audit requires."""
+    INTERRUPTED = 130
+    """Stopped by the user; answers are kept, and the same command resumes."""
+
+
 class RagwitnessError(Exception):
     """Base class.
 
@@ -37,7 +61,7 @@ class RagwitnessError(Exception):
         hint: What to do next, in one line; may be empty.
     """
 
-    exit_code = 1
+    exit_code: int = ExitCode.ERROR
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -51,7 +75,7 @@ class RagwitnessError(Exception):
 class InputError(RagwitnessError):
     """A file, a row or an option given by the user cannot be used."""
 
-    exit_code = 2
+    exit_code = ExitCode.USAGE
 
 
 class MissingExtraError(InputError):
@@ -82,10 +106,14 @@ class TargetResponseError(TargetError):
     """The target answered, but not with what its protocol promises, or kept failing."""
 
 
+class CapReachedError(RagwitnessError):
+    """A query could pass a cap on queries, tokens or money; it was not sent."""
+
+
 class CapabilityError(RagwitnessError):
     """The target lacks a capability that the audit requires."""
 
-    exit_code = 5
+    exit_code = ExitCode.CAPABILITY
 
 
 class ModelError(RagwitnessError):

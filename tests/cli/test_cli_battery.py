@@ -103,8 +103,11 @@ def test_owner_asks_until_it_is_decided(call, rows, tmp_path: Path) -> None:
     mine = _write(tmp_path / "mine.jsonl", rows[:30])
     known = _write(tmp_path / "known.jsonl", rows[60:90])
     arguments = ["owner", f"lab:{mine}", "--documents", mine, "--known-out", known]
+    arguments += ["--run", tmp_path / "run"]
     code, said = call(*arguments, "--json", tmp_path / "owner.json")
     assert code == 0, said
+    assert call(*arguments, "--fail-on", "in")[0] == 3
+    assert call(*arguments, "--fail-on", "inconclusive")[0] == 0
     found = json.loads((tmp_path / "owner.json").read_text())
     assert found["decided"]
     assert found["documents_asked"] < 30
@@ -115,9 +118,13 @@ def test_owner_does_not_accuse_a_system_without_the_collection(call, rows, tmp_p
     other = _write(tmp_path / "other.jsonl", rows[90:120])
     mine = _write(tmp_path / "mine.jsonl", rows[:12])
     known = _write(tmp_path / "known.jsonl", rows[60:80])
-    code, said = call("owner", f"lab:{other}", "--documents", mine, "--known-out", known)
+    arguments = ["owner", f"lab:{other}", "--documents", mine, "--known-out", known]
+    arguments += ["--run", tmp_path / "run"]
+    code, said = call(*arguments)
     assert code == 0, said
     assert "Not decided" in said
+    assert call(*arguments, "--fail-on", "in")[0] == 4
+    assert call(*arguments, "--fail-on", "inconclusive")[0] == 3
 
 
 def test_text_only_audit_says_out_with_documents_known_to_be_inside(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -118,6 +119,24 @@ def test_same_command_again_is_answered_from_the_journal(audited, files) -> None
     assert _call(*audited["arguments"], "--json", out).returncode == 0
     assert journal.read_bytes() == before
     assert json.loads(out.read_text())["documents"] == audited["json"]["documents"]
+
+
+def test_conditions_and_formats_cost_nothing_more(audited, files) -> None:
+    journal, out = files["folder"] / "run" / "answers.jsonl", files["folder"] / "ci"
+    before = journal.read_bytes()
+    wanted = ["--fail-on", "unscorable:5%", "--junit", f"{out}.xml", "--jsonl", f"{out}.jsonl"]
+    done = _call(*audited["arguments"], *wanted)
+    assert done.returncode == 3, done.stderr
+    assert "fails --fail-on unscorable:5% (1 of 17 documents)" in done.stdout
+    assert journal.read_bytes() == before
+    lines = Path(f"{out}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == audited["json"]["documents"]
+    root = ElementTree.parse(f"{out}.xml").getroot()  # noqa: S314
+    failed = [
+        case.get("name") for case in root.iter("testcase") if case.find("failure") is not None
+    ]
+    assert failed == ["<script>alert(1)</script>"]
+    assert _call(*audited["arguments"], "--fail-on", "unscorable:2").returncode in {0, 4}
 
 
 def test_report_renders_a_stored_run_again(audited, files) -> None:

@@ -211,7 +211,7 @@ def test_an_audit_that_was_not_evaluated_is_named(call, files, tmp_path) -> None
 
 
 def test_doctor_says_what_the_admitted_audits_would_cost(call, files, monkeypatch) -> None:
-    monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: _QUICK.split(","))
+    monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: (_QUICK.split(","), []))
     arguments = ["doctor", f"lab:{files['corpus']}", "--documents", files["documents"]]
     code, said = call(*arguments, "--known-out", files["known"])
     assert code == 0, said

@@ -25,7 +25,9 @@ def test_first_block_names_targets_of_the_makefile() -> None:
         assert re.search(rf"^{rule}:", rules, re.M)
 
 
-@pytest.mark.parametrize("verbs", [("plan",), ("audit",), ("doctor",), ("lab", "serve")])
+@pytest.mark.parametrize(
+    "verbs", [("plan",), ("audit",), ("doctor",), ("report",), ("lab", "serve")]
+)
 def test_options_shown_exist(verbs: tuple[str, ...]) -> None:
     blocks = "\n".join(re.findall(r"```\n(.*?)```", _README, re.S)).replace("\\\n", " ")
     lines = [
@@ -40,6 +42,14 @@ def test_options_described_in_prose_exist() -> None:
     shown = set(re.findall(r"`(--[a-z-]+)", _README))
     assert shown
     assert shown <= set(re.findall(r"--[a-z-]+", _help("audit") + _help("lab", "serve")))
+
+
+def test_every_exit_code_is_in_the_table() -> None:
+    from ragwitness.errors import ExitCode
+
+    _, table = _README.split("| exit code | meaning |\n|---|---|\n")
+    rows = re.findall(r"^\| (\d+) \|", table.split("\n\n")[0], re.M)
+    assert rows == [str(int(code)) for code in ExitCode]
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,23 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["audit"]
-
-_TARGET = (
-    "lab:FILE (a RAG system over that corpus, in this process; options after ?, e.g."
-    " lab:corpus.jsonl?retrieval=minilm&k=4) or the base URL of an OpenAI-compatible endpoint"
-    " (http://host:port/v1, #model where it has several)."
+from ragwitness.cli.caps import (
+    Concurrency,
+    DryRun,
+    MaxCost,
+    MaxQueries,
+    MaxTokens,
+    PriceIn,
+    PriceOut,
 )
+from ragwitness.cli.common import TARGET
+from ragwitness.cli.outputs import FailOn, JsonlPath, JsonPath, JUnitPath, ParquetPath
+
+__all__ = ["audit"]
 
 
 def audit(
-    target: Annotated[str, typer.Argument(help=_TARGET)],
+    target: Annotated[str, typer.Argument(help=TARGET)],
     documents: Annotated[
         str,
         typer.Option(help="Documents in question: JSONL, CSV, a folder of text, or pasted text."),
@@ -49,9 +55,11 @@ def audit(
     run: Annotated[
         Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
     ] = None,
-    json_out: Annotated[
-        Path | None, typer.Option("--json", help="Also write the result as JSON here.")
-    ] = None,
+    json_out: JsonPath = None,
+    jsonl_out: JsonlPath = None,
+    parquet_out: ParquetPath = None,
+    junit_out: JUnitPath = None,
+    fail_on: FailOn = None,
     text_field: Annotated[
         str | None, typer.Option(help="Field or column that holds the text.")
     ] = None,
@@ -68,7 +76,13 @@ def audit(
         str | None, typer.Option(help="s-rag: frequencies (ours) or counts (as published).")
     ] = None,
     automl: Annotated[bool, typer.Option(help="Train the classifier with AutoGluon.")] = False,
-    concurrency: Annotated[int, typer.Option(help="Documents and requests in flight.")] = 4,
+    concurrency: Concurrency = 4,
+    max_queries: MaxQueries = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    dry_run: DryRun = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
     retries: Annotated[int, typer.Option(help="Further attempts after a failed request.")] = 5,
     key_env: Annotated[
@@ -81,23 +95,31 @@ def audit(
 
     Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
     """
+    from dataclasses import replace
+
+    from ragwitness.cli.caps import preview
     from ragwitness.cli.common import (
         console,
         key_values,
         rag_config,
         read_documents,
-        resolve,
         run_folder,
     )
-    from ragwitness.cli.finish import check_writable, finish, perform
+    from ragwitness.cli.finish import finish, perform
+    from ragwitness.cli.outputs import Outputs, files_of_run
     from ragwitness.membership.registry import configure
     from ragwitness.membership.srag import ShadowConfig
-    from ragwitness.runs import AuditPlan
-    from ragwitness.targets import RetryPolicy, TransportOptions
+    from ragwitness.report.gate import parse_conditions
+    from ragwitness.runs import AuditPlan, Budget, Governor, Pace
+    from ragwitness.targets import RetryPolicy, TransportOptions, open_target
     from ragwitness.types import Document
 
+    wanted = parse_conditions(fail_on or ())
+    outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
     named = {"mode": mode, "features": features}
     chosen = {key: value for key, value in named.items() if value is not None}
+    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    pace = Pace.up_to(concurrency)
     config = configure(method, {**chosen, **key_values(options or ())})
 
     def read(source: str | None) -> tuple[Document, ...]:
@@ -117,15 +139,21 @@ def audit(
         automl=automl,
         in_flight=concurrency,
     )
-    transport = TransportOptions(
-        read_timeout=timeout,
-        retry=RetryPolicy(retries=retries),
-        concurrency=concurrency,
-        key_env=key_env,
-    )
-    if json_out is not None:
-        check_writable(json_out)
-    folder = run_folder(run, target, plan, method, config, proxy)
+    # How many at a time decides no answer: another --concurrency resumes the same run.
+    folder = run_folder(run, target, replace(plan, in_flight=1), method, config, proxy)
+    if dry_run:
+        preview(plan, method, config, proxy, folder, budget)
+        return
+    outputs.check([*files_of_run(folder), documents, known_out, known_in, auxiliary])
     screen = console()
-    result = perform(plan, resolve(target, transport), method, config, proxy, folder, screen)
-    finish(result, folder, screen, json_out)
+    with Governor.of_run(folder, budget, pace) as governor:
+        transport = TransportOptions(
+            read_timeout=timeout,
+            retry=RetryPolicy(retries=retries),
+            concurrency=concurrency,
+            key_env=key_env,
+            setback=governor.setback,
+        )
+        opening = open_target(target, transport)
+        result = perform(plan, opening, method, config, proxy, folder, screen, governor)
+    finish(result, folder, screen, outputs)

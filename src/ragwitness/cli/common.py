@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import parse_qsl
 
 from ragwitness.errors import InputError
+from ragwitness.lab import lab_target, rag_config
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.rag import LabTarget, RagConfig
     from ragwitness.runs import Progress
-    from ragwitness.targets import TransportOptions
-    from ragwitness.types import Document, Target
+    from ragwitness.types import Document
 
 __all__ = [
+    "TARGET",
     "console",
     "key_values",
     "lab_target",
@@ -29,11 +28,17 @@ __all__ = [
     "progress_bars",
     "rag_config",
     "read_documents",
-    "resolve",
     "run_folder",
 ]
 
-_LAB = "lab:"
+TARGET = (
+    "What is audited: the base URL of an OpenAI-compatible endpoint (http://host:port/v1, #MODEL"
+    " where it has several), lab:CORPUS (a RAG system over it in this process, options after ?,"
+    " e.g. lab:corpus.jsonl?retrieval=minilm&k=4), hf/MODEL?corpus=FILE, openai/MODEL,"
+    " openai-api/NAME/MODEL, http/CONFIG.toml (any JSON service), python:MODULE:OBJECT, or"
+    " replay/FILE; see docs/targets.md."
+)
+"""Help of every verb's TARGET."""
 
 
 def console() -> Console:
@@ -86,86 +91,6 @@ def per_audit(pairs: Sequence[str]) -> dict[str, dict[str, object]]:
     return found
 
 
-def rag_config(
-    *,
-    k: int = 4,
-    retrieval: str = "lexical",
-    metric: str = "l2",
-    generator: str = "reader",
-    template: str = "plain",
-    retrieve: bool = True,
-    chunk_words: int = 200,
-) -> RagConfig:
-    """Turn command-line values into settings.
-
-    Raises:
-        InputError: An unknown metric or template.
-    """
-    from ragwitness.rag import RagConfig, load_template
-
-    if metric not in ("l2", "ip"):
-        raise InputError(f"Unknown metric {metric!r}.", "Use l2 or ip.")
-    return RagConfig(
-        k=k,
-        retrieval=retrieval,
-        metric="ip" if metric == "ip" else "l2",
-        generator=generator,
-        template=load_template(template),
-        retrieve=retrieve,
-        chunk_words=chunk_words,
-        chunk_overlap=min(20, chunk_words // 10),
-    )
-
-
-async def resolve(spec: str, transport: TransportOptions | None = None) -> Target:
-    """Open ``lab:FILE[?k=4&retrieval=minilm&defense=mirabel]`` in process, or a URL.
-
-    Raises:
-        InputError: No such form, file or setting.
-        TargetError: The endpoint does not answer.
-    """
-    if not spec.startswith(_LAB):
-        from ragwitness.targets import open_target
-
-        return await open_target(spec, transport)
-    path, _, options = spec.removeprefix(_LAB).partition("?")
-    values = dict(parse_qsl(options, keep_blank_values=True))
-    field, paragraphs = values.pop("text_field", None), values.pop("paragraphs", None)
-    defense = values.pop("defense", "none")
-    documents = read_documents(path, field, paragraphs=paragraphs is not None)
-    return lab_target(documents, _lab_options(values), defense)
-
-
-def lab_target(documents: Sequence[Document], config: RagConfig, defense: str) -> LabTarget:
-    """Return a RAG system of ours as a target, behind a defense.
-
-    Raises:
-        InputError: No document holds text, or a setting or the defense is unusable.
-    """
-    from ragwitness.defenses import defend, load_defense
-    from ragwitness.rag import LabTarget, build_system
-
-    return LabTarget(defend(build_system(documents, config), load_defense(defense)))
-
-
-def _lab_options(values: dict[str, str]) -> RagConfig:
-    known = {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise InputError(
-            f"Unknown lab option {unknown[0]!r}.", f"Use: {', '.join(sorted({*known, 'defense'}))}."
-        )
-    numbers = {}
-    for key in ("k", "chunk_words"):
-        if key in values:
-            try:
-                numbers[key] = int(values.pop(key))
-            except ValueError as error:
-                raise InputError(f"Lab option {key} must be a whole number.") from error
-    retrieve = values.pop("retrieve", "on") not in ("off", "no", "0", "false")
-    return rag_config(**numbers, **values, retrieve=retrieve)  # type: ignore[arg-type]
-
-
 def read_documents(
     source: str, text_field: str | None = None, *, paragraphs: bool = False
 ) -> tuple[Document, ...]:
@@ -191,46 +116,65 @@ def run_folder(given: Path | None, *parts: object) -> Path:
     """Return the folder of a run.
 
     Without ``given`` it follows from the inputs: an unfinished run with the same inputs is
-    resumed, and after a finished one a new run begins, because the system may have changed.
+    resumed, one that stopped at a cap too, and after a finished one a new run begins, because
+    the system may have changed.
     """
     if given is not None:
         return given
     digest = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:10]
     base, n = Path("ragwitness-runs"), 1
-    while (base / f"{digest}-{n}" / "result.json").exists():
+    while _finished(base / f"{digest}-{n}" / "result.json"):
         n += 1
     return base / f"{digest}-{n}"
 
 
+def _finished(path: Path) -> bool:
+    """Whether a result was written whole, of a run that no cap stopped."""
+    try:
+        result = json.loads(path.read_bytes())
+        spent = (result.get("summary") or result).get("spent") or {}
+        return spent.get("stopped_by") is None
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 @contextmanager
-def progress_bars(console: Console) -> Iterator[Progress]:
-    """Show one bar per stage with the time left; plain lines where there is no terminal."""
+def progress_bars(console: Console, spent: Callable[[], str] | None = None) -> Iterator[Progress]:
+    """Show one bar per stage with the time left; plain lines where there is no terminal.
+
+    Args:
+        console: For people.
+        spent: Words what was spent so far, shown beside.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     if not console.is_terminal:
-        yield _lines(console)
+        yield _lines(console, spent)
         return
     columns = (
         TextColumn("{task.description:<16}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[spent]}"),
     )
     with Bars(*columns, console=console) as bars:
         tasks: dict[str, int] = {}
 
         def show(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done)  # type: ignore[arg-type]
+                tasks[stage] = bars.add_task(stage, total=total, spent="")
+            said = spent() if spent else ""
+            bars.update(tasks[stage], completed=done, spent=said)  # type: ignore[arg-type]
 
         yield show
 
 
-def _lines(console: Console) -> Progress:
+def _lines(console: Console, spent: Callable[[], str] | None) -> Progress:
     def show(stage: str, done: int, total: int) -> None:
         if done == total:
-            console.print(f"{stage}: {total} documents", markup=False)
+            said = f"; spent: {spent()}" if spent else ""
+            console.print(f"{stage}: {total} documents{said}", markup=False)
 
     return show

@@ -32,7 +32,7 @@ def demo(
     from ragwitness.membership.registry import configure
     from ragwitness.membership.srag import ShadowConfig
     from ragwitness.rag import LabTarget, RagConfig, build_system
-    from ragwitness.runs import AuditPlan
+    from ragwitness.runs import AuditPlan, Governor, Pace
     from ragwitness.text.sample import load_sample
 
     corpus = list(load_sample())
@@ -60,5 +60,6 @@ def demo(
         return LabTarget(system)
 
     config = configure("s-rag", {"mode": mode, "segment_factor": 12 if mode == "probing" else 4})
-    result = perform(plan, opened(), "s-rag", config, "reader", run, screen)
+    with Governor.of_run(run, pace=Pace.at_most(plan.in_flight)) as governor:
+        result = perform(plan, opened(), "s-rag", config, "reader", run, screen, governor)
     finish(result, run, screen)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.common import TARGET
+
 if TYPE_CHECKING:
     from ragwitness.runs import AuditPlan
     from ragwitness.types import Capability
@@ -14,7 +16,7 @@ __all__ = ["doctor"]
 
 
 def doctor(
-    target: Annotated[str, typer.Argument(help="lab:FILE or the base URL of an endpoint.")],
+    target: Annotated[str, typer.Argument(help=TARGET)],
     documents: Annotated[
         str | None, typer.Option(help="Documents in question: also say what audits would cost.")
     ] = None,
@@ -41,19 +43,20 @@ def doctor(
     """
     import asyncio
 
-    from ragwitness.cli.common import console, resolve
+    from ragwitness.cli.common import console
     from ragwitness.errors import CapabilityError
     from ragwitness.targets import (
         CapabilityReport,
         RetryPolicy,
         TransportOptions,
+        open_target,
         probe_capabilities,
     )
 
     plan = _plan(documents, known_out, text_field, paragraphs=paragraphs)
 
     async def examine() -> CapabilityReport:
-        opened = await resolve(
+        opened = await open_target(
             target,
             TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1)),
         )
@@ -64,7 +67,7 @@ def doctor(
 
     found = asyncio.run(examine())
     screen = console()
-    possible = _admitted(found.capabilities)
+    possible, broken = _admitted(found.capabilities)
     for label, value in (
         ("target", found.target),
         ("capabilities", ", ".join(sorted(found.capabilities))),
@@ -74,7 +77,7 @@ def doctor(
         ("queries spent", str(found.requests)),
         ("audits possible", ", ".join(possible) or "none"),
         *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
-        *(("note", note) for note in found.notes),
+        *(("note", note) for note in (*found.notes, *broken)),
     ):
         screen.print(f"{label:<24}{value}", markup=False)
     if not possible:
@@ -119,10 +122,18 @@ def _foresee(plan: AuditPlan, names: list[str], latency: float) -> None:
     console().print(forecast_terminal(outlook))
 
 
-def _admitted(capabilities: frozenset[Capability]) -> list[str]:
-    """Names of the audits whose needs are met."""
-    from ragwitness.membership.registry import AUDITS, build_audit
+def _admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:
+    """Names of the audits whose needs are met, and why others' plug-ins cannot be loaded."""
+    from ragwitness.errors import InputError
+    from ragwitness.membership.registry import audit_names, build_audit
     from ragwitness.models import load_language_model
 
     proxy = load_language_model("reader")
-    return [name for name in AUDITS if build_audit(name, proxy).requires <= capabilities]
+    names, broken = [], []
+    for name in audit_names():
+        try:
+            if build_audit(name, proxy).requires <= capabilities:
+                names.append(name)
+        except InputError as error:
+            broken.append(error.message)
+    return names, broken

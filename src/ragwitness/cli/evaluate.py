@@ -33,7 +33,12 @@ def evaluate(
     benign: Annotated[
         int, typer.Option(help="Benign questions that show what the defense costs.", min=0)
     ] = 100,
-    retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
+    retrieval: Annotated[
+        str, typer.Option(help="lexical, minilm, hf:NAME or URL#MODEL (embeddings endpoint).")
+    ] = "lexical",
+    index: Annotated[
+        str, typer.Option(help="Of dense retrieval; see ragwitness lab serve.")
+    ] = "exact",
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
     k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
     template: Annotated[str, typer.Option(help="How passages are shown.")] = "plain",
@@ -65,7 +70,7 @@ def evaluate(
         read_documents,
         run_folder,
     )
-    from ragwitness.cli.finish import check_writable
+    from ragwitness.cli.outputs import check_writable
     from ragwitness.membership.registry import AUDITS
     from ragwitness.runs.battery import BatteryPlan
 
@@ -76,7 +81,9 @@ def evaluate(
         non_members=limit // 2 if non_members is None else non_members,
         calibration=calibration,
         seed=seed,
-        rag=rag_config(k=k, retrieval=retrieval, generator=generator, template=template),
+        rag=rag_config(
+            k=k, retrieval=retrieval, index=index, generator=generator, template=template
+        ),
         options=per_audit(options or ()),
         control=control,
         benign=benign,
@@ -106,6 +113,7 @@ def run_plan(
     import asyncio
 
     from ragwitness.cli.common import console, lab_target, one_thread_per_answer, progress_bars
+    from ragwitness.errors import ExitCode
     from ragwitness.models import load_language_model
     from ragwitness.runs.battery import run_battery
 
@@ -128,7 +136,7 @@ def run_plan(
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
         again = resume or f"the same command and --run {folder}"
         screen.print(f"resume with {again}", markup=False)
-        raise typer.Exit(130) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _show(battery: Battery, folder: Path, json_out: Path | None) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from ragwitness.errors import ExitCode
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.runs import AuditPlan, AuditResult, Progress
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.runs import AuditPlan, AuditResult, Governor, Progress
     from ragwitness.targets import TransportOptions
     from ragwitness.types import Audit, Target
 
-__all__ = ["check_writable", "finish", "perform", "with_target"]
+__all__ = ["finish", "perform", "with_target"]
 
 Result = TypeVar("Result")
 
@@ -32,6 +33,7 @@ def perform(
     proxy: str,
     folder: Path,
     screen: Console,
+    governor: Governor,
 ) -> AuditResult:
     """Open the target, check that it can be audited, run the audit with progress bars.
 
@@ -44,6 +46,7 @@ def perform(
         proxy: The auditor's own model.
         folder: Of the run.
         screen: Where progress is shown.
+        governor: Lets queries to the target pass.
 
     Raises:
         CapabilityError: The target lacks what the audit requires.
@@ -57,8 +60,9 @@ def perform(
         folder,
         screen,
         lambda target, audit, progress: run_audit(
-            plan, target, audit, run=folder, progress=progress
+            plan, target, audit, run=folder, progress=progress, governor=governor
         ),
+        governor,
     )
 
 
@@ -68,6 +72,7 @@ def with_target(
     method: tuple[str, Any, str],
     folder: Path,
     work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+    governor: Governor,
 ) -> Result:
     """Open a target, check that it admits a method, and do ``work`` with progress bars.
 
@@ -77,10 +82,12 @@ def with_target(
         method: Registered name, configuration, and the auditor's own model.
         folder: Of the run.
         work: What is done with the target and the audit.
+        governor: Lets queries to the target pass.
     """
-    from ragwitness.cli.common import console, resolve
+    from ragwitness.cli.common import console
+    from ragwitness.targets import open_target
 
-    return _driven(resolve(spec, transport), method, folder, console(), work)
+    return _driven(open_target(spec, transport), method, folder, console(), work, governor)
 
 
 def _driven(
@@ -89,21 +96,25 @@ def _driven(
     folder: Path,
     screen: Console,
     work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+    governor: Governor,
 ) -> Result:
     try:
-        return asyncio.run(_drive(opening, method, screen, work))
+        return asyncio.run(_drive(opening, method, folder, screen, work, governor))
     except KeyboardInterrupt:
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
         screen.print(f"resume with the same command and --run {folder}", markup=False)
-        raise typer.Exit(130) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 async def _drive(
     opening: Awaitable[Target],
     method: tuple[str, Any, str],
+    folder: Path,
     screen: Console,
     work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+    governor: Governor,
 ) -> Result:
+    from ragwitness.cli.caps import spent_so_far
     from ragwitness.cli.common import one_thread_per_answer, progress_bars
     from ragwitness.membership.registry import build_audit
     from ragwitness.models import load_language_model
@@ -115,58 +126,23 @@ async def _drive(
     try:
         model = load_language_model(proxy)
         audit = build_audit(name, model, config)
-        found = await require_capabilities(target, audit)
+        found = await require_capabilities(target, audit, governor, folder)
         # A text-only target lists none, and an audit of text asks for none.
         if 1 <= found.alternatives < getattr(config, "top_logprobs", 0):
             audit = build_audit(name, model, replace(config, top_logprobs=found.alternatives))
-        with progress_bars(screen) as progress:
+        with progress_bars(screen, spent_so_far(governor)) as progress:
             return await work(target, audit, progress)
     finally:
         await target.close()
 
 
-def check_writable(path: Path) -> None:
-    """Find out before anything is spent whether a result can be written.
-
-    Raises:
-        InputError: It cannot.
-    """
-    from ragwitness.errors import InputError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.", "Choose another.") from error
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError(f"Cannot write {path}: no permission, or a folder.", "Choose another.")
-
-
-def _write_json(path: Path, result: AuditResult) -> None:
-    """Write a result as JSON.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    from ragwitness.errors import InputError
-    from ragwitness.report import to_json
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(to_json(result), indent=1, ensure_ascii=False, allow_nan=False)
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.") from error
-
-
 def finish(
-    result: AuditResult, folder: Path, screen: Console, json_out: Path | None = None
+    result: AuditResult, folder: Path, screen: Console, outputs: Outputs | None = None
 ) -> None:
-    """Store the result in the run folder, print it and say where the report is."""
-    from ragwitness.report import render_terminal, write_html
+    """Store the result in the run folder, print it, say where the report is, and conclude."""
+    from ragwitness.report import render_terminal, write_html, write_json
 
-    _write_json(folder / "result.json", result)
-    if json_out is not None:
-        _write_json(json_out, result)
+    write_json(result, folder / "result.json")
     page = folder / "report.html"
     write_html(result, page)
     for label in ("difficulty", "audit classifier", "shadow retrieval", "shadow generator"):
@@ -174,3 +150,5 @@ def finish(
             screen.print(f"{label:<24}{result.settings[label]}", markup=False, soft_wrap=True)
     screen.print(render_terminal(result, where=str(page)))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
+    if outputs is not None:
+        outputs.conclude(result, screen)

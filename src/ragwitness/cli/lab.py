@@ -23,8 +23,14 @@ def serve(
     corpus: Annotated[str, typer.Option(help="Its database: JSONL, CSV or a folder of text.")],
     port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 8000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
+    retrieval: Annotated[
+        str, typer.Option(help="lexical, minilm, hf:NAME or URL#MODEL (embeddings endpoint).")
+    ] = "lexical",
     metric: Annotated[str, typer.Option(help="Of dense retrieval: l2 or ip.")] = "l2",
+    index: Annotated[
+        str,
+        typer.Option(help="Of dense retrieval: exact, faiss-flat, faiss-hnsw, chroma or qdrant."),
+    ] = "exact",
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
     template: Annotated[
         str, typer.Option(help="plain, defended (S-RAG, Fig. 3), … or FILE.toml.")
@@ -60,6 +66,7 @@ def serve(
         k=k,
         retrieval=retrieval,
         metric=metric,
+        index=index,
         generator=generator,
         template=template,
         retrieve=retrieve,

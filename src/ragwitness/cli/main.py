@@ -8,19 +8,15 @@ from typing import Annotated
 import typer
 
 from ragwitness.cli import audit, demo, doctor, evaluate, lab, owner, plan, report, reproduce
+from ragwitness.cli.outputs import EXIT_CODES
 from ragwitness.errors import RagwitnessError
 
 __all__ = ["app", "run"]
 
-_EPILOG = (
-    "Exit codes: 0 done; 1 the target or something inside failed; 2 unusable input;"
-    " 5 the target lacks a capability; 130 interrupted (the same command resumes)."
-)
-
 app = typer.Typer(
     name="ragwitness",
     help="Audit retrieval-augmented generation (RAG) systems; every verdict has its error rate.",
-    epilog=_EPILOG,
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # half the start-up time
@@ -29,12 +25,12 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
-app.command("audit")(audit.audit)
-app.command("owner")(owner.owner)
+app.command("audit", epilog=EXIT_CODES)(audit.audit)
+app.command("owner", epilog=EXIT_CODES)(owner.owner)
 app.command("evaluate")(evaluate.evaluate)
 app.command("doctor")(doctor.doctor)
 app.command("reproduce")(reproduce.reproduce)
-app.command("report")(report.report)
+app.command("report", epilog=EXIT_CODES)(report.report)
 app.add_typer(lab.app, name="lab")
 
 

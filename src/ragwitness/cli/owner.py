@@ -7,6 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.caps import (
+    Concurrency,
+    DryRun,
+    MaxCost,
+    MaxQueries,
+    MaxTokens,
+    PriceIn,
+    PriceOut,
+)
+from ragwitness.cli.common import TARGET
+from ragwitness.cli.outputs import JsonPath
+
 if TYPE_CHECKING:
     from ragwitness.runs import CollectionResult
 
@@ -14,7 +26,7 @@ __all__ = ["owner"]
 
 
 def owner(
-    target: Annotated[str, typer.Argument(help="lab:FILE or the base URL of an endpoint.")],
+    target: Annotated[str, typer.Argument(help=TARGET)],
     documents: Annotated[str, typer.Option(help="The collection.")],
     known_out: Annotated[
         str, typer.Option(help="Documents known to be outside, of the same source and kind.")
@@ -29,7 +41,13 @@ def owner(
         str | None, typer.Option(help="Documents for the shadow system, where there is one.")
     ] = None,
     proxy: Annotated[str, typer.Option(help="The auditor's own model.")] = "reader",
-    concurrency: Annotated[int, typer.Option(help="Documents and requests in flight.")] = 4,
+    concurrency: Concurrency = 4,
+    max_queries: MaxQueries = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    dry_run: DryRun = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
     key_env: Annotated[
         str | None,
@@ -39,19 +57,34 @@ def owner(
     run: Annotated[
         Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
     ] = None,
-    json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
+    json_out: JsonPath = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 where the collection is in, or inconclusive. May be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Ask about a collection's documents, one by one, until the evidence suffices.
 
     The e-value may be looked at, and the audit stopped, at any time. It says that the collection
     is not like the documents known to be outside; not which of its documents is inside.
     """
-    from ragwitness.cli.common import key_values, read_documents, run_folder
-    from ragwitness.cli.finish import check_writable, with_target
+    from dataclasses import replace
+
+    from ragwitness.cli.caps import preview
+    from ragwitness.cli.common import console, key_values, read_documents, run_folder
+    from ragwitness.cli.finish import with_target
+    from ragwitness.cli.outputs import Outputs, files_of_run, leave
     from ragwitness.membership.registry import configure
-    from ragwitness.runs import AuditPlan, run_collection
+    from ragwitness.report.gate import parse_collection_conditions, rule_collection
+    from ragwitness.runs import AuditPlan, Budget, Governor, Pace, run_collection
     from ragwitness.targets import TransportOptions
 
+    wanted = parse_collection_conditions(fail_on or ())
+    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    pace = Pace.up_to(concurrency)
     config = configure(method, key_values(options or ()))
     plan = AuditPlan(
         documents=read_documents(documents),
@@ -60,27 +93,41 @@ def owner(
         alpha=alpha,
         in_flight=concurrency,
     )
-    if json_out is not None:
-        check_writable(json_out)
-    folder = run_folder(run, "owner", target, plan, method, config, proxy, seed)
-    transport = TransportOptions(read_timeout=timeout, concurrency=concurrency, key_env=key_env)
-    result = with_target(
-        target,
-        transport,
-        (method, config, proxy),
-        folder,
-        lambda opened, audit, progress: run_collection(
-            plan, opened, audit, seed=seed, run=folder, progress=progress
-        ),
-    )
+    same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
+    folder = run_folder(run, "owner", target, same, method, config, proxy, seed)
+    if dry_run:
+        preview(plan, method, config, proxy, folder, budget)
+        return
+    Outputs(json_out).check([*files_of_run(folder), documents, known_out, auxiliary])
+    with Governor.of_run(folder, budget, pace) as governor:
+        transport = TransportOptions(
+            read_timeout=timeout,
+            concurrency=concurrency,
+            key_env=key_env,
+            setback=governor.setback,
+        )
+        result = with_target(
+            target,
+            transport,
+            (method, config, proxy),
+            folder,
+            lambda opened, audit, progress: run_collection(
+                plan, opened, audit, seed=seed, run=folder, progress=progress, governor=governor
+            ),
+            governor,
+        )
     _show(result, folder, json_out)
+    leave(rule_collection(result.decided, wanted), console())
 
 
 def _show(result: CollectionResult, folder: Path, json_out: Path | None) -> None:
     import json
     import math
+    from dataclasses import asdict
 
     from ragwitness.cli.common import console
+    from ragwitness.report.view import spent_text
+    from ragwitness.report.writing import write_text
 
     evidence = result.evidence
     data = {
@@ -98,12 +145,13 @@ def _show(result: CollectionResult, folder: Path, json_out: Path | None) -> None
         "known_out": result.known_out,
         "queries": result.queries,
         "seconds": result.seconds,
+        "spent": asdict(result.spent),
         "path": list(evidence.path),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for path in (folder / "result.json", json_out):
         if path is not None:
-            path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+            write_text(path, json.dumps(data, indent=1) + "\n")
     verdict = (
         f"The collection is not like documents outside (level {result.alpha:g})."
         if result.decided
@@ -124,6 +172,8 @@ def _show(result: CollectionResult, folder: Path, json_out: Path | None) -> None
         ("unscorable", str(evidence.unscorable)),
         ("known outside", str(result.known_out)),
         ("queries", f"{result.queries:,}, {result.seconds:.0f} s"),
+        ("spent", spent_text(result.spent)),
+        *((("stopped", _stopped(result)),) if result.spent.stopped_by else ()),
     ):
         screen.print(f"{label:<24}{value}", markup=False, soft_wrap=True)
     screen.print(
@@ -132,3 +182,10 @@ def _show(result: CollectionResult, folder: Path, json_out: Path | None) -> None
         soft_wrap=True,
     )
     screen.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
+
+
+def _stopped(result: CollectionResult) -> str:
+    from ragwitness.runs.budget import OPTIONS
+
+    cap = result.spent.stopped_by or ""
+    return f"{cap} cap reached; the same command with a higher {OPTIONS[cap]} resumes"

@@ -62,7 +62,7 @@ def plan(
     Without --auc and --evaluation the expected power is shown for several AUCs.
     """
     from ragwitness.cli.common import console, per_audit, read_documents
-    from ragwitness.cli.finish import check_writable
+    from ragwitness.cli.outputs import check_writable
     from ragwitness.report.forecast import forecast_terminal
     from ragwitness.runs import AuditPlan, OutlookPlan
 

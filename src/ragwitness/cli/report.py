@@ -1,4 +1,4 @@
-"""``ragwitness report``: render a finished run again."""
+"""``ragwitness report``: render a finished run again, in any format."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ragwitness.cli.outputs import FailOn, JsonlPath, JsonPath, JUnitPath, ParquetPath
 
 __all__ = ["report"]
 
@@ -15,14 +17,23 @@ def report(
     html: Annotated[
         Path | None, typer.Option(help="Where to write the page; default: in the run folder.")
     ] = None,
+    json_out: JsonPath = None,
+    jsonl_out: JsonlPath = None,
+    parquet_out: ParquetPath = None,
+    junit_out: JUnitPath = None,
+    fail_on: FailOn = None,
 ) -> None:
-    """Print a finished run and write its HTML report again."""
+    """Print a finished run and write its HTML report again; nothing is sent."""
     import json
 
     from ragwitness.cli.common import console
+    from ragwitness.cli.outputs import Outputs, files_of_run
     from ragwitness.errors import InputError
     from ragwitness.report import from_json, render_terminal, write_html
+    from ragwitness.report.gate import parse_conditions
 
+    wanted = parse_conditions(fail_on or ())
+    outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
     path = run / "result.json" if run.is_dir() else run
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -37,7 +48,9 @@ def report(
         ) from error
     result = from_json(stored)
     page = html or path.parent / "report.html"
+    outputs.check([path, page, *files_of_run(path.parent)])
     write_html(result, page)
     screen = console()
     screen.print(render_terminal(result, where=str(page)))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
+    outputs.conclude(result, screen)

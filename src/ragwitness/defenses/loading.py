@@ -1,4 +1,9 @@
-"""Defenses by name, as users write them in a configuration or on the command line."""
+"""Defenses by name, as users write them in a configuration or on the command line.
+
+Other packages add theirs as entry points of the group ``ragwitness.defenses``: a callable that
+takes what follows the name and ``:`` (or an empty text) and a language model (or None), and
+returns a :class:`~ragwitness.defenses.base.Defense`.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,15 @@ from ragwitness.defenses.prompt import PromptModification
 from ragwitness.defenses.rerank import Rerank
 from ragwitness.defenses.rewriting import PARAPHRASE, REWRITE, QueryRewriting, RewritingConfig
 from ragwitness.defenses.threshold import DistanceThreshold
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.models.base import LanguageModel
+from ragwitness.plugins import load_plugin, plugin_names
+from ragwitness.quoting import quote_error
 
-__all__ = ["DEFENSE_FORMS", "load_defense"]
+__all__ = ["DEFENSE_FORMS", "GROUP", "load_defense"]
+
+GROUP = "ragwitness.defenses"
+"""Entry-point group of other packages' defenses."""
 
 DEFENSE_FORMS: Mapping[str, str] = {
     "none": "none",
@@ -45,7 +55,8 @@ def load_defense(spec: str, model: LanguageModel | None = None) -> Defense:
             scores for ``rerank:model``.
 
     Raises:
-        InputError: A name or an option is unknown, or the order is impossible.
+        InputError: A name or an option is unknown, the order is impossible, or the plug-in
+            behind a name fails.
     """
     return chain(*(_load(part.strip(), model) for part in spec.split("+")))
 
@@ -53,10 +64,7 @@ def load_defense(spec: str, model: LanguageModel | None = None) -> Defense:
 def _load(spec: str, model: LanguageModel | None) -> Defense:
     name, colon, option = spec.partition(":")
     if name not in DEFENSE_FORMS:
-        raise InputError(
-            f"There is no defense {name!r}.",
-            f"Use one of {', '.join(DEFENSE_FORMS.values())}, or several joined by '+'.",
-        )
+        return _foreign(name, option, model)
     if bool(colon) != bool(option):
         raise _unusable(spec, name)
     if name in ("paraphrase", "rewrite"):
@@ -69,6 +77,31 @@ def _load(spec: str, model: LanguageModel | None) -> Defense:
         raise _unusable(spec, name)
     plain: Mapping[str, Callable[[], Defense]] = {"none": NoDefense, "prompt": PromptModification}
     return plain[name]()
+
+
+def _foreign(name: str, option: str, model: LanguageModel | None) -> Defense:
+    """A defense of another package, which may fail in any way."""
+    factory = load_plugin(GROUP, name) if name else None
+    if factory is None:
+        forms = (
+            *DEFENSE_FORMS.values(),
+            *(n for n in plugin_names(GROUP) if n not in DEFENSE_FORMS),
+        )
+        raise InputError(
+            f"There is no defense {name!r}.",
+            f"Use one of {', '.join(forms)}, or several joined by '+'.",
+        )
+    try:
+        defense = factory(option, model)
+    except RagwitnessError:
+        raise
+    except Exception as error:
+        raise InputError(f"The plug-in defense {name!r} failed: {quote_error(error)}.") from None
+    if not isinstance(defense, Defense):
+        raise InputError(
+            f"The plug-in {name!r} ({GROUP}) made no defense, but a {type(defense).__name__}."
+        )
+    return defense
 
 
 def _rewriting(

@@ -87,10 +87,11 @@ class Mirabel(Defense):
         """Whether the largest score is an outlier (Alg. 1).
 
         Args:
-            found: The retriever's scores, largest first; what it does not return scores 0.
+            found: The retriever's scores, largest first; what it does not return scores 0,
+                or as little as the least that it does.
             lookup: The search.
         """
-        scores = np.zeros(max(len(lookup.passages), len(found)))
+        scores = np.full(max(len(lookup.passages), len(found)), min([0.0, *found]))
         scores[: len(found)] = found
         if lookup.distances:
             scores = 1 - scores**2 / 2  # |a - b|^2 = 2 - 2 cos(a, b) for unit vectors

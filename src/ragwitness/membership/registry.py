@@ -1,18 +1,30 @@
-"""The membership audits by name."""
+"""The membership audits by name.
+
+Other packages add theirs as entry points of the group ``ragwitness.audits``: the name is the
+audit's, the object its class, made from a language model and a configuration. The configuration
+is a dataclass with defaults, in the same module under the class's name followed by ``Config``.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Mapping
+import inspect
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.models import LanguageModel
+from ragwitness.plugins import load_plugin, plugin_names
+from ragwitness.quoting import quote_error
 from ragwitness.types import Audit
 
-__all__ = ["AUDITS", "AuditEntry", "build_audit", "configure"]
+__all__ = ["AUDITS", "GROUP", "AuditEntry", "audit_names", "build_audit", "configure"]
+
+GROUP = "ragwitness.audits"
+"""Entry-point group of other packages' audits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +58,26 @@ AUDITS: dict[str, AuditEntry] = {
     "menta": AuditEntry("menta", "Menta", "open questions, answers checked by entailment"),
     "twin": AuditEntry("twin", "Twin", "true values against same-frequency alternatives"),
 }
-"""Names that ``--method`` and ``--audits`` accept."""
+"""Our own names for ``--method`` and ``--audits``; ``all`` means these."""
+
+
+def audit_names() -> tuple[str, ...]:
+    """Return the names of all audits, those of other packages last; none of these is loaded."""
+    return (*AUDITS, *(name for name in plugin_names(GROUP) if name not in AUDITS))
 
 
 def configure(name: str, options: Mapping[str, object] | None = None) -> Any:
     """Return the configuration of a registered audit.
 
     Args:
-        name: A key of :data:`AUDITS`.
+        name: One of :func:`audit_names`.
         options: Fields of the configuration; text is turned into the field's type.
 
     Raises:
         InputError: Unknown name, field or value.
     """
-    entry = AUDITS.get(name)
-    if entry is None:
-        raise InputError(f"Unknown method {name!r}.", f"Available: {', '.join(AUDITS)}.")
-    config_class = getattr(_module(entry), f"{entry.kind}Config")
-    default, chosen = config_class(), {**entry.preset, **(options or {})}
+    _, config_class, preset = _classes(name)
+    default, chosen = _made(name, config_class), {**preset, **(options or {})}
     known = {field.name for field in dataclasses.fields(config_class)}
     unknown = sorted(set(chosen) - known)
     if unknown:
@@ -73,14 +87,15 @@ def configure(name: str, options: Mapping[str, object] | None = None) -> Any:
     given = {
         key: _like(getattr(default, key), value, f"{name}: {key}") for key, value in chosen.items()
     }
-    return config_class(**given)
+    made: Any = _made(name, lambda: config_class(**given))
+    return made
 
 
 def build_audit(name: str, proxy: LanguageModel, config: object | None = None) -> Audit:
     """Return a registered audit.
 
     Args:
-        name: A key of :data:`AUDITS`.
+        name: One of :func:`audit_names`.
         proxy: The auditor's own language model.
         config: As from :func:`configure`; None for the defaults.
 
@@ -88,13 +103,50 @@ def build_audit(name: str, proxy: LanguageModel, config: object | None = None) -
         InputError: Unknown name.
     """
     chosen = configure(name) if config is None else config
-    entry = AUDITS[name]
-    audit: Audit = getattr(_module(entry), entry.kind)(proxy, chosen)
+    kind, _, _ = _classes(name)
+    audit: Audit = _made(name, lambda: kind(proxy, chosen))
     return audit
 
 
-def _module(entry: AuditEntry) -> Any:
-    return importlib.import_module(f"ragwitness.membership.{entry.package}")
+def _made(name: str, make: Callable[[], Any]) -> Any:
+    """Make something of an audit; one of another package may fail in any way.
+
+    Raises:
+        InputError: It fails.
+    """
+    if name in AUDITS:
+        return make()
+    try:
+        return make()
+    except RagwitnessError:
+        raise
+    except Exception as error:
+        raise InputError(f"The plug-in audit {name!r} failed: {quote_error(error)}.") from None
+
+
+def _classes(name: str) -> tuple[Any, Any, Mapping[str, object]]:
+    """An audit's class, that of its configuration, and the fields that the name stands for.
+
+    Raises:
+        InputError: Unknown name, or a plug-in that is no audit.
+    """
+    entry = AUDITS.get(name)
+    if entry is not None:
+        module = importlib.import_module(f"ragwitness.membership.{entry.package}")
+        return getattr(module, entry.kind), getattr(module, f"{entry.kind}Config"), entry.preset
+    kind = load_plugin(GROUP, name)
+    if kind is None:
+        raise InputError(f"Unknown method {name!r}.", f"Available: {', '.join(audit_names())}.")
+    where = sys.modules.get(getattr(kind, "__module__", ""))
+    config_class = getattr(where, f"{getattr(kind, '__name__', '')}Config", None)
+    complete = all(hasattr(kind, part) for part in ("name", "requires", "probe"))
+    if not (inspect.isclass(kind) and complete and dataclasses.is_dataclass(config_class)):
+        raise InputError(
+            f"The plug-in {name!r} ({GROUP}) is no audit.",
+            "It must be a class with name, requires and probe, beside a dataclass with its "
+            "name followed by Config.",
+        )
+    return kind, config_class, {}
 
 
 def _like(default: object, value: object, what: str) -> object:

@@ -32,7 +32,9 @@ def build_system(
 
     Raises:
         InputError: No document holds text, or a setting is unusable.
+        MissingExtraError: The index or a model needs an extra that is not installed.
         ModelError: A model cannot be loaded.
+        TargetError: The embeddings endpoint does not answer.
     """
     config = config or RagConfig()
     passages = chunk_documents(documents, config.chunk_words, config.chunk_overlap)
@@ -41,12 +43,13 @@ def build_system(
     if config.retrieval == "lexical":
         index = LexicalIndex(texts)
     else:
-        index = DenseIndex(texts, embedder or _load_embedder(config.retrieval), config.metric)
+        embedder = embedder or _load_embedder(config.retrieval)
+        index = DenseIndex(texts, embedder, config.metric, config.index)
     return RagSystem(passages, index, generator or _load_generator(config.generator), config)
 
 
 def _load_embedder(spec: str) -> Embedder:
-    from ragwitness.models.registry import load_embedder
+    from ragwitness.rag.embedders import load_embedder
 
     return load_embedder(spec)
 

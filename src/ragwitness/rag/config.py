@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from ragwitness.errors import InputError
-from ragwitness.rag.index import Metric
+from ragwitness.rag.index import Metric, check_store
 from ragwitness.rag.prompts import TEMPLATES, PromptTemplate
 
 __all__ = ["DefendedConfig", "RagConfig"]
@@ -23,6 +23,8 @@ class RagConfig:
         retrieval: ``"lexical"``, or the embedder to load, e.g. ``"minilm"``.
         metric: Distance of dense retrieval (S-RAG, Sec. 4: "the default metric [...] is
             L2-norm").
+        index: What searches the vectors of dense retrieval, one of
+            :data:`~ragwitness.rag.index.STORES`.
         generator: The language model to load.
         retrieve: False answers without any passage: the control in which nothing of the
             database can show.
@@ -37,6 +39,7 @@ class RagConfig:
     template: PromptTemplate = TEMPLATES["plain"]
     retrieval: str = "lexical"
     metric: Metric = "l2"
+    index: str = "exact"
     generator: str = "reader"
     retrieve: bool = True
     completion_task: str = "Complete the paragraph based on the [context]."
@@ -46,6 +49,12 @@ class RagConfig:
             raise InputError(
                 f"k is {self.k}, but at least one passage is retrieved.",
                 "Give k of 1 or more; to answer without passages, turn retrieval off.",
+            )
+        check_store(self.index)
+        if self.retrieval == "lexical" and self.index != "exact":
+            raise InputError(
+                f"The index {self.index!r} holds vectors, but lexical retrieval has none.",
+                "Name an embedder for retrieval, e.g. minilm.",
             )
 
 

@@ -91,7 +91,9 @@ class LabTarget:
 def _fingerprint(system: RagSystem) -> str:
     """Hash of everything that decides an answer."""
     digest = hashlib.sha256()
-    inside = [dataclasses.asdict(system.config), system.index.name, system.generator.name]
+    settings = dataclasses.asdict(system.config)
+    del settings["index"]  # its own name, which follows, says more
+    inside = [settings, system.index.name, system.generator.name]
     digest.update(json.dumps(inside, sort_keys=True).encode())
     for passage in system.passages:
         # The length keeps two different splits of one text apart.

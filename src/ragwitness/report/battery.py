@@ -14,7 +14,16 @@ from ragwitness.report.html import page, write_page
 from ragwitness.runs.battery import Battery, Measured
 from ragwitness.stats.evaluation import Rate
 
-__all__ = ["battery_json", "between", "controls_of", "ranked", "short", "write_battery_html"]
+__all__ = [
+    "Control",
+    "battery_json",
+    "between",
+    "controls_of",
+    "flattery",
+    "ranked",
+    "short",
+    "write_battery_html",
+]
 
 _CHANCE = 0.5
 _WIDE = 0.3  # an interval wider than this excludes next to nothing
@@ -130,6 +139,17 @@ def ranked(audits: Sequence[Measured]) -> list[Measured]:
     return sorted(audits, key=lambda one: -one.auc.value)
 
 
+def flattery(battery: Battery) -> str:
+    """Say which audits the embedded reader flatters; empty for another generator."""
+    if not battery.settings.get("generator", "").startswith("reader"):
+        return ""
+    return (
+        "The embedded reader was trained on the questions that rag-mia, dcmi and interrogation ask:"
+        " they are flattered on it. The ranking of audits on a small model does not carry over to"
+        " large ones."
+    )
+
+
 def write_battery_html(battery: Battery, path: Path) -> None:
     """Write the page.
 
@@ -169,7 +189,8 @@ def write_battery_html(battery: Battery, path: Path) -> None:
         benign=None if battery.benign is None else benign_rows(battery.benign),
         unanswered="" if battery.benign is None else unanswered(battery.benign),
         between=between,
-        flattered=battery.settings.get("generator", "").startswith("reader"),
+        count=sum("/" not in one.audit for one in audits),
+        flattered=flattery(battery),
         seconds=wording.duration(battery.seconds),
     )
     write_page(html, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragwitness.report import wording
-from ragwitness.report.battery import Control, between, controls_of, ranked, short
+from ragwitness.report.battery import Control, between, controls_of, flattery, ranked, short
 from ragwitness.report.benign import benign_rows, unanswered
 from ragwitness.runs.battery import Battery, Measured
 
@@ -35,7 +35,7 @@ def battery_terminal(battery: Battery, *, where: str) -> Group:
     ]
     sizes = ", ".join(f"{wording.count(n)} {name}" for name, n in battery.sizes.items())
     terms = "TPR1%: at 1 % FPR. FPR: non-members with p <= .05. lost: unscorable."
-    note = f"{sizes}. {terms} More in {where}."
+    note = " ".join(filter(None, (f"{sizes}.", terms, flattery(battery), f"More in {where}.")))
     return Group(
         _audits(battery),
         _controls(battery),

@@ -11,9 +11,9 @@ from pathlib import Path
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from ragwitness.errors import InputError
 from ragwitness.report import figures, view, wording
 from ragwitness.report.claims import claims
+from ragwitness.report.writing import write_text
 from ragwitness.runs.result import AuditResult
 
 __all__ = ["page", "render_html", "write_html", "write_page"]
@@ -79,6 +79,7 @@ def render_html(result: AuditResult) -> str:
         has_inside=any(v.p_out is not None for v in result.verdicts),
         has_truth=any(v.member is not None for v in result.verdicts),
         seconds=wording.duration(result.seconds),
+        spent=view.spent_text(result.spent),
         per_document=f"{result.queries / max(1, len(result.verdicts)):.3g}",
         alpha=wording.percent(result.alpha),
     )
@@ -99,10 +100,4 @@ def write_page(html: str, path: str | Path) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    try:
-        Path(path).write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The report cannot be written to {path}: {error.strerror or error}.",
-            "Give a path in a folder that exists and is writable.",
-        ) from error
+    write_text(path, html)

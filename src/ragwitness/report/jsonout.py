@@ -1,4 +1,4 @@
-"""The result as strict JSON, and back."""
+"""The result as strict JSON, one value or one line per document, and back."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ragwitness.errors import InputError
+from ragwitness.report.writing import write_text
 from ragwitness.runs.result import AuditResult
 from ragwitness.types import Decision, Evidence, Verdict
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["document_json", "from_json", "to_json", "write_json", "write_jsonl"]
 
 # names of the public JSON, where they differ from those of the dataclasses
 _NAMES = {"verdicts": "documents", "decision": "verdict", "document": "id"}
 _RATES = ("auc", "accuracy", "f1", "tpr_at_1_fpr", "false_positives", "true_positives")
+_STRICT: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False}
 _NOT_FINITE = "the score is not a finite number"
 
 
@@ -36,16 +39,37 @@ def to_json(result: AuditResult) -> dict[str, Any]:
         "started": result.started,
         "seconds": _finite(result.seconds),
         "queries": result.queries,
+        "spent": asdict(result.spent) if result.spent else None,
         "calibration": calibration,
         "evaluation": _evaluation(result),
         "settings": dict(result.settings),
         "warnings": list(result.warnings),
         "version": result.ragwitness,
     }
-    return {"documents": [_document(verdict) for verdict in result.verdicts], "summary": summary}
+    return {"documents": [document_json(v) for v in result.verdicts], "summary": summary}
 
 
-def _document(verdict: Verdict) -> dict[str, Any]:
+def write_json(result: AuditResult, path: Path) -> None:
+    """Write :func:`to_json` to ``path``.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    write_text(path, json.dumps(to_json(result), indent=1, **_STRICT) + "\n")
+
+
+def write_jsonl(result: AuditResult, path: Path) -> None:
+    """Write one line per document to ``path``, in the order given: :func:`document_json`.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    lines = (json.dumps(document_json(verdict), **_STRICT) for verdict in result.verdicts)
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def document_json(verdict: Verdict) -> dict[str, Any]:
+    """Return what is said of one document, with None for a number that there is not."""
     score = _finite(verdict.score)
     lost = verdict.score is not None and score is None
     return {
@@ -59,7 +83,7 @@ def _document(verdict: Verdict) -> dict[str, Any]:
         "classifier": _finite(verdict.classifier),
         "reason": verdict.reason or (_NOT_FINITE if lost else None),
         "member": verdict.member,
-        "evidence": [_evidence(word) for word in verdict.evidence],
+        "evidence": [_evidence(word) for word in verdict.evidence if _measured(word)],
     }
 
 
@@ -70,6 +94,12 @@ def _evidence(word: Evidence) -> dict[str, Any]:
         "probability": {"low": word.probability.low, "high": word.probability.high},
         "baseline": word.baseline,
     }
+
+
+def _measured(word: Evidence) -> bool:
+    """Whether a word's numbers are numbers; without them it is no evidence."""
+    numbers = (word.probability.low, word.probability.high, word.baseline)
+    return all(math.isfinite(number) for number in numbers)
 
 
 def _evaluation(result: AuditResult) -> dict[str, Any] | None:

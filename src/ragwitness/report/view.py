@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ragwitness.report import wording as say
-from ragwitness.runs.result import AuditResult
+from ragwitness.runs.result import AuditResult, Spending
 from ragwitness.stats.evaluation import Evaluation, Rate
 from ragwitness.types import Decision, Verdict
 
@@ -18,6 +18,7 @@ __all__ = [
     "groups",
     "headline",
     "measures",
+    "spent_text",
     "strength",
     "truths",
 ]
@@ -210,6 +211,22 @@ def _kept(result: AuditResult, found: Evaluation) -> str:
     if found.false_positives.value > result.alpha:
         return "; above, but within chance"
     return "; kept"
+
+
+def spent_text(spent: Spending | None) -> str:
+    """Return what a run has spent at its target, each beside its cap."""
+    if spent is None:
+        return ""
+    tokens = spent.prompt_tokens + spent.completion_tokens
+    parts = [f"{say.count(spent.queries)}{_most(spent.max_queries)} queries"]
+    parts.append(f"{say.count(tokens)}{_most(spent.max_tokens)} tokens")
+    if spent.cost is not None:
+        parts.append(f"cost {spent.cost:,.4g}{_most(spent.max_cost)}")
+    return ", ".join(parts)
+
+
+def _most(cap: float | None) -> str:
+    return "" if cap is None else f" of at most {cap:,}"
 
 
 def truths(result: AuditResult) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ragwitness.membership.verdicts import judge
 from ragwitness.runs.calibration import choose_reference, describe, distinct
+from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import Journal
+from ragwitness.runs.pace import Pace
 from ragwitness.runs.plan import AuditPlan
-from ragwitness.runs.remarks import answers_kept, cautions, in_use, words_read
+from ragwitness.runs.remarks import (
+    answers_kept,
+    cautions,
+    in_use,
+    spending,
+    unasked,
+    words_read,
+)
 from ragwitness.runs.result import AuditResult
 from ragwitness.runs.statistic import Statistic, learn
 from ragwitness.runs.worker import Progress, Worker
@@ -32,6 +41,7 @@ async def run_audit(
     *,
     run: Path | None = None,
     progress: Progress | None = None,
+    governor: Governor | None = None,
 ) -> AuditResult:
     """Run the audit; answers already in ``run`` are not asked for again.
 
@@ -44,6 +54,7 @@ async def run_audit(
         audit: The method with its proxy model.
         run: Folder of the journal; None keeps nothing.
         progress: Called after each document.
+        governor: Lets queries to the target pass; None makes one without caps for ``run``.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -51,13 +62,17 @@ async def run_audit(
     """
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     auxiliary = auxiliary_of(plan)
-    with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
+    with ExitStack() as files:
+        if governor is None:
+            pace = Pace.at_most(plan.in_flight)
+            governor = files.enter_context(Governor.of_run(run, pace=pace))
+        journal = files.enter_context(Journal(run / "answers.jsonl")) if run else None
         learns = getattr(audit, "learns", False)
         statistic = (
             await learn(plan, audit, auxiliary, journal, progress) if learns else Statistic()
         )
         spare = statistic.shadow.spare if statistic.shadow else auxiliary
-        worker = Worker(target, journal, plan.in_flight)
+        worker = Worker(target, journal, plan.in_flight, governor=governor)
         reference = choose_reference(distinct(plan.known_out), bool(plan.auxiliary), spare)
         known = await worker.run(audit, reference.documents, "known outside", progress)
         held = await worker.run(audit, distinct(plan.known_in), "known inside", progress)
@@ -71,6 +86,7 @@ async def run_audit(
         alpha=plan.alpha,
     )
     asked = [*known, *held, *outcomes]
+    spent = spending(governor, asked)
     return AuditResult(
         method=audit.name,
         target=target.name,
@@ -83,10 +99,12 @@ async def run_audit(
         evaluation=_evaluation(verdicts, plan.alpha),
         settings=in_use(plan, audit, statistic) | words_read(outcomes),
         warnings=(
+            *unasked(spent, len(asked)),
             *cautions(plan, reference, scores, verdicts),
             *answers_kept([*statistic.asked, *asked]),
         ),
         ragwitness=_version(),
+        spent=spent,
     )
 
 

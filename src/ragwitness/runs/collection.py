@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,12 @@ from ragwitness.errors import InputError
 from ragwitness.membership.owner import Bets, CollectionEvidence, collection_difference
 from ragwitness.runs.audit import auxiliary_of
 from ragwitness.runs.calibration import distinct
+from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import Journal
+from ragwitness.runs.pace import Pace
 from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.remarks import spending
+from ragwitness.runs.result import Spending
 from ragwitness.runs.statistic import Statistic, learn
 from ragwitness.runs.worker import Outcome, Progress, Worker
 from ragwitness.stats.sequential import Permutation
@@ -40,6 +44,8 @@ class CollectionResult:
         known_out: Scored documents known to be outside.
         queries: Queries sent, calibration included.
         seconds: Wall time.
+        spent: What the run folder has spent at the target; with a cap's name where that ended
+            the search.
     """
 
     method: str
@@ -52,6 +58,7 @@ class CollectionResult:
     known_out: int
     queries: int
     seconds: float
+    spent: Spending
 
     @property
     def decided(self) -> bool:
@@ -67,6 +74,7 @@ async def run_collection(
     seed: int = 0,
     run: Path | None = None,
     progress: Progress | None = None,
+    governor: Governor | None = None,
 ) -> CollectionResult:
     """Ask about the collection's documents in random order, and stop once it is decided.
 
@@ -77,21 +85,28 @@ async def run_collection(
         seed: Of the order.
         run: Folder of the journal; None keeps nothing.
         progress: Called after each document.
+        governor: Lets queries to the target pass; None makes one without caps for ``run``.
 
     Raises:
+        CapReachedError: Before enough documents were asked about to say anything.
         InputError: Too few known-outside documents can be scored.
     """
     clock = time.monotonic()
     documents = list(distinct(plan.documents))
     random.Random(seed).shuffle(documents)
-    with Journal(run / "answers.jsonl") if run else nullcontext() as journal:
+    with ExitStack() as files:
+        if governor is None:
+            pace = Pace.at_most(plan.in_flight)
+            governor = files.enter_context(Governor.of_run(run, pace=pace))
+        journal = files.enter_context(Journal(run / "answers.jsonl")) if run else None
         statistic = Statistic()
         if getattr(audit, "learns", False):
             statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
-        worker = Worker(target, journal, plan.in_flight)
+        worker = Worker(target, journal, plan.in_flight, governor=governor)
         known = await worker.run(audit, distinct(plan.known_out), "known outside", progress)
         outside = [value for value in statistic.values(known) if value is not None]
         if len(outside) < _FEWEST_OUTSIDE:
+            governor.refuse_if_capped("known-outside documents")
             raise InputError(
                 f"Only {len(outside)} known-outside documents could be scored;"
                 f" {_FEWEST_OUTSIDE} are needed.",
@@ -100,15 +115,18 @@ async def run_collection(
         asked: list[Outcome] = []
         scores: list[float | None] = []
         bets = Bets(outside, alpha=plan.alpha)
-        while len(asked) < len(documents) and bets.decided_after is None:
+        capped = any(outcome.capped for outcome in known)
+        while len(asked) < len(documents) and bets.decided_after is None and not capped:
             batch = documents[len(asked) : len(asked) + max(1, plan.in_flight)]
             found = await worker.run(audit, batch, f"after {len(asked)} documents")
             asked += found
+            capped = any(outcome.capped for outcome in found)
             scores += (arrived := statistic.values(found))
             bets.add(arrived)
             if progress:
                 progress("collection", len(asked), len(documents))
     if all(score is None for score in scores):
+        governor.refuse_if_capped("documents of the collection")
         reason = asked[0].score.reason
         raise InputError(f"No document of the collection could be scored: {reason}.")
     return CollectionResult(
@@ -124,4 +142,5 @@ async def run_collection(
         known_out=len(outside),
         queries=sum(outcome.queries for outcome in [*known, *asked]),
         seconds=time.monotonic() - clock,
+        spent=spending(governor, [*known, *asked]),
     )

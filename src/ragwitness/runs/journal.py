@@ -14,10 +14,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.errors import InputError
+from ragwitness.runs.appending import Appender
 from ragwitness.types import Answer, Query, TokenLogprob
 
-__all__ = ["Journal", "query_key"]
+__all__ = ["Journal", "StoredAnswers", "query_key"]
 
 _DIGITS = 6  # of a log-probability; an answer read back equals the one first returned
 
@@ -28,30 +29,22 @@ def query_key(target: str, query: Query) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-class Journal:
-    """Answers by content address, in one file.
+class StoredAnswers:
+    """The answers of a journal, to be read only.
 
     Only the places of the lines are held in memory. Use as a context manager.
 
     Args:
-        path: File to append to; created with its folder.
+        path: The file.
 
     Raises:
-        InputError: The file cannot be opened for writing.
+        InputError: The file cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = path.open("a+b")
-        except OSError as error:
-            raise InputError(
-                f"Cannot write the journal {path}: {error.strerror}.",
-                "Choose another folder with --run.",
-            ) from error
+        self._file = self._open(path)
         self._places: dict[str, int] = {}
-        self._lock()
         self._index()
 
     def __len__(self) -> int:
@@ -65,46 +58,29 @@ class Journal:
         self._file.seek(place)
         return _decode(json.loads(self._file.readline())["answer"])
 
-    def put(self, key: str, answer: Answer) -> Answer:
-        """Store an answer and return it as it will be read back."""
-        stored = _encode(answer)
-        line = json.dumps({"key": key, "answer": stored}, separators=(",", ":")) + "\n"
-        self._file.seek(0, 2)
-        place = self._file.tell()
-        try:
-            self._file.write(line.encode())
-            self._file.flush()
-        except OSError as error:
-            raise RagwitnessError(
-                f"Cannot write the journal {self.path}: {error.strerror}.",
-                "Free some disk space; the same command resumes.",
-            ) from error
-        self._places[key] = place
-        return _decode(stored)
+    def latest(self, count: int) -> tuple[Answer, ...]:
+        """Return the answers stored last, at most ``count``."""
+        keys = list(self._places)[-count:]
+        return tuple(answer for key in keys if (answer := self.get(key)) is not None)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self.close()
 
-    def _lock(self) -> None:
-        """Keep a second process out: places of lines are known to one writer only."""
+    def _open(self, path: Path) -> BinaryIO:
         try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return path.open("rb")
         except OSError as error:
-            self._file.close()
-            raise InputError(
-                f"Another process is at work in {self.path.parent}.",
-                "Wait for it, or choose another folder with --run.",
-            ) from error
+            raise InputError(f"Cannot read the journal {path}: {error.strerror}.") from error
 
     def _index(self) -> None:
-        self._file.seek(0)
+        """Note the place of every answer."""
         place = 0
         for line in self._file:
             with suppress(ValueError, KeyError, TypeError):
@@ -112,8 +88,37 @@ class Journal:
                 if "answer" in row:
                     self._places[row["key"]] = place
             place += len(line)
-        if place and not line.endswith(b"\n"):
-            self._file.write(b"\n")  # a line cut short must not swallow the next
+
+
+class Journal(StoredAnswers):
+    """Answers by content address, in one file that one process appends to.
+
+    Args:
+        path: File to append to; created with its folder.
+
+    Raises:
+        InputError: The file cannot be opened for writing, or another process writes it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # First: it makes the file, and keeps a second process out.
+        self._lines = Appender(path, "journal")
+        super().__init__(path)
+
+    def put(self, key: str, answer: Answer) -> Answer:
+        """Store an answer and return it as it will be read back.
+
+        Raises:
+            RagwitnessError: The disk is full or fails.
+        """
+        stored = _encode(answer)
+        self._places[key] = self._lines.append({"key": key, "answer": stored})
+        return _decode(stored)
+
+    def close(self) -> None:
+        """Close the file."""
+        super().close()
+        self._lines.close()
 
 
 def _encode(answer: Answer) -> dict[str, Any]:

@@ -5,14 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from ragwitness.runs.budget import OPTIONS
 from ragwitness.runs.calibration import Reference
+from ragwitness.runs.governor import Governor
 from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.result import Spending
 from ragwitness.runs.statistic import Statistic
 from ragwitness.runs.worker import Outcome
 from ragwitness.stats import documents_needed
 from ragwitness.types import Audit, Verdict
 
-__all__ = ["answers_kept", "cautions", "described", "in_use", "words_read"]
+__all__ = [
+    "answers_kept",
+    "cautions",
+    "described",
+    "in_use",
+    "spending",
+    "unasked",
+    "words_read",
+]
 
 _SHORT = 60  # characters; longer settings are prompts
 
@@ -69,6 +80,33 @@ def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
     return [
         f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
         " now; if the system has changed since, choose another folder with --run."
+    ]
+
+
+def spending(governor: Governor, outcomes: Sequence[Outcome]) -> Spending:
+    """Return what a run folder has spent, and what its caps left unasked."""
+    spent, budget = governor.spent, governor.budget
+    return Spending(
+        queries=spent.queries,
+        prompt_tokens=spent.prompt,
+        completion_tokens=spent.completion,
+        cost=governor.cost,
+        max_queries=budget.queries,
+        max_tokens=budget.tokens,
+        max_cost=budget.cost,
+        unasked=sum(outcome.capped for outcome in outcomes),
+        stopped_by=governor.cap,
+    )
+
+
+def unasked(spent: Spending, documents: int) -> list[str]:
+    """Say so where a cap left documents without a score, and how to go on."""
+    if spent.stopped_by is None:
+        return []
+    return [
+        f"{spent.unasked} of {documents} documents, calibration included, were not or not wholly"
+        f" asked about: {spent.stopped_by} cap reached. The same command with a higher"
+        f" {OPTIONS[spent.stopped_by]} resumes; nothing is asked twice."
     ]
 
 

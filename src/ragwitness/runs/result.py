@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ragwitness.stats.evaluation import Evaluation
 from ragwitness.types import Decision, Verdict
 
-__all__ = ["AuditResult", "Calibration"]
+__all__ = ["AuditResult", "Calibration", "Spending"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,33 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
+class Spending:
+    """What a run folder has spent at its target, all starts together.
+
+    Attributes:
+        queries: Queries that the target answered, or may have worked on.
+        prompt_tokens: Tokens it read; an upper bound where it does not count.
+        completion_tokens: Tokens it wrote; likewise.
+        cost: Money, in the currency of the prices; None without prices.
+        max_queries: Cap on queries; None without one.
+        max_tokens: Cap on tokens.
+        max_cost: Cap on money.
+        unasked: Documents without a score because a cap refused a query.
+        stopped_by: Name of that cap; None where none did.
+    """
+
+    queries: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None = None
+    max_queries: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    unasked: int = 0
+    stopped_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AuditResult:
     """A finished audit.
 
@@ -49,6 +76,7 @@ class AuditResult:
         settings: Everything in use, as label and value, in the order to print.
         warnings: What a reader must know before relying on a verdict.
         ragwitness: Version of this package.
+        spent: What it has spent at the target.
     """
 
     method: str
@@ -63,6 +91,7 @@ class AuditResult:
     settings: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     ragwitness: str = ""
+    spent: Spending | None = None
 
     def count(self, decision: Decision) -> int:
         """Number of documents with this verdict."""

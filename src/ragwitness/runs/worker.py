@@ -6,8 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ragwitness.errors import CapabilityError, ModelError, TargetError, TargetUnreachableError
+from ragwitness.errors import (
+    CapabilityError,
+    CapReachedError,
+    ModelError,
+    TargetError,
+    TargetUnreachableError,
+)
+from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import Journal, query_key
+from ragwitness.runs.pace import Pace
 from ragwitness.types import Answer, Audit, Document, Probe, Query, Score, Target
 
 __all__ = ["Outcome", "Progress", "Watch", "Worker"]
@@ -30,12 +38,14 @@ class Outcome:
         score: Its evidence.
         queries: Queries it took, those answered from the journal included.
         sent: Queries that went to the target now.
+        capped: A cap refused one of its queries; then it has no score.
     """
 
     document: Document
     score: Score
     queries: int
     sent: int
+    capped: bool = False
 
 
 class Worker:
@@ -46,6 +56,8 @@ class Worker:
         journal: Where answers are kept; None keeps nothing.
         in_flight: Documents probed at the same time.
         watch: Told of every answer.
+        governor: Lets queries to the target pass; None lets ``in_flight`` of them pass at a
+            time, without caps.
     """
 
     def __init__(
@@ -54,11 +66,13 @@ class Worker:
         journal: Journal | None = None,
         in_flight: int = 4,
         watch: Watch | None = None,
+        governor: Governor | None = None,
     ) -> None:
         self.target = target
         self.journal = journal
         self.watch = watch
-        self._gate = asyncio.Semaphore(in_flight)
+        self.governor = governor or Governor(pace=Pace.at_most(in_flight))
+        self._in_flight = in_flight
         self._unreachable = 0
 
     async def run(
@@ -75,25 +89,28 @@ class Worker:
         Raises:
             TargetUnreachableError: Several documents in a row found no connection.
         """
+        found: list[Outcome | None] = [None] * len(documents)
+        waiting = iter(enumerate(documents))
         done = 0
 
-        async def one(document: Document) -> Outcome:
+        async def take() -> None:
+            """Probe one document after the other; only those under way take memory."""
             nonlocal done
-            async with self._gate:
-                outcome = await self._probe(audit, document)
-            done += 1
-            if progress:
-                progress(stage, done, len(documents))
-            return outcome
+            for place, document in waiting:
+                found[place] = await self._probe(audit, document)
+                done += 1
+                if progress:
+                    progress(stage, done, len(documents))
 
-        tasks = [asyncio.ensure_future(one(document)) for document in documents]
+        takers = [asyncio.ensure_future(take()) for _ in documents[: self._in_flight]]
         try:
-            return list(await asyncio.gather(*tasks))
+            await asyncio.gather(*takers)
         except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for taker in takers:
+                taker.cancel()
+            await asyncio.gather(*takers, return_exceptions=True)
             raise
+        return [outcome for outcome in found if outcome is not None]
 
     async def _probe(self, audit: Audit, document: Document) -> Outcome:
         generator = audit.probe(document)
@@ -108,18 +125,23 @@ class Worker:
                 *(self._ask(query) for query in step), return_exceptions=True
             )
             self._count_lost(replies)
+            queries += len(step)
+            sent += sum(map(_was_sent, replies))
+            if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
+                generator.close()  # its score would rest on a part of its answers
+                refused = sum(isinstance(reply, CapReachedError) for reply in replies)
+                reason = Score(None, reason=capped.message)
+                return Outcome(document, reason, queries - refused, sent, capped=True)
             answers = [_answer(reply) for reply in replies]
             for query, answer in zip(step, answers, strict=True):
                 if self.watch is not None:
                     self.watch(document, query, answer)
-            queries += len(step)
-            sent += sum(isinstance(reply, BaseException) or reply[1] for reply in replies)
 
     async def _ask(self, query: Query) -> tuple[Answer, bool]:
         key = query_key(self.target.name, query)
         if self.journal is not None and (stored := self.journal.get(key)) is not None:
             return stored, False
-        answer = await self.target.ask(query)
+        answer = await self.governor.spend(query, self.target.ask)
         # An answer without the log-probabilities asked for is worth asking for again.
         useless = bool(query.top_logprobs) and answer.tokens is None
         if self.journal is None or useless:
@@ -135,6 +157,12 @@ class Worker:
             self._unreachable += 1
             if self._unreachable >= _GIVE_UP_AFTER:
                 raise lost[0]
+
+
+def _was_sent(reply: tuple[Answer, bool] | BaseException) -> bool:
+    if isinstance(reply, BaseException):
+        return not isinstance(reply, CapReachedError)
+    return reply[1]
 
 
 def _answer(reply: tuple[Answer, bool] | BaseException) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Sequence
 
 from ragwitness.errors import (
     CapabilityError,
@@ -11,33 +11,33 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.quoting import quote
 from ragwitness.targets.keys import Key
 
 __all__ = ["Failures"]
 
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
-_LONGEST_QUOTE = 240
-
 
 class Failures:
-    """Words failures of one target.
+    """Words failures of one target; the hints are those of the OpenAI protocol.
 
     Args:
         url: Its base URL, for people.
         key: Its key, taken out of whatever the target says.
+        secrets: Further values that are taken out.
     """
 
-    def __init__(self, url: str, key: Key) -> None:
+    address_hint = "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1."
+    missing_hint = "Name the model after '#', and check that the URL ends in /v1."
+    html_guess = "; is /v1 missing from the URL?"
+
+    def __init__(self, url: str, key: Key, secrets: Sequence[str] = ()) -> None:
         self._url = url
         self._key = key
+        self.secrets = tuple(filter(None, (key.value, *secrets)))
 
     def quote(self, text: str) -> str:
         """Return a target's words on one line, shortened, without keys."""
-        if self._key.value:
-            text = text.replace(self._key.value, "[key]")
-        text = _KEY_LIKE.sub("[key]", " ".join(text.split()))
-        text = "".join(char for char in text if char.isprintable())
-        return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+        return quote(text, self.secrets)
 
     def unreachable(self, reason: str, attempts: int) -> TargetUnreachableError:
         """No usable connection after all attempts."""
@@ -87,7 +87,7 @@ class Failures:
                 return self.html()
             return TargetResponseError(
                 f"{self._url} knows no such model or address (status 404){said}.",
-                "Name the model after '#', and check that the URL ends in /v1.",
+                self.missing_hint,
             )
         if 300 <= status < 400:
             return TargetResponseError(
@@ -104,20 +104,18 @@ class Failures:
     def html(self) -> TargetResponseError:
         """A web page instead of JSON."""
         return TargetResponseError(
-            f"{self._url} answered with HTML (a web page), not JSON; is /v1 missing from the URL?",
-            "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1.",
+            f"{self._url} answered with HTML (a web page), not JSON{self.html_guess}",
+            self.address_hint,
         )
 
     def not_json(self, content_type: str, body: bytes) -> TargetResponseError:
         """A body that cannot be read."""
         if self._looks_like_html(content_type, body):
             return self.html()
-        start = self.quote(body[:80].decode("utf-8", "replace"))
+        # Quoted first, then cut: half a key would not be recognised.
+        start = self.quote(body[:4096].decode("utf-8", "replace"))[:80]
         what = f"not JSON (it begins {start!r})" if start else "an empty reply, not JSON"
-        return TargetResponseError(
-            f"{self._url} answered with {what}.",
-            "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1.",
-        )
+        return TargetResponseError(f"{self._url} answered with {what}.", self.address_hint)
 
     def too_large(self, limit: int) -> TargetResponseError:
         """A body beyond the limit."""

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
+from typing import Literal
 from urllib.parse import urlsplit
 
 import httpx2
 
 from ragwitness.errors import CapabilityError, InputError, TargetResponseError
 from ragwitness.targets.keys import find_key
+from ragwitness.targets.payloads import (
+    chat_payload,
+    completion_payload,
+    echo_payload,
+    prompt_scores_payload,
+)
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
-from ragwitness.targets.wire import drop_before, read_chat, read_completion, read_models
+from ragwitness.targets.wire import (
+    drop_before,
+    read_chat,
+    read_completion,
+    read_models,
+    read_prompt_scores,
+)
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
 __all__ = ["Endpoint", "OpenAITarget", "parse_endpoint"]
@@ -26,10 +39,15 @@ class Endpoint:
     Attributes:
         url: Base URL without a trailing slash.
         model: The model asked for; None takes the only one there is.
+        api: ``"chat"`` sends a query as a message, ``"completions"`` as it is.
+        echo: How a prompt is scored: ``"echo"`` repeats it; ``"prompt_logprobs"`` is vLLM's
+            extension, for servers that refuse to repeat.
     """
 
     url: str
     model: str | None = None
+    api: Literal["chat", "completions"] = "chat"
+    echo: Literal["echo", "prompt_logprobs"] = "echo"
 
 
 def parse_endpoint(spec: str) -> Endpoint:
@@ -96,13 +114,24 @@ class OpenAITarget:
         clock: Clock | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> OpenAITarget:
-        """Open ``URL`` or ``URL#MODEL``; without a model, ask which one there is.
+        """Open ``URL`` or ``URL#MODEL``; see :meth:`at`."""
+        return await cls.at(parse_endpoint(spec), options, clock=clock, transport=transport)
+
+    @classmethod
+    async def at(
+        cls,
+        endpoint: Endpoint,
+        options: TransportOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> OpenAITarget:
+        """Open an endpoint; without a model, ask which one there is.
 
         Raises:
             InputError: An unusable URL or key, or several models and none named.
             TargetError: The endpoint gives no list of models.
         """
-        endpoint = parse_endpoint(spec)
         if endpoint.model is None:
             options = options or TransportOptions()
             key = find_key(endpoint.url, options.key_env)
@@ -111,13 +140,14 @@ class OpenAITarget:
                 model = await _only_model(client, endpoint.url)
             finally:
                 await client.close()
-            endpoint = Endpoint(endpoint.url, model)
+            endpoint = replace(endpoint, model=model)
         return cls(endpoint, options, clock=clock, transport=transport)
 
     @property
     def name(self) -> str:
-        """Base URL and model."""
-        return f"{self._endpoint.url}#{self._model}"
+        """Base URL and model, and the interface where it is not the chat."""
+        way = "" if self._endpoint.api == "chat" else f"?endpoint={self._endpoint.api}"
+        return f"{self._endpoint.url}#{self._model}{way}"
 
     @property
     def model(self) -> str:
@@ -135,7 +165,7 @@ class OpenAITarget:
         return self._client.attempts
 
     async def ask(self, query: Query) -> Answer:
-        """Send one query as a chat message.
+        """Send one query.
 
         ``tokens`` of the answer is None where the endpoint sent no log-probabilities.
 
@@ -145,18 +175,21 @@ class OpenAITarget:
                 the protocol.
             CapabilityError: The endpoint refuses log-probabilities.
         """
+        if self._endpoint.api == "completions":
+            payload = completion_payload(self._model, query)
+            return read_completion(await self._client.post("/completions", payload))
         limit_name = self._limit_name
         try:
-            return read_chat(await self._client.post("/chat/completions", self._chat(query)))
+            return await self._chat(query)
         except TargetResponseError as error:
             # Reasoning models take the limit under its new name alone.
             if limit_name != "max_tokens" or "max_completion_tokens" not in error.message:
                 raise
             self._limit_name = "max_completion_tokens"
-        return read_chat(await self._client.post("/chat/completions", self._chat(query)))
+        return await self._chat(query)
 
     async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
-        """Score a text's own tokens through ``/completions`` with ``echo``.
+        """Score a text's own tokens through ``/completions``.
 
         Args:
             text: What is scored.
@@ -172,14 +205,7 @@ class OpenAITarget:
             TargetResponseError: The endpoint refuses or fails, or its reply does not follow
                 the protocol.
         """
-        try:
-            tokens = await self._echo(text, top, 0)
-        except TargetResponseError as error:
-            # Some servers insist on writing at least one token.
-            if "max_tokens" not in error.message:
-                raise
-            tokens = (await self._echo(text, top, 1))[:-1]
-        tokens = drop_before(tokens, text)
+        tokens = drop_before(await self._scores(text, top), text)
         if not tokens:
             raise CapabilityError(
                 f"{self._endpoint.url} does not return log-probabilities of the prompt.",
@@ -187,16 +213,25 @@ class OpenAITarget:
             )
         return tokens
 
+    async def _scores(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
+        if self._endpoint.echo == "prompt_logprobs":
+            payload = prompt_scores_payload(self._model, text, top)
+            return read_prompt_scores(await self._client.post("/completions", payload), text)
+        try:
+            return await self._echo(text, top, 0)
+        except TargetResponseError as error:
+            # Some servers insist on writing at least one token.
+            if "max_tokens" not in error.message:
+                raise
+        return (await self._echo(text, top, 1))[:-1]
+
     async def _echo(self, text: str, top: int, max_tokens: int) -> tuple[TokenLogprob, ...]:
-        payload: dict[str, object] = {
-            "model": self._model,
-            "prompt": text,
-            "max_tokens": max_tokens,
-            "echo": True,
-            "logprobs": top,
-            "temperature": 0,
-        }
+        payload = echo_payload(self._model, text, top, max_tokens)
         return read_completion(await self._client.post("/completions", payload)).tokens or ()
+
+    async def _chat(self, query: Query) -> Answer:
+        payload = chat_payload(self._model, query, self._limit_name)
+        return read_chat(await self._client.post("/chat/completions", payload))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -212,19 +247,6 @@ class OpenAITarget:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-    def _chat(self, query: Query) -> dict[str, object]:
-        payload: dict[str, object] = {
-            "model": self._model,
-            "messages": [{"role": "user", "content": query.prompt}],
-            self._limit_name: query.max_tokens,
-            "temperature": query.temperature,
-        }
-        if query.top_logprobs:
-            payload |= {"logprobs": True, "top_logprobs": query.top_logprobs}
-        if query.seed is not None:
-            payload["seed"] = query.seed
-        return payload
 
 
 async def _only_model(client: JsonClient, url: str) -> str:

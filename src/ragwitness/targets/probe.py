@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
 from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 
-__all__ = ["CapabilityReport", "Echoes", "probe_capabilities"]
+__all__ = ["CapabilityReport", "Echoes", "Recorded", "probe_capabilities"]
 
 _QUESTION = "Say hello."
 # For a target that has nothing to say to the first.
@@ -26,6 +26,14 @@ class Echoes(Protocol):
 
     async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
         """Score a text's own tokens."""
+
+
+@runtime_checkable
+class Recorded(Protocol):
+    """A target that only repeats: it cannot be asked a question of ours."""
+
+    def recorded_answers(self) -> Sequence[Answer]:
+        """Some of the answers it can give; at least one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,8 @@ async def probe_capabilities(
     Raises:
         TargetError: It does not even answer with text.
     """
+    if isinstance(target, Recorded):
+        return _recorded(target.name, target.recorded_answers())
     notes: list[str] = []
     asked, answer, took, requests = await _ask_downwards(target, notes, timer)
     if not answer.text.strip() and not answer.tokens:
@@ -104,6 +114,31 @@ async def probe_capabilities(
         requests=requests,
         text=answer.text,
         notes=tuple(notes),
+    )
+
+
+def _recorded(name: str, answers: Sequence[Answer]) -> CapabilityReport:
+    """What is in recorded answers; nothing is asked."""
+    tokens = [token for answer in answers for token in answer.tokens or ()]
+    usable = any(not math.isnan(token.logprob) for token in tokens)
+    alternatives = max((len(token.top) for token in tokens), default=0)
+    seen = {Capability.TEXT}
+    if usable and alternatives:
+        seen.add(Capability.TOP_LOGPROBS)
+    if any(answer.contexts is not None for answer in answers):
+        seen.add(Capability.CONTEXTS)
+    return CapabilityReport(
+        target=name,
+        capabilities=frozenset(seen),
+        logprobs=usable,
+        alternatives=alternatives,
+        alternatives_asked=alternatives,
+        dropped_logprobs=False,
+        echo=None,
+        latency=0.0,
+        requests=0,
+        text=answers[0].text,
+        notes=("Recorded answers: nothing was asked.",),
     )
 
 

@@ -6,10 +6,28 @@ import random
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-__all__ = ["RETRIED", "RetryPolicy", "retry_after"]
+__all__ = ["OVERLOAD", "RETRIED", "RetryPolicy", "Setback", "retry_after"]
 
 RETRIED = frozenset({408, 409, 425, 429})
 """Statuses below 500 that may go away by themselves."""
+
+OVERLOAD = frozenset({429, 503})
+"""Statuses that say: too many requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A request that brought no answer.
+
+    Attributes:
+        overload: The server is asked too much, or did not reply in time.
+        refused: It was turned away before anything was worked on, so nothing is billed.
+        again: It will be repeated.
+    """
+
+    overload: bool
+    refused: bool
+    again: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""JSON over HTTP: keys, limits of size, time and concurrency, and repeated attempts."""
+"""JSON over HTTP: keys, limits of size, time and connections, and repeated attempts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import json
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import httpx2
 
 from ragwitness.errors import InputError
+from ragwitness.quoting import hide_in
 from ragwitness.targets.failures import Failures
 from ragwitness.targets.keys import Key, check_name
-from ragwitness.targets.retry import RetryPolicy, retry_after
+from ragwitness.targets.retry import OVERLOAD, RetryPolicy, Setback, retry_after
 
 __all__ = ["Clock", "JsonClient", "TransportOptions"]
 
@@ -29,12 +30,15 @@ class TransportOptions:
         connect_timeout: Seconds to open a connection.
         read_timeout: Seconds for one whole reply.
         retry: How failed attempts are repeated.
-        concurrency: Requests under way at a time.
+        concurrency: Connections open at a time. How many queries are under way is decided by
+            the governor of a run.
         key_env: Name of the environment variable with the key. None sends ``OPENAI_API_KEY``
             to ``https://api.openai.com`` and no key to any other host: the audited system may
             be the adversary.
         verify: Whether TLS certificates are checked.
         largest_body: Bytes of a reply that are read at most.
+        setback: Told of every request that brought no answer, before it is repeated; what it
+            raises ends the attempts.
 
     Raises:
         InputError: A number is out of range, or ``key_env`` is no name of a variable.
@@ -47,6 +51,7 @@ class TransportOptions:
     key_env: str | None = None
     verify: bool = True
     largest_body: int = 20 * 2**20
+    setback: Callable[[Setback], None] | None = None
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.retry.retries < 0:
@@ -79,11 +84,28 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    payload: object
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Reply:
     status: int
     content_type: str
     retry_after: str | None
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """No reply: why, whether time ran out, and whether the request may have arrived."""
+
+    reason: str
+    late: bool
+    arrived: bool
 
 
 class JsonClient:
@@ -95,6 +117,8 @@ class JsonClient:
         options: Limits.
         clock: Time and chance.
         transport: Replaces the network in tests.
+        failures: Words what goes wrong; None words it for the OpenAI protocol. Its secrets
+            are taken out of every reply.
     """
 
     def __init__(
@@ -104,16 +128,18 @@ class JsonClient:
         options: TransportOptions,
         clock: Clock | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
+        failures: Failures | None = None,
     ) -> None:
         self._base = base_url
         self._options = options
         self._clock = clock or Clock()
-        self._free = asyncio.Semaphore(options.concurrency)
-        self.failures = Failures(base_url, key)
+        self.failures = failures or Failures(base_url, key)
         self.attempts = 0
         self._http = httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {key.value}"} if key.value else {},
-            timeout=httpx2.Timeout(options.read_timeout, connect=options.connect_timeout),
+            timeout=httpx2.Timeout(
+                options.read_timeout, connect=options.connect_timeout, pool=None
+            ),
             limits=httpx2.Limits(max_connections=options.concurrency),
             verify=options.verify,
             transport=transport,
@@ -122,11 +148,27 @@ class JsonClient:
         )
 
     async def get(self, path: str) -> object:
-        """Fetch ``path``; see :meth:`post`."""
-        return await self._send("GET", path, None)
+        """Fetch ``path``; see :meth:`send`."""
+        return await self.send("GET", path)
 
-    async def post(self, path: str, payload: dict[str, object]) -> object:
-        """Send a payload and return the reply's JSON.
+    async def post(self, path: str, payload: Mapping[str, object]) -> object:
+        """Send a payload; see :meth:`send`."""
+        return await self.send("POST", path, payload)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        payload: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> object:
+        """Send one request and return the reply's JSON, without our secrets.
+
+        Args:
+            method: Of HTTP, in capitals.
+            path: Added to the base URL.
+            payload: Sent as JSON; None sends no body.
+            headers: Further headers.
 
         Raises:
             TargetUnreachableError: No connection, or no complete reply in time, after all
@@ -135,81 +177,90 @@ class JsonClient:
                 that is not JSON or too large.
             CapabilityError: The target refuses log-probabilities.
         """
-        return await self._send("POST", path, payload)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
-
-    async def _send(self, method: str, path: str, payload: dict[str, object] | None) -> object:
-        # Waits happen inside the limit too: a server in trouble sees fewer requests.
-        async with self._free:
-            reply = await self._repeat(method, path, payload)
+        reply = await self._repeat(_Request(method, path, payload, headers or {}))
         if reply.status >= 300:
+            self._report(Setback(reply.status in OVERLOAD, refused=True, again=False))
             raise self.failures.status(reply.status, reply.content_type, reply.body)
         try:
-            body: object = json.loads(reply.body)
+            # A target that repeats our key must not carry it into journal and report.
+            body = hide_in(json.loads(reply.body), self.failures.secrets)
         except (ValueError, RecursionError):
             raise self.failures.not_json(reply.content_type, reply.body) from None
         if isinstance(body, dict) and body.get("error"):
             raise self.failures.reported(body)
         return body
 
-    async def _repeat(self, method: str, path: str, payload: dict[str, object] | None) -> _Reply:
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def _repeat(self, request: _Request) -> _Reply:
         """Attempt until there is a reply that another attempt would not change."""
         policy = self._options.retry
         attempt = 0
         while True:
-            reply, reason = await self._attempt(method, path, payload)
-            if reply is not None and not policy.repeats(reply.status):
+            reply = await self._attempt(request)
+            if isinstance(reply, _Reply) and not policy.repeats(reply.status):
                 return reply
+            asked = self._asked(reply)
+            again = attempt < policy.retries and (asked or 0.0) <= policy.patience
+            self._report(_setback(reply, overload=asked is not None, again=again))
             if attempt == policy.retries:
-                if reply is None:
-                    raise self.failures.unreachable(reason, attempt + 1)
+                if isinstance(reply, _Silence):
+                    raise self.failures.unreachable(reply.reason, attempt + 1)
                 raise self.failures.overloaded(reply.status, reply.body, attempt + 1)
             await self._clock.sleep(self._wait(attempt, reply))
             attempt += 1
 
-    def _wait(self, attempt: int, reply: _Reply | None) -> float:
+    def _report(self, setback: Setback) -> None:
+        if self._options.setback is not None:
+            self._options.setback(setback)
+
+    def _asked(self, reply: _Reply | _Silence) -> float | None:
+        """Seconds that the server asks to wait; None where it does not."""
+        if isinstance(reply, _Silence):
+            return None
+        return retry_after(reply.retry_after, self._clock.now())
+
+    def _wait(self, attempt: int, reply: _Reply | _Silence) -> float:
         policy = self._options.retry
-        wait = policy.wait(attempt, self._clock.rng)
-        if reply is None:
-            return wait
-        asked = retry_after(reply.retry_after, self._clock.now())
-        if asked is None:
+        wait, asked = policy.wait(attempt, self._clock.rng), self._asked(reply)
+        if asked is None or isinstance(reply, _Silence):
             return wait
         if asked > policy.patience:
             raise self.failures.asks_too_long(reply.status, asked)
         return max(asked, wait)  # "0" is no reason to come back together at once
 
-    async def _attempt(
-        self, method: str, path: str, payload: dict[str, object] | None
-    ) -> tuple[_Reply | None, str]:
-        """One request: its reply, or the reason why there is none."""
+    async def _attempt(self, request: _Request) -> _Reply | _Silence:
+        """One request: its reply, or why there is none."""
         self.attempts += 1
         seconds = self._options.connect_timeout + self._options.read_timeout
         try:
             # The client's own limit is per packet; this one also ends a reply that trickles.
             async with asyncio.timeout(seconds):
-                return await self._exchange(method, path, payload), ""
+                return await self._exchange(request)
         except (TimeoutError, httpx2.TimeoutException) as error:
             connecting = isinstance(error, httpx2.ConnectTimeout)
             what = "no connection" if connecting else "no complete reply"
             limit = self._options.connect_timeout if connecting else self._options.read_timeout
-            return None, f"{what} within {limit:g} s"
+            return _Silence(f"{what} within {limit:g} s", late=True, arrived=not connecting)
         except httpx2.TransportError as error:
             reason = str(error) or type(error).__name__
             if "certificate" in reason.lower() or "ssl" in reason.lower():
+                self._report(Setback(overload=False, refused=True, again=False))
                 raise self.failures.certificate(reason) from None
-            return None, reason.rstrip(".")
+            arrived = not isinstance(error, httpx2.ConnectError)
+            return _Silence(reason.rstrip("."), late=False, arrived=arrived)
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             raise self.failures.unreachable(str(error), 1) from None
 
-    async def _exchange(self, method: str, path: str, payload: dict[str, object] | None) -> _Reply:
-        # ASCII escapes carry any text, broken Unicode included, for the server to judge.
-        content = None if payload is None else json.dumps(payload).encode()
-        headers = {} if content is None else {"Content-Type": "application/json"}
-        url = self._base + path
+    async def _exchange(self, request: _Request) -> _Reply:
+        content, headers = None, httpx2.Headers(dict(request.headers))
+        if request.payload is not None:
+            # ASCII escapes carry any text, broken Unicode included, for the server to judge.
+            content = json.dumps(request.payload).encode()
+            headers.setdefault("Content-Type", "application/json")
+        method, url = request.method, self._base + request.path
         body = bytearray()
         async with self._http.stream(method, url, content=content, headers=headers) as response:
             async for part in response.aiter_bytes():
@@ -223,6 +274,14 @@ class JsonClient:
             got.get("retry-after"),
             bytes(body),
         )
+
+
+def _setback(reply: _Reply | _Silence, *, overload: bool, again: bool) -> Setback:
+    if isinstance(reply, _Silence):
+        return Setback(overload=reply.late, refused=not reply.arrived, again=again)
+    # 503 turns a request away; after another 5xx nobody knows what was worked on and billed.
+    refused = reply.status < 500 or reply.status in OVERLOAD
+    return Setback(overload or reply.status in OVERLOAD, refused, again)
 
 
 def _is_loopback(host: str) -> bool:

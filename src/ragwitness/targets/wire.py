@@ -10,7 +10,14 @@ from typing import Any, NoReturn
 from ragwitness.errors import TargetResponseError
 from ragwitness.types import Answer, TokenLogprob
 
-__all__ = ["drop_before", "read_chat", "read_completion", "read_models"]
+__all__ = [
+    "drop_before",
+    "read_chat",
+    "read_completion",
+    "read_logprobs",
+    "read_models",
+    "read_prompt_scores",
+]
 
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
@@ -55,6 +62,41 @@ def read_completion(body: object) -> Answer:
     logprobs = choice.get("logprobs")
     tokens = _completion_tokens(logprobs) if isinstance(logprobs, dict) else None
     return _answer(body, choice, text, tokens)
+
+
+def read_logprobs(entry: object) -> tuple[TokenLogprob, ...] | None:
+    """Read log-probabilities in either shape of the protocol, wherever they stand.
+
+    Args:
+        entry: A list of entries with ``token`` and ``logprob``, an object that holds one as
+            ``content``, or one with parallel lists ``tokens`` and ``token_logprobs``.
+
+    Returns:
+        None where there are none.
+
+    Raises:
+        TargetResponseError: They are there, but cannot be read.
+    """
+    if isinstance(entry, dict) and entry.get("content") is not None:
+        entry = entry["content"]
+    if isinstance(entry, dict):
+        return _completion_tokens(entry)
+    return _chat_tokens(entry) if isinstance(entry, list) else None
+
+
+def read_prompt_scores(body: object, text: str) -> tuple[TokenLogprob, ...]:
+    """Read vLLM's ``prompt_logprobs`` of a completion; empty where there are none.
+
+    Raises:
+        TargetResponseError: The body is not a completion.
+    """
+    listed = _first_choice(body).get("prompt_logprobs")
+    entries = listed if isinstance(listed, list) else []
+    tokens = tuple(token for entry in entries if (token := _prompt_token(entry)) is not None)
+    rest = "".join(token.token for token in tokens)
+    # The first position has no entry; without a start token it is the text's own.
+    missing = text.removesuffix(rest) if rest else ""
+    return (TokenLogprob(missing, math.nan), *tokens) if missing not in ("", text) else tokens
 
 
 def read_models(body: object) -> list[str]:
@@ -233,6 +275,14 @@ def _completion_tokens(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...] | N
         TokenLogprob(str(token), _logprob(value), _listed(top))
         for token, value, top in zip(tokens, values, tops, strict=True)
     )
+
+
+def _prompt_token(entry: object) -> TokenLogprob | None:
+    """One token of a prompt: the first of its entries; all are its alternatives."""
+    rows = entry.values() if isinstance(entry, dict) else ()
+    known = [row for row in rows if isinstance(row, dict)]
+    pairs = [(str(row.get("decoded_token")), _logprob(row.get("logprob"))) for row in known]
+    return TokenLogprob(*pairs[0], _ranked(pairs)) if pairs else None
 
 
 def _listed(top: object) -> tuple[tuple[str, float], ...]:

@@ -226,6 +226,13 @@ def test_distances_are_read_as_cosines() -> None:
         assert Mirabel(rho).detects([hit.score for hit in hits], lookup) == expected
 
 
+def test_passages_that_an_approximate_index_misses_are_not_near() -> None:
+    far = [-1.2 - i / 100 for i in range(19)]
+    lookup = _lookup("q", ["x"] * 20, distances=True)
+    assert not Mirabel().detects(far, lookup)
+    assert Mirabel().detects([-0.1, *far[1:]], lookup)
+
+
 def test_passages_that_the_index_does_not_return_score_zero() -> None:
     found = [3.0, 1.0, 0.8]
     lookup = _lookup("q", ["x"] * 12)

@@ -17,7 +17,10 @@ from ragwitness.report.html import render_html
 from ragwitness.runs.result import AuditResult
 from ragwitness.types import Decision, Evidence, Interval, Verdict
 
-EVIL = "<script>alert(1)</script>\"'&\u202e\x07\x00\ud800<img src=x onerror=alert(1)>"
+EVIL = (
+    "<script>alert(1)</script>\"'&\u202e\u2066\x07\x00\ud800<img src=x onerror=alert(1)>"
+    "<a href='javascript:alert(1)'>javascript:alert(1)</a></style>{{ 7 * 7 }}"
+)
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
@@ -85,9 +88,11 @@ def test_every_untrusted_text_is_escaped_and_made_visible() -> None:
     )
     html = render_html(result)
     page = check(html)
-    assert not {"script", "img"} & page.seen
+    assert not {"script", "img", "a"} & page.seen
+    assert not any("javascript:" in value for _, name, value in page.attributes if name == "href")
     assert html.count("alert(1)") >= 2 * 10
-    for raw in ("\u202e", "\x07", "\x00", "\ud800"):
+    assert "{{ 7 * 7 }}" in html
+    for raw in ("\u202e", "\u2066", "\x07", "\x00", "\ud800"):
         assert raw not in html
     assert "⟨U+202E⟩" in html
     html.encode()
@@ -132,6 +137,17 @@ def test_policy_allows_only_the_style_sheet_of_the_page() -> None:
     assert "default-src" in policy[1]
     for rule in ("prefers-color-scheme: dark", "@media print", "size: A4", "max-width: 46rem"):
         assert rule in css[1]
+
+
+def test_paper_is_white_shows_every_document_and_repeats_the_head_of_a_table() -> None:
+    css = re.search("<style>(.*?)</style>", render_html(fake_result(3)), re.DOTALL)
+    assert css
+    paper = css[1].partition("@media print")[2]
+    assert "background: #fff" in paper
+    assert "color-scheme: light" in paper
+    assert "details::details-content { content-visibility: visible" in paper  # folded ones too
+    assert "thead { display: table-header-group" in paper
+    assert re.search(r"tr, figure[^{]*\{ break-inside: avoid", paper)
 
 
 def luminance(colour: str) -> float:

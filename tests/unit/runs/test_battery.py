@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -213,6 +214,19 @@ def test_every_view_shows_the_same_figures(battery: Battery, tmp_path: Path) -> 
     page = (tmp_path / "page.html").read_text()
     assert "retrieval off: s-rag" in page
     assert "<script" not in page
+
+
+def test_the_page_escapes_what_others_said_and_loads_nothing(
+    battery: Battery, tmp_path: Path
+) -> None:
+    evil = "<script>alert(1)</script><a href='javascript:alert(1)'>\u202e\x00http://evil"
+    changed = replace(battery, settings={evil: evil}, skipped={evil: evil})
+    write_battery_html(changed, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert not re.search("<script|[\u202e\x00]", page)
+    links = re.findall(r"(?:src|href)=[\"']?([^\"' >]*)", page)
+    assert all(link.startswith(("#", "&#39;")) or link == "" for link in links), links
+    assert not re.search(r"url\(|@import", page)
 
 
 def test_the_widest_table_is_whole_at_80_columns(battery: Battery) -> None:

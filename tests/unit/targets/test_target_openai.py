@@ -359,7 +359,6 @@ def test_only_model_is_taken_and_several_are_listed() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        "lab:file.jsonl",
         "ftp://host/v1",
         "",
         "http://",

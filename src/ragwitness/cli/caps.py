@@ -1,0 +1,124 @@
+"""What every verb that asks a paid target shares: caps, prices, pace, and a look beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ragwitness.runs import AuditPlan, Budget, Governor, Outlook
+
+__all__ = [
+    "Concurrency",
+    "DryRun",
+    "MaxCost",
+    "MaxQueries",
+    "MaxTokens",
+    "PriceIn",
+    "PriceOut",
+    "preview",
+    "spent_so_far",
+]
+
+MaxQueries = Annotated[
+    int | None,
+    typer.Option("--max-queries", help="Most queries, all starts of the run together."),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", help="Most tokens, read and written; likewise.")
+]
+MaxCost = Annotated[
+    float | None, typer.Option("--max-cost", help="Most money, by the prices; likewise.")
+]
+PriceIn = Annotated[
+    float | None, typer.Option("--price-in", help="Of a million tokens that the target reads.")
+]
+PriceOut = Annotated[
+    float | None, typer.Option("--price-out", help="Of a million tokens that it writes.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Send nothing; show what plan shows, and what is kept already."),
+]
+Concurrency = Annotated[
+    int,
+    typer.Option(help="Queries under way at most: 4 at first, more while the target keeps up."),
+]
+
+
+def spent_so_far(governor: Governor) -> Callable[[], str]:
+    """Return what words the spending for a progress bar."""
+
+    def words() -> str:
+        spent, budget = governor.spent, governor.budget
+        parts = [_of(f"{spent.queries:,}", budget.queries, " queries")]
+        if budget.tokens is not None:
+            parts.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
+        if governor.cost is not None:
+            parts.append(_of(f"cost {governor.cost:.4g}", budget.cost, ""))
+        return ", ".join(parts)
+
+    return words
+
+
+def _of(spent: str, cap: float | None, unit: str) -> str:
+    return f"{spent}{unit}" if cap is None else f"{spent} of {cap:,}{unit}"
+
+
+def preview(
+    plan: AuditPlan, method: str, config: Any, proxy: str, folder: Path, budget: Budget
+) -> None:
+    """Show what a command would ask and could show, and what its run folder has; send nothing.
+
+    Raises:
+        InputError: The files of the run folder cannot be read.
+    """
+    from ragwitness.cli.common import console
+    from ragwitness.cli.plan import assumed, foresee
+    from ragwitness.report.forecast import forecast_terminal
+    from ragwitness.runs import OutlookPlan
+
+    outlook = foresee(OutlookPlan(plan, assumed((method,))), {method: config}, proxy)
+    screen = console()
+    screen.print(forecast_terminal(outlook))
+    for line in (*_dearest(outlook, budget), *_kept(folder, budget)):
+        screen.print(line, markup=False, soft_wrap=True)
+    if plan.known_in:
+        screen.print(f"The {len(plan.known_in)} known-in documents are asked about besides.")
+    screen.print("Nothing was sent.")
+
+
+def _dearest(outlook: Outlook, budget: Budget) -> list[str]:
+    """What the queries would cost at most; nothing without prices."""
+    from ragwitness.runs.budget import Use
+
+    (one,) = outlook.methods
+    parts = (one.documents, one.known_out)
+    prompt = sum(part.documents * part.most.sent for part in parts)
+    completion = sum(part.documents * part.most.answer for part in parts)
+    cost = budget.price(Use(one.queries_most, round(prompt), round(completion)))
+    if cost is None:
+        return []
+    return [f"cost: at most {cost:.4g}, the passages that a RAG system adds left aside"]
+
+
+def _kept(folder: Path, budget: Budget) -> list[str]:
+    from ragwitness.runs.journal import StoredAnswers
+    from ragwitness.runs.ledger import spent_before
+
+    path = folder / "answers.jsonl"
+    if not path.exists():
+        return [f"run folder: {folder}, new"]
+    with StoredAnswers(path) as answers:
+        count = len(answers)
+    spent = spent_before(folder)
+    cost = budget.price(spent)
+    money = "" if cost is None else f", cost {cost:.4g}"
+    return [
+        f"run folder: {folder}, {count:,} answers kept, not to be asked for again; spent so far:"
+        f" {spent.queries:,} queries, {spent.tokens:,} tokens{money}"
+    ]

@@ -1,0 +1,138 @@
+"""RAG systems of ours by address: ``lab:CORPUS[?...]`` and ``hf/MODEL?corpus=FILE``.
+
+Heavy imports are local: the command line reads this file for every verb.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragwitness.errors import InputError
+
+if TYPE_CHECKING:
+    from ragwitness.rag import LabTarget, RagConfig
+    from ragwitness.targets.address import Address
+    from ragwitness.types import Document
+
+__all__ = ["lab_target", "open_hf", "open_lab", "rag_config"]
+
+_SETTINGS = frozenset(
+    {
+        "k",
+        "retrieval",
+        "index",
+        "metric",
+        "generator",
+        "template",
+        "retrieve",
+        "chunk_words",
+    }
+)
+_OTHERS = frozenset({"defense", "text_field", "paragraphs"})
+
+_log = logging.getLogger(__name__)
+
+
+def rag_config(
+    *,
+    k: int = 4,
+    retrieval: str = "lexical",
+    index: str = "exact",
+    metric: str = "l2",
+    generator: str = "reader",
+    template: str = "plain",
+    retrieve: bool = True,
+    chunk_words: int = 200,
+) -> RagConfig:
+    """Turn the values of a command line or an address into settings.
+
+    Raises:
+        InputError: An unknown metric, index or template.
+    """
+    from ragwitness.rag import RagConfig, load_template
+
+    if metric not in ("l2", "ip"):
+        raise InputError(f"Unknown metric {metric!r}.", "Use l2 or ip.")
+    return RagConfig(
+        k=k,
+        retrieval=retrieval,
+        index=index,
+        metric="ip" if metric == "ip" else "l2",
+        generator=generator,
+        template=load_template(template),
+        retrieve=retrieve,
+        chunk_words=chunk_words,
+        chunk_overlap=min(20, chunk_words // 10),
+    )
+
+
+def lab_target(documents: Sequence[Document], config: RagConfig, defense: str) -> LabTarget:
+    """Return a RAG system of ours as a target, behind a defense.
+
+    Raises:
+        InputError: No document holds text, or a setting or the defense is unusable.
+    """
+    from ragwitness.defenses import defend, load_defense
+    from ragwitness.rag import LabTarget, build_system
+
+    return LabTarget(defend(build_system(documents, config), load_defense(defense)))
+
+
+async def open_lab(address: Address) -> LabTarget:
+    """Open ``lab:CORPUS[?k=4&retrieval=minilm&defense=mirabel]``.
+
+    Raises:
+        InputError: No such file or setting.
+        ModelError: A model cannot be loaded.
+    """
+    address.without_key()
+    corpus, options = address.split(_SETTINGS | _OTHERS)
+    return _opened(corpus, options)
+
+
+async def open_hf(address: Address) -> LabTarget:
+    """Open ``hf/MODEL?corpus=FILE[&k=4]``: short for ``lab:FILE?generator=hf:MODEL``.
+
+    Raises:
+        InputError: No model or corpus, or no such file or setting.
+        MissingExtraError: The extra ``hf`` is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    address.without_key()
+    model, options = address.split((_SETTINGS - {"generator"}) | _OTHERS | {"corpus"})
+    corpus = options.pop("corpus", "")
+    if not (model and corpus):
+        raise InputError(
+            f"hf/ needs a {'corpus' if model else 'model'}.",
+            "Write hf/MODEL?corpus=FILE, MODEL being a name or a folder.",
+        )
+    return _opened(corpus, {**options, "generator": f"hf:{model}"})
+
+
+def _opened(corpus: str, options: dict[str, str]) -> LabTarget:
+    from ragwitness.text.documents import load_documents
+
+    defense = options.pop("defense", "none")
+    field, paragraphs = options.pop("text_field", None), options.pop("paragraphs", None)
+    loaded = load_documents(
+        corpus, text_field=field, split=None if paragraphs is None else "paragraphs"
+    )
+    for skipped in loaded.skipped[:5]:
+        _log.warning("skipped %s: %s", skipped.where, skipped.why)
+    if len(loaded.skipped) > 5:
+        _log.warning("… and %d more rows skipped", len(loaded.skipped) - 5)
+    return lab_target(loaded.documents, _settings(options), defense)
+
+
+def _settings(values: dict[str, str]) -> RagConfig:
+    numbers = {}
+    for key in ("k", "chunk_words"):
+        if key in values:
+            try:
+                numbers[key] = int(values.pop(key))
+            except ValueError as error:
+                raise InputError(f"Lab option {key} must be a whole number.") from error
+    retrieve = values.pop("retrieve", "on") not in ("off", "no", "0", "false")
+    return rag_config(**numbers, **values, retrieve=retrieve)  # type: ignore[arg-type]

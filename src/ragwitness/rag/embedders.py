@@ -1,0 +1,178 @@
+"""Embedders by name, those behind an HTTP endpoint included."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragwitness.errors import InputError, MissingExtraError, TargetError, TargetResponseError
+from ragwitness.models.base import Embedder
+from ragwitness.models.registry import load_embedder as load_local
+from ragwitness.targets.keys import find_key
+from ragwitness.targets.openai import Endpoint, parse_endpoint
+from ragwitness.targets.transport import JsonClient, TransportOptions
+
+__all__ = ["KEY_VARIABLE", "EndpointEmbedder", "load_embedder"]
+
+KEY_VARIABLE = "RAGWITNESS_EMBEDDINGS_KEY"
+"""Environment variable with the key of the embeddings endpoint; unset, ``OPENAI_API_KEY`` goes
+to ``https://api.openai.com`` alone, as for targets."""
+
+_BATCH = 64
+"""Texts per request."""
+
+
+def load_embedder(spec: str = "minilm") -> Embedder:
+    """Return the embedder ``spec`` names, opened once per process.
+
+    Args:
+        spec: ``minilm``, ``hf:NAME_OR_FOLDER`` (transformers), or ``URL#MODEL`` of anything that
+            answers ``POST URL/embeddings`` as OpenAI does, e.g. ``http://host:port/v1#bge``.
+
+    Raises:
+        InputError: ``spec`` has no valid form.
+        MissingExtraError: The form needs an extra that is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    if spec.lower().startswith(("http://", "https://")):
+        return _endpoint(spec)
+    try:
+        return load_local(spec)
+    except MissingExtraError:
+        raise
+    except InputError as error:
+        raise InputError(error.message, f"{error.hint}, URL#MODEL") from None
+
+
+@cache
+def _endpoint(spec: str) -> EndpointEmbedder:
+    return EndpointEmbedder(spec)
+
+
+class EndpointEmbedder:
+    """Asks an OpenAI-compatible endpoint for embeddings; safe across threads.
+
+    Every call opens its connections and closes them: an embedder has no end of its own.
+
+    Args:
+        spec: ``URL#MODEL``; the URL without ``/embeddings``.
+        options: Limits of the connection; ``key_env`` None takes :data:`KEY_VARIABLE`.
+
+    Raises:
+        InputError: The address has no model or cannot be read, or the key is unusable.
+    """
+
+    def __init__(self, spec: str, options: TransportOptions | None = None) -> None:
+        endpoint = _read(spec)
+        self._options = options or TransportOptions()
+        variable = self._options.key_env or _variable()
+        self._key = find_key(endpoint.url, variable)
+        self._url, self._model = endpoint.url, endpoint.model
+        self._dim: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Base URL and model; what stands behind them cannot be seen."""
+        return f"{self._url}#{self._model}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit-length vectors, shape (n, dim).
+
+        Raises:
+            TargetUnreachableError: No connection or complete reply after all retries.
+            TargetResponseError: A refusal, a server that keeps failing, or a reply that holds
+                no usable vectors.
+        """
+        if not texts:
+            return np.empty((0, self._dim or 0), np.float32)
+        try:
+            # A thread of its own: systems are built inside a running loop too.
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(lambda: asyncio.run(self._embed(list(texts)))).result()
+        except TargetError as error:
+            hint = f"Check that it serves this model; its key belongs into {KEY_VARIABLE}."
+            raise type(error)(error.message, hint) from error
+
+    async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
+        client = JsonClient(self._url, self._key, self._options)
+        try:
+            return np.concatenate(await asyncio.gather(*(self._ask(client, b) for b in batches)))
+        finally:
+            await client.close()
+
+    async def _ask(self, client: JsonClient, texts: list[str]) -> NDArray[np.float32]:
+        payload = {"model": self._model, "input": texts, "encoding_format": "float"}
+        reply = await client.post("/embeddings", payload)
+        try:
+            vectors = _vectors(reply, len(texts))
+            if self._dim not in (None, vectors.shape[1]):
+                raise _UnusableError("the vectors' size has changed")
+        except _UnusableError as error:
+            raise TargetResponseError(f"{self._url} gave no usable embeddings: {error}.") from None
+        self._dim = vectors.shape[1]
+        return vectors
+
+
+class _UnusableError(Exception):
+    """Why a reply holds no embeddings."""
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    index: int
+    embedding: Annotated[list[float], Field(min_length=1)]
+
+
+class _Reply(BaseModel):
+    data: list[_Row]
+
+
+def _variable() -> str | None:
+    return KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+
+
+def _read(spec: str) -> Endpoint:
+    try:
+        endpoint = parse_endpoint(spec)
+    except InputError:
+        endpoint = None
+    if endpoint is None or endpoint.model is None:
+        # Not repeated here: what stands there may be a secret.
+        raise InputError(
+            "The embedder's address names no model, or cannot be read.",
+            "Write URL#MODEL, e.g. http://host:port/v1#bge-small, without user name, password "
+            f"or query; a key belongs into the environment variable {KEY_VARIABLE}.",
+        )
+    return endpoint
+
+
+def _vectors(reply: object, count: int) -> NDArray[np.float32]:
+    """Read a reply's vectors in the order of the texts and scale them to unit length.
+
+    Raises:
+        _UnusableError: Another form, number or size of vectors, or one without direction.
+    """
+    try:
+        rows = sorted(_Reply.model_validate(reply).data, key=lambda row: row.index)
+    except ValidationError:
+        raise _UnusableError("a field of the protocol is missing or has another type") from None
+    if [row.index for row in rows] != list(range(count)):
+        raise _UnusableError(f"{len(rows)} vectors for {count} texts, or wrongly numbered")
+    if len({len(row.embedding) for row in rows}) > 1:
+        raise _UnusableError("vectors of several sizes")
+    vectors = np.array([row.embedding for row in rows])
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not lengths.all():
+        raise _UnusableError("a vector of zeros, which has no direction")
+    units: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+    return units

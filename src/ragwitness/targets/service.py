@@ -1,0 +1,217 @@
+"""Any service that speaks JSON over HTTP, as its owner describes it: ``http/CONFIG.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote as escape
+
+from jsonpath import JSONPath
+
+from ragwitness.errors import RagwitnessError, TargetResponseError
+from ragwitness.quoting import hide, hide_in
+from ragwitness.targets.address import Address
+from ragwitness.targets.failures import Failures
+from ragwitness.targets.keys import Key
+from ragwitness.targets.service_config import Service, Step, load_service
+from ragwitness.targets.template import ENV, fill, fill_text, places
+from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
+from ragwitness.targets.wire import read_logprobs
+from ragwitness.types import Answer, Capability, Query, TokenLogprob
+
+__all__ = ["ServiceTarget", "open_service"]
+
+
+class _ServiceFailures(Failures):
+    """Words failures for somebody who wrote a description."""
+
+    html_guess = "."
+
+    def __init__(self, step: Step, secrets: Mapping[str, str]) -> None:
+        super().__init__(step.shown, Key(), tuple(secrets.values()))
+        self.address_hint = self.missing_hint = f"Check url and method ({step.where})."
+        self._where = step.where
+        self._variables = [name.removeprefix(ENV) for name in secrets]
+
+    def _forbidden(self, status: int, said: str) -> TargetResponseError:
+        named = ", ".join(self._variables) or "none named"
+        return TargetResponseError(
+            f"{self._url} refuses access (status {status}){said}.",
+            f"Check its headers ({self._where}) and the environment variables they name: {named}.",
+        )
+
+
+class ServiceTarget:
+    """Asks a described service; every query is a session of its own.
+
+    Args:
+        service: The description.
+        options: Limits; the key's variable is not used.
+        clock: Time and chance.
+    """
+
+    def __init__(
+        self, service: Service, options: TransportOptions, clock: Clock | None = None
+    ) -> None:
+        self._service = service
+        self._clients = [
+            JsonClient(
+                step.origin,
+                Key(),
+                options,
+                clock,
+                failures=_ServiceFailures(step, _own(step, service.environment)),
+            )
+            for step in service.steps
+        ]
+
+    @property
+    def name(self) -> str:
+        """Address of the last request and a hash of the description."""
+        shown = self._service.steps[-1].shown.partition("://")[2]
+        return f"http/{shown}#{self._service.digest}"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the description says where to find."""
+        reading = self._service.reading
+        claimed = {Capability.TEXT}
+        if reading.contexts is not None:
+            claimed.add(Capability.CONTEXTS)
+        if reading.logprobs is not None:
+            claimed.add(Capability.TOP_LOGPROBS)
+        return frozenset(claimed)
+
+    async def ask(self, query: Query) -> Answer:
+        """Send the requests of one session.
+
+        ``tokens`` of the answer is None where the reply has no log-probabilities.
+
+        Raises:
+            TargetUnreachableError: No connection or no complete reply after all retries.
+            TargetResponseError: The service refuses or fails, or its reply lacks what the
+                description says is there.
+            CapabilityError: The service refuses log-probabilities.
+        """
+        kept: dict[str, object] = {}
+        try:
+            body = await self._session(query, kept)
+            body = hide_in(body, self._tokens_of_access(kept))
+            return self._read(body)
+        except RagwitnessError as error:
+            secrets = [value for value in kept.values() if isinstance(value, str)]
+            raise type(error)(hide(error.message, secrets), error.hint) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients:
+            await client.close()
+
+    async def _session(self, query: Query, kept: dict[str, object]) -> object:
+        asked: dict[str, object] = {
+            "prompt": query.prompt,
+            "max_tokens": query.max_tokens,
+            "temperature": query.temperature,
+            "top_logprobs": query.top_logprobs,
+            "seed": query.seed,
+        }
+        body: object = None
+        for step, client in zip(self._service.steps, self._clients, strict=True):
+            values = {**asked, **self._service.environment, **kept}
+            path = fill_text(step.path, values, lambda value: escape(value, safe=""))
+            headers = {name: _header(step, text, values) for name, text in step.headers.items()}
+            body = await client.send(step.method, path, fill(step.body, values), headers)
+            for name, where in step.keep.items():
+                kept[name] = _one(where, body, step, f"keep.{name}")
+        return body
+
+    def _tokens_of_access(self, kept: Mapping[str, object]) -> list[str]:
+        """Kept values that went into a header."""
+        used = {name for step in self._service.steps for name in places(dict(step.headers))}
+        return [str(value) for name, value in kept.items() if name in used]
+
+    def _read(self, body: object) -> Answer:
+        reading, step = self._service.reading, self._service.steps[-1]
+        text = _one(reading.text, body, step, "response.text")
+        if not isinstance(text, str):
+            raise _misread(step, "response.text", f"a {type(text).__name__}, not a text")
+        contexts = None
+        if reading.contexts is not None:
+            contexts = tuple(_texts(_found(reading.contexts, body)))
+        return Answer(text, tokens=self._tokens(body), contexts=contexts)
+
+    def _tokens(self, body: object) -> tuple[TokenLogprob, ...] | None:
+        reading, step = self._service.reading, self._service.steps[-1]
+        if reading.logprobs is not None:
+            found = _found(reading.logprobs, body)
+            if len(found) == 1 and not (isinstance(found[0], dict) and "token" in found[0]):
+                return read_logprobs(found[0])
+            return read_logprobs(found) if found else None  # [*] finds the entries themselves
+        if reading.tokens is None or reading.token_logprobs is None:
+            return None
+        tokens, values = _found(reading.tokens, body), _found(reading.token_logprobs, body)
+        if len(tokens) != len(values):
+            lengths = f"{len(tokens)} values, but token_logprobs {len(values)}"
+            raise _misread(step, "response.tokens", lengths)
+        return read_logprobs({"tokens": tokens, "token_logprobs": values}) if tokens else None
+
+
+async def open_service(address: Address) -> ServiceTarget:
+    """Open ``http/CONFIG.toml``.
+
+    Raises:
+        InputError: The description or an environment variable cannot be used.
+    """
+    address.without_key()
+    return ServiceTarget(load_service(address.rest), address.transport, address.clock)
+
+
+def _own(step: Step, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment's values that a step sends."""
+    names = set(places([dict(step.headers), step.body]))
+    return {name: value for name, value in environment.items() if name in names}
+
+
+def _header(step: Step, text: str, values: Mapping[str, object]) -> str:
+    filled = fill_text(text, values)
+    if not (filled.isascii() and filled.isprintable()):
+        raise _misread(step, "headers", "characters that no header can carry")
+    return filled
+
+
+def _found(path: JSONPath, body: object) -> list[object]:
+    """All values at a path."""
+    if isinstance(body, dict | list):
+        return path.findall(body)
+    # The library would read a text as JSON once more.
+    return [body] if str(path) == "$" else []
+
+
+def _one(path: JSONPath, body: object, step: Step, field: str) -> object:
+    """The one value at a path.
+
+    Raises:
+        TargetResponseError: There is none, or more than one.
+    """
+    found = _found(path, body)
+    if len(found) == 1 and found[0] is not None:
+        return found[0]
+    what = f"{len(found)} values" if len(found) > 1 else "null" if found else "nothing"
+    if isinstance(body, dict):
+        what += f" in a reply with {', '.join(list(body)[:8]) or 'no field'}"
+    raise _misread(step, f"{field} ({path})", what)
+
+
+def _texts(found: list[object]) -> list[str]:
+    """Texts among what a path found, those in lists included."""
+    texts: list[str] = []
+    for entry in found:
+        inner = entry if isinstance(entry, list) else [entry]
+        texts += [text for text in inner if isinstance(text, str)]
+    return texts
+
+
+def _misread(step: Step, field: str, what: str) -> TargetResponseError:
+    return TargetResponseError(
+        f"{step.shown} answered otherwise than described: {field} finds {what}.",
+        f"Look at one reply of it and correct the path ({step.where}).",
+    )

@@ -1,0 +1,250 @@
+"""The description of a JSON-over-HTTP service, checked before any request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from jsonpath import JSONPath, JSONPathEnvironment
+from jsonpath.exceptions import JSONPathError
+
+from ragwitness.errors import InputError
+from ragwitness.targets.service_tables import RequestTable, ResponseTable, read_tables
+from ragwitness.targets.template import ENV, places
+
+__all__ = ["Reading", "Service", "Step", "load_service"]
+
+_QUERY = ("prompt", "max_tokens", "temperature", "top_logprobs", "seed")
+_SECRET_HEADER = re.compile(
+    r"(?:.*[-_])?(?:api-?key|key|authorization|password|secret|cookie|token)", re.IGNORECASE
+)
+_SECRET_FIELD = re.compile(
+    r"api[-_]?key|authorization|passw(?:or)?d|secret|(?:access|auth)[-_]?token", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request of a session.
+
+    Attributes:
+        where: Its table in the file.
+        method: Of HTTP.
+        origin: Scheme, host and port; never filled in, so that keys go nowhere else.
+        path: With places.
+        headers: With places.
+        body: Parsed JSON with places; None sends none.
+        keep: By name: where in the reply a value for later steps is.
+    """
+
+    where: str
+    method: str
+    origin: str
+    path: str
+    headers: Mapping[str, str]
+    body: object
+    keep: Mapping[str, JSONPath]
+
+    @property
+    def shown(self) -> str:
+        """The address for people: without values, and without a query."""
+        return self.origin + self.path.partition("?")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where in the last reply things are.
+
+    Attributes:
+        text: The answer.
+        contexts: Retrieved passages.
+        logprobs: Log-probabilities in a shape of the OpenAI protocol.
+        tokens: Texts of the tokens, beside ``token_logprobs``.
+        token_logprobs: Their log-probabilities, as many.
+    """
+
+    text: JSONPath
+    contexts: JSONPath | None = None
+    logprobs: JSONPath | None = None
+    tokens: JSONPath | None = None
+    token_logprobs: JSONPath | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service as described.
+
+    Attributes:
+        file: For people.
+        digest: Of the description; keys are no part of it.
+        steps: In order; the last one's reply is the answer.
+        reading: How it is read.
+        environment: Values of the variables it names, by place.
+    """
+
+    file: str
+    digest: str
+    steps: tuple[Step, ...]
+    reading: Reading
+    environment: Mapping[str, str]
+
+
+def load_service(path: str) -> Service:
+    """Read and check a description.
+
+    Raises:
+        InputError: The file, a field, a path or an environment variable cannot be used.
+    """
+    config = read_tables(path)
+    requests = (*config.step, config.request)
+    steps: list[Step] = []
+    known = set(_QUERY)
+    for at, request in enumerate(requests):
+        where = "request" if at == len(config.step) else f"step {at + 1}"
+        step = _step(request, f"{path}: {where}")
+        _check_places(step, known)
+        known |= set(step.keep)
+        steps.append(step)
+    used = [name for step in steps for name in places([step.path, step.body])]
+    if "prompt" not in used:
+        raise InputError(
+            f"{path}: no request holds {{prompt}}.", "Write {prompt} where the question belongs."
+        )
+    if config.request.keep:
+        raise InputError(f"{path}: request keeps a value, but nothing follows it.")
+    content = json.dumps(config.model_dump(mode="json"), sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+    return Service(path, digest, tuple(steps), _reading(config.response, path), _variables(steps))
+
+
+def _step(request: RequestTable, where: str) -> Step:
+    origin, path = _address(request.url, where)
+    body: object = None
+    if request.body is not None:
+        try:
+            body = json.loads(request.body)
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{where}: body is no JSON: {error}.", 'Write e.g. {"question": "{prompt}"}.'
+            ) from None
+    for name in request.keep:
+        if name in _QUERY or not name.isidentifier():
+            raise InputError(f"{where}: a kept value cannot be called {name!r}.", "Rename it.")
+    for name, value in (*request.headers.items(), *_fields(body)):
+        pattern = _SECRET_HEADER if name in request.headers else _SECRET_FIELD
+        if pattern.fullmatch(name) and value and not any(places(value)):
+            raise InputError(
+                f"{where}: {name} holds its value openly.",
+                f"Put it into an environment variable and write {{{ENV}NAME}} in its place.",
+            )
+    method = request.method or ("GET" if body is None else "POST")
+    keep = {name: _path(text, f"{where}: keep.{name}") for name, text in request.keep.items()}
+    return Step(where, method, origin, path, request.headers, body, keep)
+
+
+def _address(url: str, where: str) -> tuple[str, str]:
+    """Split a URL into what is fixed and what may hold places.
+
+    Raises:
+        InputError: It is no http(s) URL, its host is not fixed, or it holds a password.
+    """
+    try:
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        httpx2.URL(origin)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port  # raises where it is no number
+    except (ValueError, httpx2.InvalidURL):
+        usable = False
+    # Not repeated: what stands there may be a secret.
+    if not usable or "{" in parts.netloc or "@" in parts.netloc or parts.fragment:
+        raise InputError(
+            f"{where}: the url cannot be used.",
+            "Write http(s)://host:port/path with a fixed host, no user name and no fragment.",
+        )
+    return origin, url[len(origin) :]
+
+
+def _fields(value: object) -> list[tuple[str, str]]:
+    """All fields with a text, at any depth."""
+    if isinstance(value, list):
+        return [pair for entry in value for pair in _fields(entry)]
+    if not isinstance(value, dict):
+        return []
+    own = [(key, entry) for key, entry in value.items() if isinstance(entry, str)]
+    return own + [pair for entry in value.values() for pair in _fields(entry)]
+
+
+def _check_places(step: Step, known: set[str]) -> None:
+    headers = list(places(dict(step.headers)))
+    names = [*headers, *places(step.path), *places(step.body)]
+    lost = [name for name in names if name not in known and not name.startswith(ENV)]
+    if lost:
+        raise InputError(
+            f"{step.where}: nothing fills {{{lost[0]}}}.",
+            f"Known here: {', '.join(sorted(known))}, {ENV}NAME; {{{{word}}}} is a plain {{word}}.",
+        )
+    if "prompt" in headers:
+        raise InputError(f"{step.where}: a header cannot carry {{prompt}}.", "Use the body.")
+    if any(name.startswith(ENV) for name in places(step.path)):
+        raise InputError(
+            f"{step.where}: the url names an environment variable.",
+            "Keys in URLs end up in logs; put it into a header or the body.",
+        )
+
+
+def _reading(response: ResponseTable, file: str) -> Reading:
+    if (response.tokens is None) != (response.token_logprobs is None):
+        raise InputError(f"{file}: response.tokens and response.token_logprobs go together.")
+    if response.tokens is not None and response.logprobs is not None:
+        raise InputError(f"{file}: response has both logprobs and tokens.", "Keep one of them.")
+    given = {name: text for name, text in response if text is not None}
+    return Reading(
+        **{name: _path(text, f"{file}: response.{name}") for name, text in given.items()}
+    )
+
+
+def _path(text: str, what: str) -> JSONPath:
+    try:
+        # Strict: RFC 9535 and nothing else.
+        found: Any = JSONPathEnvironment(strict=True).compile(text)
+    except JSONPathError as error:
+        # Its own __str__ fails on an empty path.
+        why = error.args[0] if error.args else type(error).__name__
+        raise InputError(f"{what} is no JSONPath: {why}.", "Write e.g. $.answer.") from None
+    path: JSONPath = found
+    return path
+
+
+def _variables(steps: list[Step]) -> dict[str, str]:
+    """Read the environment variables that the steps name.
+
+    Raises:
+        InputError: One is not set, or no header can carry it.
+    """
+    found: dict[str, str] = {}
+    for step in steps:
+        for name in places([dict(step.headers), step.body]):
+            if not name.startswith(ENV):
+                continue
+            variable = name.removeprefix(ENV)
+            value = os.environ.get(variable, "").strip()
+            if not value:
+                raise InputError(
+                    f"{step.where}: the environment variable {variable} is not set.",
+                    "Set it; keys are read from the environment alone.",
+                )
+            if not (value.isascii() and value.isprintable()):
+                raise InputError(
+                    f"The environment variable {variable} holds characters that no key has.",
+                    "Set it again, without line breaks or letters beyond ASCII.",
+                )
+            found[name] = value
+    return found

@@ -1,0 +1,94 @@
+"""The page on targets: its files, objects and addresses are used as they stand there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.targets import open_target, probe_capabilities
+from ragwitness.targets.address import parse_address
+from ragwitness.targets.probe import CapabilityReport
+from ragwitness.targets.resolve import SCHEMES
+from ragwitness.types import Capability
+from tests.support.loopback import loopback, reply
+
+_PAGE = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
+
+
+def blocks(kind: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
+    return [text for named, text in found if named == kind]
+
+
+def doctor(spec: str) -> CapabilityReport:
+    async def main() -> CapabilityReport:
+        target = await open_target(spec)
+        try:
+            return await probe_capabilities(target)
+        finally:
+            await target.close()
+
+    return asyncio.run(main())
+
+
+def test_every_scheme_is_described_and_every_address_has_one() -> None:
+    for scheme in SCHEMES:
+        assert re.search(rf"`{scheme}[/:]", _PAGE), scheme
+    lines = "".join(blocks("")).splitlines()
+    assert len(lines) > 8
+    for line in lines:
+        address = line.removeprefix("ragwitness doctor ").strip('"')
+        parsed = parse_address(address)
+        assert parsed is not None
+        assert address.startswith("http://") or parsed.scheme in SCHEMES
+
+
+def test_the_described_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "service.toml"
+    row = {"token": "x", "logprob": -1.0, "top_logprobs": [{"token": "x", "logprob": -1.0}]}
+    answer = {"text": "x", "sources": [{"passage": "p"}], "logprobs": [row]}
+    with loopback(reply({"session": {"id": 7}, "answer": answer})) as server:
+        url = server.url.removesuffix("/v1")
+        file.write_text(blocks("toml")[0].replace("http://127.0.0.1:8000", url))
+        with pytest.raises(InputError, match="MY_SERVICE_KEY is not set"):
+            doctor(f"http/{file}")
+        monkeypatch.setenv("MY_SERVICE_KEY", "a-key-of-mine")
+        found = doctor(f"http/{file}")
+    assert found.capabilities == {Capability.TEXT, Capability.TOP_LOGPROBS, Capability.CONTEXTS}
+    assert server.requests[1] == ("/sessions/7/ask", {"question": "Say hello.", "max_tokens": 8})
+
+
+def test_the_python_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_rag.py").write_text(blocks("python")[0])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", sys.path[:])
+    found = doctor("python:my_rag:ask")
+    assert found.capabilities == {Capability.TEXT, Capability.CONTEXTS}
+
+
+def test_the_python_example_runs() -> None:
+    code = blocks("python")[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "HELLO\n"
+
+
+def test_the_recording(tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_text(blocks("jsonl")[0])
+    found = doctor(f"replay/{tmp_path}/answers.jsonl")
+    assert found.capabilities == {Capability.TEXT, Capability.CONTEXTS}
+
+
+def test_the_entry_points_are_read_from_these_groups() -> None:
+    from ragwitness.defenses.loading import GROUP as DEFENSES
+    from ragwitness.membership.registry import GROUP as AUDITS
+    from ragwitness.targets.resolve import GROUP as TARGETS
+
+    groups = tomllib.loads(blocks("toml")[1])["project"]["entry-points"]
+    assert set(groups) == {TARGETS, AUDITS, DEFENSES}

@@ -1,0 +1,75 @@
+"""RAG systems of ours by address, in Python and on the command line alike."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ragwitness.lab
+from ragwitness.errors import InputError
+from ragwitness.rag import LabTarget
+from ragwitness.targets import open_target
+from ragwitness.types import Query
+
+_ROW = '{{"id": "{0}", "text": "{0} two three four five six seven eight nine ten"}}\n'
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(_ROW.format("one") + '{"id": "x"}\n' + _ROW.format("other"))
+    return path
+
+
+def opened(spec: str) -> LabTarget:
+    target = asyncio.run(open_target(spec))
+    assert isinstance(target, LabTarget)
+    return target
+
+
+def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        target = opened(f"lab:{corpus}?k=2&defense=prompt+mirabel")
+    assert target.system.config.k == 2
+    assert target.system.defense is not None
+    assert target.system.defense.name.startswith("prompt")
+    assert "skipped" in caplog.text
+    assert "corpus.jsonl:2" in caplog.text
+    assert asyncio.run(target.ask(Query("one two three", 3))).text
+
+
+def test_hf_is_lab_with_a_generator(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def make(documents: Any, config: Any, defense: str) -> Any:
+        given.update(n=len(documents), config=config, defense=defense)
+        return "target"
+
+    monkeypatch.setattr(ragwitness.lab, "lab_target", make)
+    asyncio.run(open_target(f"hf/org/model?corpus={corpus}&k=2&defense=mirabel"))
+    assert given["config"].generator == "hf:org/model"
+    assert (given["n"], given["config"].k, given["defense"]) == (2, 2, "mirabel")
+    asyncio.run(open_target(f"hf//folder/model?corpus={corpus}"))
+    assert given["config"].generator == "hf:/folder/model"
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("hf/", "needs a model"),
+        ("hf/?corpus=x", "needs a model"),
+        ("hf/gpt2", "needs a corpus"),
+        ("hf/gpt2?k=4", "needs a corpus"),
+        ("hf/gpt2?corpus=x&generator=reader", "Unknown hf option 'generator'"),
+        ("hf/gpt2?corpus=nowhere.jsonl", r"nowhere\.jsonl"),
+        ("lab:", "text"),
+        ("lab:x?corpus=y", "Unknown lab option 'corpus'"),
+    ],
+)
+def test_unusable_addresses_are_named(spec: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        opened(spec)
