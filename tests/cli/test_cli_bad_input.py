@@ -1,26 +1,10 @@
 """Bad input ends in one clear line, a next step and the right exit code; never a traceback."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from ragwitness.cli.main import run
-
 _GOOD = '{"id": "a", "text": "one two three four five six seven eight nine ten eleven twelve"}\n'
-
-
-@pytest.fixture
-def command(monkeypatch, capfd):
-    def call(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
-        return int(stop.value.code or 0), out + err
-
-    return call
 
 
 @pytest.fixture

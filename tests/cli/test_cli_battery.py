@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ragwitness.cli.main import run
 from ragwitness.text.sample import load_sample
 
 _TABLES = Path(__file__).parents[2] / "experiments"
@@ -18,21 +15,6 @@ _TABLES = Path(__file__).parents[2] / "experiments"
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def call(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
-    def called(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
-        return int(stop.value.code or 0), out + err
-
-    return called
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> Path:
@@ -45,11 +27,11 @@ def rows() -> list[dict[str, object]]:
     return [{"id": d.id, "text": d.text} for d in load_sample()[::9]]
 
 
-def test_evaluate_prints_writes_json_and_a_page(call, rows, tmp_path: Path) -> None:
+def test_evaluate_prints_writes_json_and_a_page(command, rows, tmp_path: Path) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
     arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia,mba", "--limit", 12]
     arguments += ["--calibration", 6, "--run", tmp_path / "run", "--json", tmp_path / "out.json"]
-    code, said = call(*arguments)
+    code, said = command(*arguments)
     assert code == 0, said
     data = json.loads((tmp_path / "out.json").read_text())
     assert {"rag-mia", "mba", "mba/weighted"} <= set(data["audits"])
@@ -63,12 +45,12 @@ def test_evaluate_prints_writes_json_and_a_page(call, rows, tmp_path: Path) -> N
     assert "retrieval off: mba" in (tmp_path / "run" / "evaluation.html").read_text()
 
 
-def test_evaluate_behind_a_defense_says_what_it_costs(call, rows, tmp_path: Path) -> None:
+def test_evaluate_behind_a_defense_says_what_it_costs(command, rows, tmp_path: Path) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
     arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia", "--limit", 8]
     arguments += ["--calibration", 4, "--run", tmp_path / "run", "--no-control"]
     arguments += ["--defense", "mirabel", "--benign", 5]
-    code, said = call(*arguments)
+    code, said = command(*arguments)
     assert code == 0, said
     cost = json.loads((tmp_path / "run" / "result.json").read_text())["benign"]
     assert cost["questions"] == 5
@@ -92,43 +74,45 @@ def test_evaluate_behind_a_defense_says_what_it_costs(call, rows, tmp_path: Path
         (["--audits", "mba"], "too few to evaluate"),
     ],
 )
-def test_evaluate_refuses_in_one_line(call, rows, tmp_path: Path, arguments, says) -> None:
+def test_evaluate_refuses_in_one_line(command, rows, tmp_path: Path, arguments, says) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[: 50 if "--defense" in arguments else 20])
-    code, said = call("evaluate", "--corpus", corpus, *arguments)
+    code, said = command("evaluate", "--corpus", corpus, *arguments)
     assert code == 2
     assert says in said
 
 
-def test_owner_asks_until_it_is_decided(call, rows, tmp_path: Path) -> None:
+def test_owner_asks_until_it_is_decided(command, rows, tmp_path: Path) -> None:
     mine = _write(tmp_path / "mine.jsonl", rows[:30])
     known = _write(tmp_path / "known.jsonl", rows[60:90])
     arguments = ["owner", f"lab:{mine}", "--documents", mine, "--known-out", known]
     arguments += ["--run", tmp_path / "run"]
-    code, said = call(*arguments, "--json", tmp_path / "owner.json")
+    code, said = command(*arguments, "--json", tmp_path / "owner.json")
     assert code == 0, said
-    assert call(*arguments, "--fail-on", "in")[0] == 3
-    assert call(*arguments, "--fail-on", "inconclusive")[0] == 0
+    assert command(*arguments, "--fail-on", "in")[0] == 3
+    assert command(*arguments, "--fail-on", "inconclusive")[0] == 0
     found = json.loads((tmp_path / "owner.json").read_text())
     assert found["decided"]
     assert found["documents_asked"] < 30
     assert "is not like documents outside" in said
 
 
-def test_owner_does_not_accuse_a_system_without_the_collection(call, rows, tmp_path: Path) -> None:
+def test_owner_does_not_accuse_a_system_without_the_collection(
+    command, rows, tmp_path: Path
+) -> None:
     other = _write(tmp_path / "other.jsonl", rows[90:120])
     mine = _write(tmp_path / "mine.jsonl", rows[:12])
     known = _write(tmp_path / "known.jsonl", rows[60:80])
     arguments = ["owner", f"lab:{other}", "--documents", mine, "--known-out", known]
     arguments += ["--run", tmp_path / "run"]
-    code, said = call(*arguments)
+    code, said = command(*arguments)
     assert code == 0, said
     assert "Not decided" in said
-    assert call(*arguments, "--fail-on", "in")[0] == 4
-    assert call(*arguments, "--fail-on", "inconclusive")[0] == 3
+    assert command(*arguments, "--fail-on", "in")[0] == 4
+    assert command(*arguments, "--fail-on", "inconclusive")[0] == 3
 
 
 def test_text_only_audit_says_out_with_documents_known_to_be_inside(
-    call, rows, tmp_path: Path
+    command, rows, tmp_path: Path
 ) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[:40])
     questions = _write(tmp_path / "asked.jsonl", [*rows[:4], *rows[40:44]])
@@ -136,7 +120,7 @@ def test_text_only_audit_says_out_with_documents_known_to_be_inside(
     known_in = _write(tmp_path / "in.jsonl", rows[4:40])
     arguments = ["audit", f"lab:{corpus}", "--method", "mba", "--documents", questions]
     arguments += ["--known-out", known_out, "--known-in", known_in, "--json", tmp_path / "o.json"]
-    code, said = call(*arguments)
+    code, said = command(*arguments)
     assert code == 0, said
     verdicts = {
         d["id"]: d["verdict"] for d in json.loads((tmp_path / "o.json").read_text())["documents"]
@@ -145,18 +129,18 @@ def test_text_only_audit_says_out_with_documents_known_to_be_inside(
     assert sum(verdicts[row["id"]] == "in" for row in rows[:4]) >= 2
 
 
-def test_reproduce_lists_and_names_what_is_missing(call, tmp_path: Path) -> None:
-    code, said = call("reproduce", "list", "--tables", _TABLES)
+def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> None:
+    code, said = command("reproduce", "list", "--tables", _TABLES)
     assert code == 0
     assert "mba/table2" in said
-    code, said = call("reproduce", "mba/none", "--tables", _TABLES)
+    code, said = command("reproduce", "mba/none", "--tables", _TABLES)
     assert code == 2
     assert "no table 'mba/none'" in said
-    code, said = call("reproduce", "mba/table2", "--tables", _TABLES)
+    code, said = command("reproduce", "mba/table2", "--tables", _TABLES)
     assert code == 2
     assert "--data DIR" in said
-    code, said = call("reproduce", "mba/table2", "--tables", _TABLES, "--data", tmp_path)
+    code, said = command("reproduce", "mba/table2", "--tables", _TABLES, "--data", tmp_path)
     assert code == 2
     assert "healthcaremagic.jsonl, which is not there" in said.replace("\n", "")
-    code, said = call("reproduce", "mba/table2", "--tables", tmp_path)
+    code, said = command("reproduce", "mba/table2", "--tables", tmp_path)
     assert code == 2

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from ragwitness.cli.main import run
 from ragwitness.errors import ExitCode
 from ragwitness.report import to_json, write_json
 from ragwitness.types import Decision, Verdict
@@ -22,21 +20,9 @@ _GOOD = '{"id": "a", "text": "one two three four five six seven eight nine ten e
 _NOBODY = "http://127.0.0.1:9/v1"
 
 
-@pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> Callable[..., tuple[int, str]]:
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
-        return int(stop.value.code or 0), out + err
-
-    return call
 
 
 @pytest.fixture

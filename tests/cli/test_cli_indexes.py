@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from ragwitness.cli.main import run
 from ragwitness.text.sample import load_sample
 
 
@@ -47,19 +46,6 @@ def embedder() -> Iterator[str]:
     server.should_exit = True
     thread.join(5)
     listener.close()
-
-
-@pytest.fixture
-def command(monkeypatch, capfd):
-    def call(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
-        return int(stop.value.code or 0), out + err
-
-    return call
 
 
 def _write(path: Path, texts: list[str], **more: object) -> Path:

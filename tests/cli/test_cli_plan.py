@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ragwitness.cli.main import run
 from ragwitness.text.sample import load_sample
 
 _QUICK = "rag-mia,min-k"
 
 
-@pytest.fixture
-def call(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-
-    def called(*arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in out + err
-        return int(stop.value.code or 0), out + err
-
-    return called
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> Path:
@@ -61,13 +46,13 @@ def _shown(said: str) -> str:
     return " ".join(said.split())
 
 
-def test_plan_says_costs_and_power_and_sends_nothing(call, files, tmp_path, monkeypatch) -> None:
+def test_plan_says_costs_and_power_and_sends_nothing(command, files, tmp_path, monkeypatch) -> None:
     def refuse(*_args: object, **_kw: object) -> None:
         raise AssertionError("a connection was opened")
 
     monkeypatch.setattr("socket.socket.connect", refuse)
     out = tmp_path / "plan.json"
-    code, said = call(
+    code, said = command(
         "plan", "--documents", files["documents"], "--known-out", files["known"],
         "--method", _QUICK, "--json", out,
     )  # fmt: skip
@@ -89,13 +74,13 @@ def test_plan_says_costs_and_power_and_sends_nothing(call, files, tmp_path, monk
     assert one["seconds"] is None
 
 
-def test_what_plan_counts_is_what_audit_spends(call, files, tmp_path) -> None:
+def test_what_plan_counts_is_what_audit_spends(command, files, tmp_path) -> None:
     both = ["--documents", files["documents"], "--known-out", files["known"]]
-    code, said = call("plan", *both, "--method", "rag-mia", "--json", tmp_path / "plan.json")
+    code, said = command("plan", *both, "--method", "rag-mia", "--json", tmp_path / "plan.json")
     assert code == 0, said
     arguments = ["audit", f"lab:{files['corpus']}", *both, "--method", "rag-mia"]
     arguments += ["--run", tmp_path / "run", "--json", tmp_path / "audit.json"]
-    code, said = call(*arguments)
+    code, said = command(*arguments)
     assert code == 0, said
     foreseen = json.loads((tmp_path / "plan.json").read_text())["methods"]["rag-mia"]
     assert (
@@ -104,8 +89,8 @@ def test_what_plan_counts_is_what_audit_spends(call, files, tmp_path) -> None:
     )
 
 
-def test_too_few_known_documents_are_said_plainly(call, files) -> None:
-    code, said = call(
+def test_too_few_known_documents_are_said_plainly(command, files) -> None:
+    code, said = command(
         "plan", "--documents", files["documents"], "--known-out", files["few"],
         "--method", "rag-mia",
     )  # fmt: skip
@@ -114,37 +99,39 @@ def test_too_few_known_documents_are_said_plainly(call, files) -> None:
     assert "at least 19 known outside, 139 to call in one of 7 by itself" in _shown(said)
 
 
-def test_one_assumed_separation_is_shown_with_its_spread(call, files) -> None:
+def test_one_assumed_separation_is_shown_with_its_spread(command, files) -> None:
     arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
-    code, said = call(*arguments, "--method", _QUICK, "--auc", 1, "--inside-share", 1)
+    code, said = command(*arguments, "--method", _QUICK, "--auc", 1, "--inside-share", 1)
     assert code == 0
     assert "100 % to 100 %" in said
 
 
-def test_an_evaluation_says_what_to_expect_of_each_audit(call, files, tmp_path) -> None:
+def test_an_evaluation_says_what_to_expect_of_each_audit(command, files, tmp_path) -> None:
     evaluation = _evaluation(tmp_path / "evaluation.json", "rag-mia")
     arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
     out = tmp_path / "plan.json"
-    code, said = call(*arguments, "--evaluation", evaluation, "--method", "rag-mia", "--json", out)
+    code, said = command(
+        *arguments, "--evaluation", evaluation, "--method", "rag-mia", "--json", out
+    )
     assert code == 0, said
     power = json.loads(out.read_text())["methods"]["rag-mia"]["power"]["as evaluated"]
     assert power["auc"] == pytest.approx(0.6 * 0.1 + 0.3 * 0.1 / 2 + 0.9 * (0.9 + 1) / 2)
     assert 0 < power["found"] < 1
 
 
-def test_the_json_of_evaluate_is_understood(call, files, tmp_path) -> None:
+def test_the_json_of_evaluate_is_understood(command, files, tmp_path) -> None:
     corpus = _write(
         tmp_path / "source.jsonl", [{"id": d.id, "text": d.text} for d in load_sample()[:60]]
     )
     measured = tmp_path / "measured.json"
-    code, said = call(
+    code, said = command(
         "evaluate", "--corpus", corpus, "--audits", "rag-mia", "--limit", 12, "--calibration", 6,
         "--no-control", "--run", tmp_path / "run", "--json", measured,
     )  # fmt: skip
     assert code == 0, said
     arguments = ["plan", "--documents", files["documents"], "--method", "rag-mia"]
     out = tmp_path / "plan.json"
-    code, said = call(*arguments, "--evaluation", measured, "--json", out)
+    code, said = command(*arguments, "--evaluation", measured, "--json", out)
     assert code == 0, said
     assert "No --known-out was given" in _shown(said)
     auc = json.loads(measured.read_text())["audits"]["rag-mia"]["auc"]
@@ -171,8 +158,8 @@ def test_the_json_of_evaluate_is_understood(call, files, tmp_path) -> None:
         (["--known-out", "nowhere.jsonl"], "nowhere.jsonl"),
     ],
 )
-def test_plan_refuses_in_one_line(call, files, arguments, says) -> None:
-    code, said = call("plan", "--documents", files["documents"], "--method", _QUICK, *arguments)
+def test_plan_refuses_in_one_line(command, files, arguments, says) -> None:
+    code, said = command("plan", "--documents", files["documents"], "--method", _QUICK, *arguments)
     assert code == 2
     assert says in said
 
@@ -188,32 +175,32 @@ def test_plan_refuses_in_one_line(call, files, arguments, says) -> None:
         ('{"audits": {}}', "no evaluation of 'rag-mia'"),
     ],
 )
-def test_what_is_no_evaluation_is_named(call, files, tmp_path, content, says) -> None:
+def test_what_is_no_evaluation_is_named(command, files, tmp_path, content, says) -> None:
     path = tmp_path / "evaluation.json"
     path.write_text(content)
     arguments = ["plan", "--documents", files["documents"], "--method", "rag-mia"]
-    code, said = call(*arguments, "--evaluation", path)
+    code, said = command(*arguments, "--evaluation", path)
     assert code == 2
     assert "evaluation.json" in said
     assert says in said
 
 
-def test_an_audit_that_was_not_evaluated_is_named(call, files, tmp_path) -> None:
+def test_an_audit_that_was_not_evaluated_is_named(command, files, tmp_path) -> None:
     path = _evaluation(tmp_path / "evaluation.json", "mba", "twin")
     arguments = ["plan", "--documents", files["documents"], "--method", "rag-mia"]
-    code, said = call(*arguments, "--evaluation", path)
+    code, said = command(*arguments, "--evaluation", path)
     assert code == 2
     assert "'rag-mia'" in said
     assert "mba, twin" in said
-    code, said = call(*arguments, "--evaluation", path, "--auc", 0.9)
+    code, said = command(*arguments, "--evaluation", path, "--auc", 0.9)
     assert code == 2
     assert "Give one of them" in said
 
 
-def test_doctor_says_what_the_admitted_audits_would_cost(call, files, monkeypatch) -> None:
+def test_doctor_says_what_the_admitted_audits_would_cost(command, files, monkeypatch) -> None:
     monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: (_QUICK.split(","), []))
     arguments = ["doctor", f"lab:{files['corpus']}", "--documents", files["documents"]]
-    code, said = call(*arguments, "--known-out", files["known"])
+    code, said = command(*arguments, "--known-out", files["known"])
     assert code == 0, said
     assert max(map(len, said.splitlines()[10:])) <= 80
     assert "seconds per answer" in said
@@ -221,18 +208,18 @@ def test_doctor_says_what_the_admitted_audits_would_cost(call, files, monkeypatc
     assert "AUC .95" in _shown(said)
 
 
-def test_doctor_reads_documents_before_it_asks_anything(call, files) -> None:
+def test_doctor_reads_documents_before_it_asks_anything(command, files) -> None:
     nobody = "http://127.0.0.1:9/v1"
-    code, said = call("doctor", nobody, "--documents", files["documents"].parent / "none.jsonl")
+    code, said = command("doctor", nobody, "--documents", files["documents"].parent / "none.jsonl")
     assert code == 2
     assert "none.jsonl" in said
-    code, said = call("doctor", nobody, "--known-out", files["known"])
+    code, said = command("doctor", nobody, "--known-out", files["known"])
     assert code == 2
     assert "--documents" in said
 
 
-def test_doctor_alone_names_the_verb_that_counts(call, files) -> None:
-    code, said = call("doctor", f"lab:{files['corpus']}")
+def test_doctor_alone_names_the_verb_that_counts(command, files) -> None:
+    code, said = command("doctor", f"lab:{files['corpus']}")
     assert code == 0
     assert "ragwitness plan --documents FILE" in said
     assert "q/doc" not in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,7 +22,7 @@ _KEPT_BUILDING = 200
 _KEPT_SEARCHING = 64
 
 
-class _FaissStore:
+class _FaissStore(ABC):
     """What both kinds share; see :class:`~.base.VectorStore`.
 
     Args:
@@ -53,12 +54,13 @@ class _FaissStore:
         row = np.ascontiguousarray(vector, np.float32)[None]
         return settled(lambda asked: self._fetch(row, asked), k, len(self))
 
+    @abstractmethod
     def _new(self, dim: int, metric: int) -> Any:
-        raise NotImplementedError
+        """Return an empty index of FAISS."""
 
+    @abstractmethod
     def _look(self, row: NDArray[np.float32], k: int) -> Any:
         """FAISS's own reply: values and positions, each of shape (1, k)."""
-        raise NotImplementedError
 
     def _fetch(self, row: NDArray[np.float32], k: int) -> list[Hit]:
         values, positions = self._look(row, k)
