@@ -1,7 +1,8 @@
 """Prefix reuse: a prompt that begins like an earlier one computes only what is new.
 
 An audit asks many questions over the same system prompt, context and passage; without this
-every one of them would be read from its first token.
+every one of them would be read from its first token. Only whole blocks are reused, so that an
+answer does not depend, not even in its last bit, on what was asked before.
 """
 
 from __future__ import annotations
@@ -13,18 +14,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .forward import KeyValues, Network, Tokens
+from .forward import BLOCK_TOKENS, KeyValues, Network, Tokens
 
 __all__ = ["DEFAULT_BYTES", "PrefixStore"]
 
 DEFAULT_BYTES = 224 * 1024 * 1024
 """Memory for stored sequences; about 15,000 tokens of the packaged reader."""
-
-_SHORTEST = 16
-"""Shared tokens below which copying is not worth while."""
-
-_WORTH_WAITING = 64
-"""Tokens that another thread must be about to save us, to wait for it."""
 
 
 def _shared(first: Tokens, second: Tokens) -> int:
@@ -32,6 +27,11 @@ def _shared(first: Tokens, second: Tokens) -> int:
     size = min(len(first), len(second))
     different = np.flatnonzero(first[:size] != second[:size])
     return int(different[0]) if len(different) else size
+
+
+def _reusable(first: Tokens, second: Tokens) -> int:
+    """The whole blocks of it, in tokens."""
+    return _shared(first, second) // BLOCK_TOKENS * BLOCK_TOKENS
 
 
 class PrefixStore:
@@ -67,7 +67,7 @@ class PrefixStore:
 
     @contextlib.contextmanager
     def reading(self, ids: Tokens, *, capacity: int, most: int) -> Iterator[KeyValues]:
-        """Give a new sequence that already holds the longest stored prefix of ``ids``.
+        """Give a new sequence that already holds the longest stored prefix of whole blocks.
 
         Where another thread is reading a sequence with a much longer common prefix, this waits
         for it: a burst of questions over one context reads the context once. When the block
@@ -100,8 +100,8 @@ class PrefixStore:
         """The longest stored prefix, once nobody is about to store a much longer one."""
         while True:
             key, length = self._longest(ids)
-            coming = max((_shared(other, ids) for other in self._in_flight), default=0)
-            if coming < length + _WORTH_WAITING:
+            coming = max((_reusable(other, ids) for other in self._in_flight), default=0)
+            if coming <= length:
                 break
             self._changed.wait()
         if key is None:
@@ -111,16 +111,16 @@ class PrefixStore:
         return self._entries[key][1], length
 
     def _longest(self, ids: Tokens) -> tuple[bytes | None, int]:
-        best_key, best = None, _SHORTEST - 1
+        best_key, best = None, 0
         for key, (stored, _) in self._entries.items():
-            length = _shared(stored, ids)
+            length = _reusable(stored, ids)
             if length > best:
                 best_key, best = key, length
-        return (None, 0) if best_key is None else (best_key, best)
+        return best_key, best
 
     def _keep(self, ids: Tokens, cache: KeyValues) -> None:
         """Store a sequence; the least recently used make room."""
-        if cache.nbytes > self._limit or len(ids) < _SHORTEST:
+        if cache.nbytes > self._limit or len(ids) < BLOCK_TOKENS:
             return
         with self._changed:
             for key, (stored, _) in list(self._entries.items()):
