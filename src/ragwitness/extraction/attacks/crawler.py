@@ -2,9 +2,8 @@
 
 Words are nodes, words of one answer are joined. Which node to ask about next is a bandit's choice:
 what asking about it brought so far (before that, what the answer brought in which it first stood)
-plus an upper confidence bound, plus a prior from the graph: a word with few neighbours stands at the
-edge of what is known. The paper builds its graph with a
-language model; this one needs none.
+plus an upper confidence bound, plus a prior from the graph: a word with few neighbours stands at
+the edge of what is known. The paper builds its graph with a language model; this one needs none.
 """
 
 from __future__ import annotations
