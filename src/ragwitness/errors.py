@@ -91,7 +91,11 @@ class MissingExtraError(InputError):
             f"{feature} needs packages that are not installed.",
             f"Install them with: pip install 'ragwitness[{extra}]'",
         )
-        self.extra = extra
+        self.feature, self.extra = feature, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        """Travel between processes: what it was made from, not its message."""
+        return type(self), (self.feature, self.extra)
 
 
 class TargetError(RagwitnessError):

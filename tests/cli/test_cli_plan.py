@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -72,6 +73,26 @@ def test_plan_says_costs_and_power_and_sends_nothing(command, files, tmp_path, m
     assert found == sorted(found)
     assert one["needed_together"] == 4
     assert one["seconds"] is None
+    assert one["cost_most"] is None
+
+
+def test_plan_says_what_it_costs_at_most(command, files, tmp_path) -> None:
+    out = tmp_path / "plan.json"
+    arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
+    prices = ["--price-in", 2, "--price-out", 8]
+    code, said = command(*arguments, "--method", _QUICK, *prices, "--json", out)
+    assert code == 0, said
+    assert max(map(len, said.splitlines())) <= 80
+    assert "cost: at most, at 2 and 8 per million tokens" in _shown(said)
+    data = json.loads(out.read_text())
+    assert (data["price_in"], data["price_out"]) == (2, 8)
+    for one in data["methods"].values():
+        tokens = one["tokens_most"]
+        assert one["cost_most"] == (2 * tokens["sent"] + 8 * tokens["answer"]) / 1e6 > 0
+        assert f"{one['cost_most']:.4g}" in said
+    code, said = command(*arguments, "--price-in", 2)
+    assert code == 2
+    assert "Give --price-in and --price-out" in said
 
 
 def test_what_plan_counts_is_what_audit_spends(command, files, tmp_path) -> None:
@@ -197,13 +218,28 @@ def test_an_audit_that_was_not_evaluated_is_named(command, files, tmp_path) -> N
     assert "Give one of them" in said
 
 
-def test_doctor_says_what_the_admitted_audits_would_cost(command, files, monkeypatch) -> None:
+def test_doctor_says_what_the_admitted_audits_would_cost(
+    command, files, monkeypatch, tmp_path
+) -> None:
     monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: (_QUICK.split(","), []))
     arguments = ["doctor", f"lab:{files['corpus']}", "--documents", files["documents"]]
     code, said = command(*arguments, "--known-out", files["known"])
     assert code == 0, said
     assert max(map(len, said.splitlines()[10:])) <= 80
     assert "seconds per answer" in said
+    assert "cost:" not in said
+    out = tmp_path / "doctor.json"
+    prices = ["--price-in", 2, "--price-out", 8, "--json", out]
+    code, priced = command(*arguments, "--known-out", files["known"], *prices)
+    assert code == 0, priced
+    assert "cost: at most, at 2 and 8 per million tokens" in _shown(priced)
+    found = json.loads(out.read_text())
+    assert "top_logprobs" in found["capabilities"]
+    assert found["audits_by_sampling"] == {}
+    assert found["samples_differ"] is None
+    assert {m: one["cost_most"] > 0 for m, one in found["forecast"]["methods"].items()} == (
+        dict.fromkeys(_QUICK.split(","), True)
+    )
     assert "time: from 4 queries at once to one after the other" in _shown(said)
     assert "AUC .95" in _shown(said)
 
@@ -223,3 +259,47 @@ def test_doctor_alone_names_the_verb_that_counts(command, files) -> None:
     assert code == 0
     assert "ragwitness plan --documents FILE" in said
     assert "q/doc" not in said
+
+
+def _fixed(question: str) -> str:
+    return "Hello there."
+
+
+def _lively(question: str) -> str:
+    return f"Hello, {next(_COUNT)} times."
+
+
+_COUNT = itertools.count()
+
+
+@pytest.mark.parametrize(
+    ("name", "differ", "says"), [("_fixed", False, "alike samples"), ("_lively", True, "differ at")]
+)
+def test_doctor_offers_sampling_where_log_probabilities_are_missing(
+    command, files, tmp_path, monkeypatch, name: str, differ: bool, says: str
+) -> None:
+    monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: (["rag-mia"], []))
+    out = tmp_path / "doctor.json"
+    arguments = ["--documents", files["documents"], "--known-out", files["known"], "--json", out]
+    code, said = command("doctor", f"python:{__name__}:{name}", *arguments)
+    assert code == 0, said
+    assert "s-rag by sampling" in said
+    assert "--set sampled=20, 20 times the queries" in said
+    assert says in _shown(said)
+    found = json.loads(out.read_text())
+    assert (found["samples_differ"], found["audits_by_sampling"]) == (differ, {"s-rag": 20})
+    assert found["requests"] == 4
+    methods = found["forecast"]["methods"]
+    assert methods["s-rag"]["queries"] == 20 * methods["rag-mia"]["queries"]
+
+
+def test_sampled_s_rag_is_planned_at_its_price(command, files, tmp_path) -> None:
+    out = tmp_path / "plan.json"
+    arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
+    arguments += ["--method", "s-rag", "--json", out]
+    assert command(*arguments)[0] == 0
+    plain = json.loads(out.read_text())["methods"]["s-rag"]
+    assert command(*arguments, "--set", "s-rag.sampled=7")[0] == 0
+    sampled = json.loads(out.read_text())["methods"]["s-rag"]
+    assert sampled["queries"] == 7 * plain["queries"]
+    assert sampled["tokens_most"]["sent"] == pytest.approx(7 * plain["tokens_most"]["sent"], 0.01)

@@ -18,6 +18,7 @@ from ragwitness.cli.caps import (
 )
 from ragwitness.cli.common import TARGET
 from ragwitness.cli.outputs import FailOn, JsonlPath, JsonPath, JUnitPath, ParquetPath
+from ragwitness.cli.spread import EngineName, Gpus, Prepare, RayAddress, Workers
 
 __all__ = ["audit"]
 
@@ -90,6 +91,11 @@ def audit(
         typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the auxiliary split.")] = 0,
+    engine: EngineName = "local",
+    workers: Workers = 4,
+    worker_gpus: Gpus = 0.0,
+    ray_address: RayAddress = None,
+    prepare_only: Prepare = False,
 ) -> None:
     """Audit documents against a RAG system; print verdicts, write an HTML report.
 
@@ -107,17 +113,20 @@ def audit(
     )
     from ragwitness.cli.finish import finish, perform
     from ragwitness.cli.outputs import Outputs, files_of_run
+    from ragwitness.cli.spread import Engine, prepare, spread
     from ragwitness.membership.registry import configure
     from ragwitness.membership.srag import ShadowConfig
     from ragwitness.report.gate import parse_conditions
     from ragwitness.runs import AuditPlan, Budget, Governor, Pace
-    from ragwitness.targets import RetryPolicy, TransportOptions, open_target
+    from ragwitness.runs.order import Order, Reach
+    from ragwitness.targets import open_target
     from ragwitness.types import Document
 
     wanted = parse_conditions(fail_on or ())
     outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
     named = {"mode": mode, "features": features}
     chosen = {key: value for key, value in named.items() if value is not None}
+    by = Engine(engine, workers, worker_gpus, ray_address)
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     pace = Pace.up_to(concurrency)
     config = configure(method, {**chosen, **key_values(options or ())})
@@ -146,14 +155,15 @@ def audit(
         return
     outputs.check([*files_of_run(folder), documents, known_out, known_in, auxiliary])
     screen = console()
+    reach = Reach(timeout, retries, key_env)
+    order = Order(target, plan, method, config, proxy, reach, budget)
+    if prepare_only:
+        prepare(order, folder, screen)
+        return
+    if by.name != "local":
+        finish(spread(order, folder, by, screen), folder, screen, outputs)
+        return
     with Governor.of_run(folder, budget, pace) as governor:
-        transport = TransportOptions(
-            read_timeout=timeout,
-            retry=RetryPolicy(retries=retries),
-            concurrency=concurrency,
-            key_env=key_env,
-            setback=governor.setback,
-        )
-        opening = open_target(target, transport)
+        opening = open_target(target, reach.transport(concurrency, governor.setback))
         result = perform(plan, opening, method, config, proxy, folder, screen, governor)
     finish(result, folder, screen, outputs)

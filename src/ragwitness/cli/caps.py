@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ragwitness.runs import AuditPlan, Budget, Governor, Outlook
+    from ragwitness.runs import AuditPlan, Budget, Governor
 
 __all__ = [
     "Concurrency",
@@ -82,33 +82,20 @@ def preview(
     from ragwitness.report.forecast import forecast_terminal
     from ragwitness.runs import OutlookPlan
 
-    outlook = foresee(OutlookPlan(plan, assumed((method,))), {method: config}, proxy)
+    asked = OutlookPlan(plan, assumed((method,)), budget=budget)
+    outlook = foresee(asked, {method: config}, proxy)
     screen = console()
     screen.print(forecast_terminal(outlook))
-    for line in (*_dearest(outlook, budget), *_kept(folder, budget)):
+    for line in _kept(folder, budget):
         screen.print(line, markup=False, soft_wrap=True)
     if plan.known_in:
         screen.print(f"The {len(plan.known_in)} known-in documents are asked about besides.")
     screen.print("Nothing was sent.")
 
 
-def _dearest(outlook: Outlook, budget: Budget) -> list[str]:
-    """What the queries would cost at most; nothing without prices."""
-    from ragwitness.runs.budget import Use
-
-    (one,) = outlook.methods
-    parts = (one.documents, one.known_out)
-    prompt = sum(part.documents * part.most.sent for part in parts)
-    completion = sum(part.documents * part.most.answer for part in parts)
-    cost = budget.price(Use(one.queries_most, round(prompt), round(completion)))
-    if cost is None:
-        return []
-    return [f"cost: at most {cost:.4g}, the passages that a RAG system adds left aside"]
-
-
 def _kept(folder: Path, budget: Budget) -> list[str]:
     from ragwitness.runs.journal import StoredAnswers
-    from ragwitness.runs.ledger import spent_before
+    from ragwitness.runs.shards import spent_before
 
     path = folder / "answers.jsonl"
     if not path.exists():

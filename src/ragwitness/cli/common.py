@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ragwitness.types import Document
 
 __all__ = [
+    "RUNS",
     "TARGET",
     "console",
     "key_values",
@@ -30,6 +31,9 @@ __all__ = [
     "read_documents",
     "run_folder",
 ]
+
+RUNS = Path("ragwitness-runs")
+"""Where runs are kept that are not given a folder."""
 
 TARGET = (
     "What is audited: the base URL of an OpenAI-compatible endpoint (http://host:port/v1, #MODEL"
@@ -122,7 +126,7 @@ def run_folder(given: Path | None, *parts: object) -> Path:
     if given is not None:
         return given
     digest = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:10]
-    base, n = Path("ragwitness-runs"), 1
+    base, n = RUNS, 1
     while _finished(base / f"{digest}-{n}" / "result.json"):
         n += 1
     return base / f"{digest}-{n}"

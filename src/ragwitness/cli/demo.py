@@ -16,13 +16,17 @@ _AUDITED, _KNOWN_OUT = 100, 100
 def demo(
     run: Annotated[Path, typer.Option(help="Run folder.")] = Path("ragwitness-runs/demo"),
     mode: Annotated[
-        str, typer.Option(help="probing: the hardest twelfth of the words, one query each; single.")
+        str,
+        typer.Option(
+            help="probing: the hardest twelfth of the words, a query each; single: one per passage."
+        ),
     ] = "probing",
 ) -> None:
-    """Index half of a generated corpus, audit 100 documents inside and 100 outside.
+    """Try a whole audit on generated documents, offline.
 
-    No network, no person's data. The system under audit answers with the embedded reader, a
-    small model: the mechanics are real, the figures do not carry over to large models.
+    Half of them is indexed, 100 inside and 100 outside are audited. No network, no person's data.
+    The system under audit answers with the embedded reader, a small model: the mechanics are
+    real, the figures do not carry over to large models.
     """
     import random
     from dataclasses import replace

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragwitness.cli.caps import PriceIn, PriceOut
 from ragwitness.cli.common import TARGET
 
 if TYPE_CHECKING:
-    from ragwitness.runs import AuditPlan
+    from collections.abc import Mapping
+
+    from ragwitness.runs import AuditPlan, Budget, Outlook
+    from ragwitness.targets import CapabilityReport, TransportOptions
     from ragwitness.types import Capability
 
 __all__ = ["doctor"]
+
+_SAMPLES = 20  # shown as an example; 95 % intervals are then at most .46 wide
+_DRAWN = {
+    True: "differ at temperature 1",
+    False: "alike at temperature 1: it may not sample, and alike samples count as one",
+    None: "could not be asked for",
+}
 
 
 def doctor(
@@ -24,6 +36,9 @@ def doctor(
         str | None,
         typer.Option(help="Documents known to be outside; default: 200 generated ones."),
     ] = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 30.0,
     key_env: Annotated[
         str | None,
@@ -38,55 +53,101 @@ def doctor(
 ) -> None:
     """Send a few harmless queries and say which audits the target admits.
 
-    With --documents also what each of them would cost, how long it would take and what share of
-    members it could find; see ragwitness plan, which asks no target.
+    With --documents also what each of them would cost (in money too, where prices are given), how
+    long it would take and what share of members it could find; see ragwitness plan, which asks no
+    target. A target without log-probabilities is asked whether its answers differ when sampled.
     """
     import asyncio
 
     from ragwitness.cli.common import console
+    from ragwitness.cli.outputs import check_writable
     from ragwitness.errors import CapabilityError
-    from ragwitness.targets import (
-        CapabilityReport,
-        RetryPolicy,
-        TransportOptions,
-        open_target,
-        probe_capabilities,
-    )
+    from ragwitness.report.forecast import forecast_terminal
+    from ragwitness.runs import Budget
+    from ragwitness.targets import RetryPolicy, TransportOptions
 
     plan = _plan(documents, known_out, text_field, paragraphs=paragraphs)
-
-    async def examine() -> CapabilityReport:
-        opened = await open_target(
-            target,
-            TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1)),
-        )
-        try:
-            return await probe_capabilities(opened)
-        finally:
-            await opened.close()
-
-    found = asyncio.run(examine())
-    screen = console()
+    budget = Budget(price_in=price_in, price_out=price_out)
+    if json_out is not None:
+        check_writable(json_out)
+    options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
+    found = asyncio.run(_examine(target, options))
     possible, broken = _admitted(found.capabilities)
+    sampled = _by_sampling(found.capabilities)
+    screen = console()
     for label, value in (
+        *_seen(found),
+        ("audits possible", ", ".join(possible) or "none"),
+        *(
+            (f"{name} by sampling", f"--set sampled={_SAMPLES}, {_SAMPLES} times the queries")
+            for name in sampled
+        ),
+        *((("samples", _DRAWN[found.samples_differ]),) if sampled else ()),
+        *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
+        *(("note", note) for note in (*found.notes, *broken)),
+    ):
+        screen.print(f"{label:<24}{value}", markup=False)
+    outlook = None
+    if plan is not None and possible:
+        outlook = _foresee(plan, dict.fromkeys(possible) | sampled, found.latency, budget)
+        screen.print(forecast_terminal(outlook))
+    if json_out is not None:
+        _store(json_out, found, possible, sampled, outlook)
+    if not possible:
+        raise CapabilityError(
+            "No audit can be run: the target answers with nothing that can be read.",
+            "Look at one answer of it by hand.",
+        )
+
+
+async def _examine(target: str, options: TransportOptions) -> CapabilityReport:
+    """Ask the target what it can do, and where it shows text alone, whether its answers differ."""
+    from ragwitness.targets import open_target, probe_capabilities
+    from ragwitness.targets.probe import probe_sampling
+    from ragwitness.types import Capability
+
+    opened = await open_target(target, options)
+    try:
+        found = await probe_capabilities(opened)
+        if Capability.TOP_LOGPROBS in found.capabilities:
+            return found
+        return await probe_sampling(opened, found)
+    finally:
+        await opened.close()
+
+
+def _seen(found: CapabilityReport) -> tuple[tuple[str, str], ...]:
+    return (
         ("target", found.target),
         ("capabilities", ", ".join(sorted(found.capabilities))),
         ("alternatives per token", str(found.alternatives)),
         ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[found.echo]),
         ("seconds per answer", f"{found.latency:.2f}"),
         ("queries spent", str(found.requests)),
-        ("audits possible", ", ".join(possible) or "none"),
-        *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
-        *(("note", note) for note in (*found.notes, *broken)),
-    ):
-        screen.print(f"{label:<24}{value}", markup=False)
-    if not possible:
-        raise CapabilityError(
-            "No audit can be run: the target answers with nothing that can be read.",
-            "Look at one answer of it by hand.",
-        )
-    if plan is not None:
-        _foresee(plan, possible, found.latency)
+    )
+
+
+def _store(
+    path: Path,
+    found: CapabilityReport,
+    possible: list[str],
+    sampled: Mapping[str, Any],
+    outlook: Outlook | None,
+) -> None:
+    """Write everything seen and foreseen as JSON."""
+    from dataclasses import asdict
+
+    from ragwitness.cli.plan import store
+    from ragwitness.report.forecast import forecast_json
+
+    data = asdict(found) | {
+        "capabilities": sorted(found.capabilities),
+        "notes": list(found.notes),
+        "audits": possible,
+        "audits_by_sampling": {name: config.sampled for name, config in sampled.items()},
+        "forecast": None if outlook is None else forecast_json(outlook),
+    }
+    store(path, data)
 
 
 def _plan(
@@ -111,15 +172,31 @@ def _plan(
     return AuditPlan(read_documents(documents, text_field, paragraphs=paragraphs), known)
 
 
-def _foresee(plan: AuditPlan, names: list[str], latency: float) -> None:
-    from ragwitness.cli.common import console
+def _foresee(
+    plan: AuditPlan, configs: Mapping[str, Any], latency: float, budget: Budget
+) -> Outlook:
     from ragwitness.cli.plan import assumed, foresee
-    from ragwitness.report.forecast import forecast_terminal
     from ragwitness.runs import OutlookPlan
 
-    asked = OutlookPlan(plan, assumed(names))
-    outlook = foresee(asked, dict.fromkeys(names), "reader", latency)
-    console().print(forecast_terminal(outlook))
+    asked = OutlookPlan(plan, assumed(configs), budget=budget)
+    return foresee(asked, configs, "reader", latency)
+
+
+def _by_sampling(capabilities: frozenset[Capability]) -> dict[str, Any]:
+    """Configurations of the audits that can estimate the log-probabilities a target lacks."""
+    from dataclasses import replace
+
+    from ragwitness.membership.registry import AUDITS, configure
+    from ragwitness.types import Capability
+
+    if Capability.TOP_LOGPROBS in capabilities:
+        return {}
+    configs = {name: configure(name) for name in AUDITS}
+    return {
+        name: replace(config, sampled=_SAMPLES)
+        for name, config in configs.items()
+        if hasattr(config, "sampled")
+    }
 
 
 def _admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:

@@ -41,7 +41,9 @@ def evaluate(
     ] = "exact",
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
     k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
-    template: Annotated[str, typer.Option(help="How passages are shown.")] = "plain",
+    template: Annotated[
+        str, typer.Option(help="How passages are shown; see ragwitness lab serve.")
+    ] = "plain",
     proxy: Annotated[str, typer.Option(help="The auditor's own model.")] = "reader",
     control: Annotated[
         bool, typer.Option(help="Run every audit with retrieval switched off too.")
@@ -57,11 +59,11 @@ def evaluate(
         bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
     ] = False,
 ) -> None:
-    """Evaluate audits on one random split of a corpus, every rate with its interval.
+    """Evaluate audits on a corpus; every rate has its interval.
 
-    Always with controls: guessers that never ask the system, the system with its retrieval
-    switched off, and the non-members that are most like something in the index. With a
-    defense, benign questions too: what they find and are told with it and without it.
+    One random split, always with controls: guessers that never ask the system, the system with
+    its retrieval switched off, and the non-members that are most like something in the index.
+    With a defense, benign questions too: what they find and are told with it and without it.
     """
     from ragwitness.cli.common import (
         console,

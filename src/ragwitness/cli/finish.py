@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragwitness.targets import TransportOptions
     from ragwitness.types import Audit, Target
 
-__all__ = ["finish", "perform", "with_target"]
+__all__ = ["driven", "finish", "leaving_resumable", "perform", "with_target"]
 
 Result = TypeVar("Result")
 
@@ -54,16 +54,20 @@ def perform(
     """
     from ragwitness.runs import run_audit
 
-    return _driven(
-        opening,
-        (method, config, proxy),
-        folder,
-        screen,
-        lambda target, audit, progress: run_audit(
-            plan, target, audit, run=folder, progress=progress, governor=governor
-        ),
-        governor,
-    )
+    def work(
+        target: Target, audit: Audit, identity: str, progress: Progress
+    ) -> Coroutine[Any, Any, AuditResult]:
+        return run_audit(
+            plan,
+            target,
+            audit,
+            run=folder,
+            progress=progress,
+            governor=governor,
+            identity=identity,
+        )
+
+    return driven(opening, (method, config, proxy), folder, screen, work, governor)
 
 
 def with_target(
@@ -87,22 +91,49 @@ def with_target(
     from ragwitness.cli.common import console
     from ragwitness.targets import open_target
 
-    return _driven(open_target(spec, transport), method, folder, console(), work, governor)
+    return driven(
+        open_target(spec, transport),
+        method,
+        folder,
+        console(),
+        lambda target, audit, _, progress: work(target, audit, progress),
+        governor,
+    )
 
 
-def _driven(
+def driven(
     opening: Awaitable[Target],
     method: tuple[str, Any, str],
     folder: Path,
     screen: Console,
-    work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+    work: Callable[[Target, Audit, str, Progress], Coroutine[Any, Any, Result]],
     governor: Governor,
+    resume: str = "",
 ) -> Result:
-    try:
+    """Open a target, measure it, and do ``work`` with it, the audit and the audit's identity.
+
+    Args:
+        opening: Opens the target.
+        method: Registered name, configuration, and the auditor's own model.
+        folder: Where the work keeps its files.
+        screen: Where progress is shown.
+        work: What is done.
+        governor: Lets queries to the target pass.
+        resume: Command that goes on after an interruption; empty for the same one.
+    """
+    with leaving_resumable(screen, folder, resume):
         return asyncio.run(_drive(opening, method, folder, screen, work, governor))
+
+
+@contextmanager
+def leaving_resumable(screen: Console, folder: Path, resume: str = "") -> Iterator[None]:
+    """Say how to go on where the user interrupts; exit with 130."""
+    try:
+        yield
     except KeyboardInterrupt:
+        how = f": {resume}" if resume else f" with the same command and --run {folder}"
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
-        screen.print(f"resume with the same command and --run {folder}", markup=False)
+        screen.print(f"resume{how}", markup=False, soft_wrap=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -111,27 +142,19 @@ async def _drive(
     method: tuple[str, Any, str],
     folder: Path,
     screen: Console,
-    work: Callable[[Target, Audit, Progress], Coroutine[Any, Any, Result]],
+    work: Callable[[Target, Audit, str, Progress], Coroutine[Any, Any, Result]],
     governor: Governor,
 ) -> Result:
     from ragwitness.cli.caps import spent_so_far
     from ragwitness.cli.common import one_thread_per_answer, progress_bars
-    from ragwitness.membership.registry import build_audit
-    from ragwitness.models import load_language_model
-    from ragwitness.runs import require_capabilities
+    from ragwitness.runs.order import audit_at
 
     one_thread_per_answer()
-    name, config, proxy = method
     target = await opening
     try:
-        model = load_language_model(proxy)
-        audit = build_audit(name, model, config)
-        found = await require_capabilities(target, audit, governor, folder)
-        # A text-only target lists none, and an audit of text asks for none.
-        if 1 <= found.alternatives < getattr(config, "top_logprobs", 0):
-            audit = build_audit(name, model, replace(config, top_logprobs=found.alternatives))
+        audit, identity = await audit_at(target, method, governor, folder)
         with progress_bars(screen, spent_so_far(governor)) as progress:
-            return await work(target, audit, progress)
+            return await work(target, audit, identity, progress)
     finally:
         await target.close()
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ragwitness.cli.config import Configurable
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -18,7 +20,7 @@ def _lab() -> None:
     """Keep ``serve`` a verb of its own."""
 
 
-@app.command("serve")
+@app.command("serve", cls=Configurable)
 def serve(
     corpus: Annotated[str, typer.Option(help="Its database: JSONL, CSV or a folder of text.")],
     port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 8000,
@@ -52,7 +54,7 @@ def serve(
         str | None, typer.Option(help="Field or column that holds the text.")
     ] = None,
 ) -> None:
-    """Serve a RAG system over FILE as an OpenAI-compatible endpoint."""
+    """Serve a RAG system over CORPUS as an OpenAI-compatible endpoint."""
     from ragwitness.cli.common import (
         console,
         lab_target,

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from ragwitness.cli import audit, demo, doctor, evaluate, lab, owner, plan, report, reproduce
+from ragwitness.cli import (
+    audit,
+    demo,
+    doctor,
+    evaluate,
+    lab,
+    merge,
+    owner,
+    plan,
+    report,
+    reproduce,
+    view,
+    work,
+)
+from ragwitness.cli.config import Configurable
 from ragwitness.cli.outputs import EXIT_CODES
 from ragwitness.errors import RagwitnessError
 
@@ -23,14 +38,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("plan")(plan.plan)
-app.command("audit", epilog=EXIT_CODES)(audit.audit)
-app.command("owner", epilog=EXIT_CODES)(owner.owner)
-app.command("evaluate")(evaluate.evaluate)
-app.command("doctor")(doctor.doctor)
-app.command("reproduce")(reproduce.reproduce)
-app.command("report", epilog=EXIT_CODES)(report.report)
+_verb = partial(app.command, cls=Configurable)  # with --config
+_verb("demo")(demo.demo)
+_verb("plan")(plan.plan)
+_verb("audit", epilog=EXIT_CODES)(audit.audit)
+_verb("work", epilog=EXIT_CODES)(work.work)
+_verb("merge", epilog=EXIT_CODES)(merge.merge)
+_verb("owner", epilog=EXIT_CODES)(owner.owner)
+_verb("evaluate")(evaluate.evaluate)
+_verb("doctor")(doctor.doctor)
+_verb("reproduce")(reproduce.reproduce)
+_verb("report", epilog=EXIT_CODES)(report.report)
+_verb("view")(view.view)
 app.add_typer(lab.app, name="lab")
 
 

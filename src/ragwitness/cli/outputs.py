@@ -62,7 +62,17 @@ EXIT_CODES = (
 )
 """Last lines of ``--help``."""
 
-_OWN = ("answers.jsonl", "spent.jsonl", "target.json", "result.json", "report.html")
+_OWN = (
+    "answers.jsonl",
+    "documents.jsonl",
+    "finished.jsonl",
+    "manifest.json",
+    "report.html",
+    "result.json",
+    "scores.jsonl",
+    "spent.jsonl",
+    "target.json",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,10 +66,11 @@ def owner(
         ),
     ] = None,
 ) -> None:
-    """Ask about a collection's documents, one by one, until the evidence suffices.
+    """Ask about a whole collection until the evidence suffices.
 
-    The e-value may be looked at, and the audit stopped, at any time. It says that the collection
-    is not like the documents known to be outside; not which of its documents is inside.
+    Its documents are asked about one by one. The e-value may be looked at, and the audit stopped,
+    at any time. It says that the collection is not like the documents known to be outside; not
+    which of its documents is inside.
     """
     from dataclasses import replace
 

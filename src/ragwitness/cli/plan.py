@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.caps import PriceIn, PriceOut
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from ragwitness.runs import Outlook, OutlookPlan
     from ragwitness.stats.power import Separation
 
-__all__ = ["assumed", "foresee", "plan"]
+__all__ = ["assumed", "foresee", "plan", "store"]
 
 _AUCS = (0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -48,6 +50,8 @@ def plan(
         int, typer.Option(help="Documents of each kind that costs are counted on.")
     ] = 20,
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
     concurrency: Annotated[int, typer.Option(help="Documents in flight.")] = 4,
     json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
     text_field: Annotated[
@@ -63,8 +67,8 @@ def plan(
     """
     from ragwitness.cli.common import console, per_audit, read_documents
     from ragwitness.cli.outputs import check_writable
-    from ragwitness.report.forecast import forecast_terminal
-    from ragwitness.runs import AuditPlan, OutlookPlan
+    from ragwitness.report.forecast import forecast_json, forecast_terminal
+    from ragwitness.runs import AuditPlan, Budget, OutlookPlan
 
     names = _names(method)
     configs = _configs(names, per_audit(options or ()))
@@ -81,12 +85,13 @@ def plan(
         inside_share=inside_share,
         sample=sample,
         seed=seed,
+        budget=Budget(price_in=price_in, price_out=price_out),
     )
     if json_out is not None:
         check_writable(json_out)
     outlook = foresee(asked, configs, proxy)
     if json_out is not None:
-        _write(json_out, outlook)
+        store(json_out, forecast_json(outlook))
     screen = console()
     screen.print(forecast_terminal(outlook))
     screen.print("Nothing was sent.")
@@ -198,8 +203,8 @@ def _separations(
     return {name: {"as evaluated": found[name]} for name in names if name in found}
 
 
-def _write(path: Path, outlook: Outlook) -> None:
-    """Write a forecast as JSON.
+def store(path: Path, data: Mapping[str, Any]) -> None:
+    """Write what a verb foresees or found as JSON.
 
     Raises:
         InputError: The file cannot be written.
@@ -207,9 +212,8 @@ def _write(path: Path, outlook: Outlook) -> None:
     import json
 
     from ragwitness.errors import InputError
-    from ragwitness.report.forecast import forecast_json
 
-    text = json.dumps(forecast_json(outlook), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:

@@ -23,7 +23,7 @@ def report(
     junit_out: JUnitPath = None,
     fail_on: FailOn = None,
 ) -> None:
-    """Print a finished run and write its HTML report again; nothing is sent."""
+    """Print a finished run, write its report again; send nothing."""
     import json
 
     from ragwitness.cli.common import console

@@ -16,7 +16,7 @@ __all__ = ["reproduce"]
 
 def reproduce(
     name: Annotated[str, typer.Argument(help="paper/table, e.g. mba/table2; list shows all.")],
-    data: Annotated[Path | None, typer.Option(help="Folder of the corpora.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the table's corpora.")] = None,
     limit: Annotated[int, typer.Option(help="Audited documents per case, half inside.")] = 200,
     calibration: Annotated[int, typer.Option(help="Calibration documents per side.")] = 100,
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
@@ -30,7 +30,7 @@ def reproduce(
         "build/reproduce"
     ),
 ) -> None:
-    """Run a table of a paper on the corpora in DATA and print it beside the published one."""
+    """Run a table of a paper; print it beside the published one."""
     from ragwitness.cli.common import console
     from ragwitness.errors import InputError
     from ragwitness.runs.battery.tables import list_tables, load_table

@@ -16,12 +16,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.fields import typed_fields
 from ragwitness.models import LanguageModel
 from ragwitness.plugins import load_plugin, plugin_names
 from ragwitness.quoting import quote_error
 from ragwitness.types import Audit
 
-__all__ = ["AUDITS", "GROUP", "AuditEntry", "audit_names", "build_audit", "configure"]
+__all__ = [
+    "AUDITS",
+    "GROUP",
+    "AuditEntry",
+    "audit_class",
+    "audit_names",
+    "build_audit",
+    "configure",
+]
 
 GROUP = "ragwitness.audits"
 """Entry-point group of other packages' audits."""
@@ -79,16 +88,18 @@ def configure(name: str, options: Mapping[str, object] | None = None) -> Any:
     _, config_class, preset = _classes(name)
     default, chosen = _made(name, config_class), {**preset, **(options or {})}
     known = {field.name for field in dataclasses.fields(config_class)}
-    unknown = sorted(set(chosen) - known)
-    if unknown:
-        raise InputError(
-            f"{name} has no option {unknown[0]!r}.", f"It has: {', '.join(sorted(known))}."
-        )
-    given = {
-        key: _like(getattr(default, key), value, f"{name}: {key}") for key, value in chosen.items()
-    }
+    given = typed_fields(name, default, known, chosen)
     made: Any = _made(name, lambda: config_class(**given))
     return made
+
+
+def audit_class(name: str) -> Any:
+    """Return the class of a registered audit.
+
+    Raises:
+        InputError: Unknown name.
+    """
+    return _classes(name)[0]
 
 
 def build_audit(name: str, proxy: LanguageModel, config: object | None = None) -> Audit:
@@ -147,32 +158,3 @@ def _classes(name: str) -> tuple[Any, Any, Mapping[str, object]]:
             "name followed by Config.",
         )
     return kind, config_class, {}
-
-
-def _like(default: object, value: object, what: str) -> object:
-    """Turn the text of a command line into the type of a field's default."""
-    if not isinstance(value, str) or isinstance(default, str):
-        return value
-    if default is None:
-        return _number_or_none(value, what)
-    if isinstance(default, bool):
-        words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-        if value.lower() in words:
-            return words[value.lower()]
-    else:
-        kind = int if isinstance(default, int) else float
-        try:
-            return kind(value)
-        except ValueError:
-            pass
-    raise InputError(f"{what} cannot be {value!r}.", f"Its default is {default!r}.")
-
-
-def _number_or_none(text: str, what: str) -> float | None:
-    """Read a field that is unset by default; those of the audits are numbers when set."""
-    if text.strip().lower() == "none":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{what} cannot be {text!r}.", "Give a number, or 'none'.") from None

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import threading
+from dataclasses import replace
 
 from ragwitness.errors import TargetResponseError
 from ragwitness.rag.echo import echo_tokens
@@ -21,10 +22,12 @@ class LabTarget:
 
     Args:
         system: The system under audit.
+        shows: Whether answers come with the passages retrieved; for the system's owner alone.
     """
 
-    def __init__(self, system: RagSystem) -> None:
+    def __init__(self, system: RagSystem, *, shows: bool = False) -> None:
         self._system = system
+        self._shows = shows
         self._name = f"lab:{_fingerprint(system)}"
         self._turns = threading.BoundedSemaphore(PARALLEL)
 
@@ -36,12 +39,18 @@ class LabTarget:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """Text, alternatives of generated tokens, and scores of prompts."""
-        return frozenset({Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS})
+        shown = {Capability.CONTEXTS} if self._shows else set()
+        known = {Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS}
+        return frozenset(known | shown)
 
     @property
     def system(self) -> RagSystem:
         """The system itself, for its owner."""
         return self._system
+
+    def for_owner(self) -> LabTarget:
+        """Return the same system with the passages it retrieved in its answers."""
+        return LabTarget(self._system, shows=True)
 
     async def ask(self, query: Query) -> Answer:
         """Answer one query in a worker thread.
@@ -74,9 +83,15 @@ class LabTarget:
     def _ask(self, query: Query) -> Answer:
         with self._turns:
             try:
-                return self._system.answer(query)
+                answer = self._system.answer(query)
             except QueryTooLongError as error:
                 raise TargetResponseError(error.message, error.hint) from error
+            return replace(answer, contexts=self._contexts(query)) if self._shows else answer
+
+    def _contexts(self, query: Query) -> tuple[str, ...]:
+        """All that is retrieved, what did not fit the generator's prompt included."""
+        hits = self._system.retrieve(query.prompt)
+        return tuple(self._system.passages[hit.index].text for hit in hits)
 
     def _echo(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
         query = Query(text, max_tokens=0, top_logprobs=top)

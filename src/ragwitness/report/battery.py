@@ -17,6 +17,7 @@ from ragwitness.stats.evaluation import Rate
 __all__ = [
     "Control",
     "battery_json",
+    "battery_values",
     "between",
     "controls_of",
     "flattery",
@@ -150,12 +151,8 @@ def flattery(battery: Battery) -> str:
     )
 
 
-def write_battery_html(battery: Battery, path: Path) -> None:
-    """Write the page.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
+def battery_values(battery: Battery) -> dict[str, object]:
+    """Return everything that the template of an evaluation lays out."""
     audits = ranked(battery.audits)
     rows = [
         {
@@ -180,17 +177,24 @@ def write_battery_html(battery: Battery, path: Path) -> None:
         for one in audits
     ]
     pairs = sorted(battery.paired.items(), key=lambda item: -abs(item[1].value))
-    html = page(
-        "battery.html.j2",
-        battery=battery,
-        rows=rows,
-        controls=controls_of(battery),
-        pairs=[(first, second, rate, wording.signed(rate)) for (first, second), rate in pairs],
-        benign=None if battery.benign is None else benign_rows(battery.benign),
-        unanswered="" if battery.benign is None else unanswered(battery.benign),
-        between=between,
-        count=sum("/" not in one.audit for one in audits),
-        flattered=flattery(battery),
-        seconds=wording.duration(battery.seconds),
-    )
-    write_page(html, path)
+    return {
+        "battery": battery,
+        "rows": rows,
+        "controls": controls_of(battery),
+        "pairs": [(first, second, rate, wording.signed(rate)) for (first, second), rate in pairs],
+        "benign": None if battery.benign is None else benign_rows(battery.benign),
+        "unanswered": "" if battery.benign is None else unanswered(battery.benign),
+        "between": between,
+        "count": sum("/" not in one.audit for one in audits),
+        "flattered": flattery(battery),
+        "seconds": wording.duration(battery.seconds),
+    }
+
+
+def write_battery_html(battery: Battery, path: Path) -> None:
+    """Write the page.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    write_page(page("battery.html.j2", **battery_values(battery)), path)

@@ -20,6 +20,7 @@ __all__ = [
     "p_value_figure",
     "roc_figure",
     "roc_of",
+    "round_numbers",
     "score_figure",
 ]
 
@@ -157,12 +158,12 @@ def score_figure(result: AuditResult) -> Histogram | None:
     )
     ticks = tuple(
         (_WIDTH * (x - low) / (high - low), f"{x:.6g}".replace("-", "\N{MINUS SIGN}"))
-        for x in _ticks(low, high)
+        for x in round_numbers(low, high)
     )
     return Histogram("Scores; higher means more evidence of membership.", panels, ticks)
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def round_numbers(low: float, high: float) -> list[float]:
     """Return round numbers (steps of 1, 2 or 5 times a power of ten) within the range."""
     raw = (high - low) / 6
     power = 10.0 ** math.floor(math.log10(raw))

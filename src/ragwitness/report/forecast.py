@@ -36,6 +36,8 @@ def forecast_json(outlook: Outlook) -> dict[str, Any]:
         "sample_seed": outlook.seed,
         "seconds_per_short_answer": outlook.latency,
         "in_flight": outlook.in_flight,
+        "price_in": outlook.budget.price_in,
+        "price_out": outlook.budget.price_out,
     }
 
 
@@ -49,6 +51,8 @@ def _method(one: Expected, outlook: Outlook) -> dict[str, Any]:
         "queries_most": one.queries_most,
         "shadow_of_your_own": one.learns,
         "seconds": list(seconds) if seconds else None,
+        "tokens_most": {"sent": one.dearest.prompt, "answer": one.dearest.completion},
+        "cost_most": outlook.budget.price(one.dearest),
         "least_p_value": 1 / (known + 1),
         "needed_together": needed_together(outlook.alpha, asked, known),
         "known_out_for_any": documents_needed(outlook.alpha),
@@ -122,12 +126,12 @@ def _table(*columns: str, folds: str) -> Table:
 
 
 def _costs(outlook: Outlook) -> Table:
-    timed = outlook.latency is not None
-    table = _table(
-        "method", "lost", "q/doc", "queries", "sent", "answer", *(["time"] * timed), folds="time"
-    )
+    timed, priced = outlook.latency is not None, outlook.budget.price_in is not None
+    more = [*(["cost"] * priced), *(["time"] * timed)]
+    table = _table("method", "lost", "q/doc", "queries", "sent", "answer", *more, folds="time")
     for one in outlook.methods:
         asked, seconds = one.documents, _seconds(one, outlook)
+        cost = outlook.budget.price(one.dearest)
         table.add_row(
             one.method,
             wording.count(asked.unscorable),
@@ -135,6 +139,7 @@ def _costs(outlook: Outlook) -> Table:
             wording.count(one.queries),
             wording.count(round(asked.spent.sent)),
             wording.count(round(asked.spent.answer)),
+            *([] if cost is None else [f"{cost:.4g}"]),
             *([" to ".join(map(wording.duration, seconds))] if seconds else []),
         )
     return table
@@ -151,6 +156,11 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
         f" query. sent, answer: tokens per document, as {outlook.unit} counts them; answer is"
         " the most asked for."
     )
+    if outlook.budget.price_in is not None:
+        yield (
+            f"cost: at most, at {outlook.budget.price_in:g} and {outlook.budget.price_out:g} per"
+            " million tokens sent and answered; the passages that a RAG system adds left aside."
+        )
     if outlook.latency is not None:
         yield (
             f"time: from {outlook.in_flight} queries at once to one after the other, at the"

@@ -45,6 +45,8 @@ class Row:
     """One document, formatted."""
 
     id: str
+    document: str
+    """The id as it was given, for links."""
     verdict: Decision
     label: str
     p: str
@@ -135,6 +137,7 @@ def row(verdict: Verdict) -> Row:
     classifier = verdict.classifier
     return Row(
         id=say.visible(verdict.document),
+        document=verdict.document,
         verdict=verdict.decision,
         label=say.LABELS[verdict.decision],
         p=say.p_text(verdict.p_value),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
 
-__all__ = ["Appender"]
+__all__ = ["Appender", "at_work", "replace_file"]
 
 
 class Appender:
@@ -85,3 +86,41 @@ class Appender:
                 f"Another process is at work in {self._path.parent}.",
                 "Wait for it, or choose another folder with --run.",
             ) from error
+
+
+def at_work(path: Path) -> bool:
+    """Whether a process appends to a file now; False where that cannot be told."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return False
+    try:
+        with path.open("rb") as file:
+            # Shared: others who look at the same time are not taken for one who writes.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        RagwitnessError: The disk is full or fails.
+    """
+    # Several shards may write at once: each has a file of its own until it is whole.
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise RagwitnessError(
+            f"Cannot write {path}: {error.strerror}.",
+            "Free some disk space, or choose another folder with --run.",
+        ) from error

@@ -7,19 +7,20 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ragwitness.errors import CapabilityError, InputError
-from ragwitness.runs.governor import Governor
+from ragwitness.runs.worker import Spender
 from ragwitness.targets.probe import CapabilityReport, Echoes, Recorded, probe_capabilities
 from ragwitness.types import Answer, Audit, Capability, Query, Target, TokenLogprob
 
-__all__ = ["require_capabilities"]
+__all__ = ["TARGET", "require_capabilities", "seen_before"]
 
-_FILE = "target.json"
+TARGET = "target.json"
+"""Name of the file in a folder with what its target was seen to do."""
 
 
 class _Governed:
     """A target that is asked through a governor."""
 
-    def __init__(self, target: Target, governor: Governor) -> None:
+    def __init__(self, target: Target, governor: Spender) -> None:
         self._target = target
         self._governor = governor
         self.name = target.name
@@ -44,7 +45,7 @@ class _GovernedEcho(_Governed):
 
 
 async def require_capabilities(
-    target: Target, audit: Audit, governor: Governor | None = None, run: Path | None = None
+    target: Target, audit: Audit, governor: Spender | None = None, run: Path | None = None
 ) -> CapabilityReport:
     """Measure the target, once per run folder, and refuse an audit it cannot serve.
 
@@ -59,39 +60,38 @@ async def require_capabilities(
         CapReachedError: The questions would pass a cap.
         TargetUnreachableError: No connection.
     """
-    found = _kept(run, target.name)
-    if found is None or not audit.requires <= found.capabilities:
+    found = seen_before(run) if run else None
+    if found is None or found.target != target.name or not audit.requires <= found.capabilities:
         found = await probe_capabilities(_governed(target, governor))
     missing = sorted(audit.requires - found.capabilities)
     if missing:
         because = "; it leaves them out without a word" if found.dropped_logprobs else ""
+        sampled = hasattr(getattr(audit, "config", None), "sampled")
+        instead = ", or estimate them from samples: --set sampled=20" if sampled else ""
         raise CapabilityError(
             f"{audit.name} needs {', '.join(missing)}, which {target.name} does not give{because}.",
-            "Use a model or server that returns log-probabilities; 'ragwitness doctor TARGET'"
-            " shows what this one gives.",
+            f"Use a model or server that returns log-probabilities{instead}; 'ragwitness doctor"
+            " TARGET' shows what this one gives.",
         )
     _keep(run, found)
     return found
 
 
-def _governed(target: Target, governor: Governor | None) -> Target:
+def _governed(target: Target, governor: Spender | None) -> Target:
     if governor is None or isinstance(target, Recorded):
         return target
     kind = _GovernedEcho if isinstance(target, Echoes) else _Governed
     return kind(target, governor)
 
 
-def _kept(run: Path | None, name: str) -> CapabilityReport | None:
-    """What an earlier start of the run saw of the same target."""
-    if run is None:
-        return None
+def seen_before(run: Path) -> CapabilityReport | None:
+    """Return what an earlier start in a folder saw of its target; None where it saw nothing."""
     try:
-        row = json.loads((run / _FILE).read_bytes())
+        row = json.loads((run / TARGET).read_bytes())
         seen = frozenset(map(Capability, row.pop("capabilities")))
-        found = CapabilityReport(**row | {"capabilities": seen, "notes": tuple(row["notes"])})
+        return CapabilityReport(**row | {"capabilities": seen, "notes": tuple(row["notes"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return found if found.target == name else None
 
 
 def _keep(run: Path | None, found: CapabilityReport) -> None:
@@ -100,9 +100,9 @@ def _keep(run: Path | None, found: CapabilityReport) -> None:
     row = asdict(found) | {"capabilities": sorted(found.capabilities)}
     try:
         run.mkdir(parents=True, exist_ok=True)
-        (run / _FILE).write_text(json.dumps(row) + "\n", encoding="utf-8")
+        (run / TARGET).write_text(json.dumps(row) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(
-            f"Cannot write {run / _FILE}: {error.strerror}.",
+            f"Cannot write {run / TARGET}: {error.strerror}.",
             "Free some disk space, or choose another folder with --run.",
         ) from error

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ragwitness.errors import InputError
 from ragwitness.membership.owner import Bets, CollectionEvidence, collection_difference
-from ragwitness.runs.audit import auxiliary_of
 from ragwitness.runs.calibration import distinct
 from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import Journal
@@ -19,6 +18,7 @@ from ragwitness.runs.plan import AuditPlan
 from ragwitness.runs.remarks import spending
 from ragwitness.runs.result import Spending
 from ragwitness.runs.statistic import Statistic, learn
+from ragwitness.runs.units import auxiliary_of
 from ragwitness.runs.worker import Outcome, Progress, Worker
 from ragwitness.stats.sequential import Permutation
 from ragwitness.types import Audit, Target
@@ -142,5 +142,5 @@ async def run_collection(
         known_out=len(outside),
         queries=sum(outcome.queries for outcome in [*known, *asked]),
         seconds=time.monotonic() - clock,
-        spent=spending(governor, [*known, *asked]),
+        spent=spending(governor.spent, governor.budget, governor.cap, [*known, *asked]),
     )

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ragwitness.models import LanguageModel
-from ragwitness.runs.audit import auxiliary_of
 from ragwitness.runs.calibration import choose_reference, distinct
 from ragwitness.runs.outlook import Asked, Expected, Outlook, OutlookPlan, Spent
+from ragwitness.runs.units import auxiliary_of
 from ragwitness.runs.worker import Outcome, Progress, Worker
 from ragwitness.stats.power import Power, Separation, expected_power
 from ragwitness.types import Answer, Audit, Capability, Document, Query
@@ -100,6 +100,7 @@ async def look_ahead(
         seed=plan.seed,
         in_flight=plan.audit.in_flight,
         latency=latency,
+        budget=plan.budget,
     )
 
 

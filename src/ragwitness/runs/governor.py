@@ -17,26 +17,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
-from ragwitness.errors import CapReachedError
+from ragwitness.errors import CapReachedError, RagwitnessError
 from ragwitness.runs.budget import OPTIONS, Budget, Use, most, used
-from ragwitness.runs.ledger import LEDGER, Ledger
+from ragwitness.runs.ledger import LEDGER, Ledger, spent_in
 from ragwitness.runs.pace import Pace, Throttle
+from ragwitness.runs.shards import files_of_shards, refuse_beside
 from ragwitness.targets.retry import Setback
 from ragwitness.types import Answer, Query
 
-__all__ = ["Governor", "Pace"]
+__all__ = ["Governor", "Held", "Pace"]
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Held:
+class Held:
     """What is set aside for one query.
 
     Attributes:
         worst: The most that one request of it may use.
-        lost: What requests without an answer may have used.
         round: When it was sent, in decreases of the limit.
+        query: The question.
+        lost: What requests without an answer may have used.
         number: In the ledger.
         refused: The last request was turned away, so that nothing was used.
         smooth: No request of it failed.
@@ -44,13 +46,14 @@ class _Held:
 
     worst: Use
     round: int
+    query: Query
     lost: Use = field(default_factory=Use)
     number: int = 0
     refused: bool = False
     smooth: bool = True
 
 
-_OWN: ContextVar[_Held | None] = ContextVar("query under way", default=None)
+_OWN: ContextVar[Held | None] = ContextVar("query under way", default=None)
 
 
 class Governor:
@@ -60,6 +63,7 @@ class Governor:
         budget: Caps and prices.
         pace: Queries under way at a time.
         ledger: Remembers what was spent; None starts from nothing.
+        elsewhere: Spent by others under the same caps.
 
     Attributes:
         spent: Queries and tokens so far, earlier starts included.
@@ -71,10 +75,11 @@ class Governor:
         budget: Budget | None = None,
         pace: Pace | None = None,
         ledger: Ledger | None = None,
+        elsewhere: Use | None = None,
     ) -> None:
         self.budget = budget or Budget()
         self.pace = pace or Pace()
-        self.spent = ledger.before if ledger else Use()
+        self.spent = (ledger.before if ledger else Use()) + (elsewhere or Use())
         self.cap: str | None = None
         self._ledger = ledger
         self._throttle = Throttle(self.pace)
@@ -87,12 +92,21 @@ class Governor:
     def of_run(
         cls, run: Path | None, budget: Budget | None = None, pace: Pace | None = None
     ) -> Self:
-        """Return the governor of a run folder, with what its earlier starts spent.
+        """Return the governor of a run folder, with what its earlier starts and shards spent.
 
         Raises:
             InputError: Another process is at work there, or its files cannot be used.
         """
-        return cls(budget, pace, Ledger(run / LEDGER) if run else None)
+        if run is None:
+            return cls(budget, pace)
+        ledger = Ledger(run / LEDGER)  # first: it keeps shards out that start now
+        try:
+            refuse_beside(run)
+            elsewhere = sum(map(spent_in, files_of_shards(run, LEDGER)), Use())
+        except RagwitnessError:
+            ledger.close()
+            raise
+        return cls(budget, pace, ledger, elsewhere)
 
     @property
     def limit(self) -> int:
@@ -114,24 +128,43 @@ class Governor:
         Raises:
             CapReachedError: The query, or one more attempt at it, could pass a cap.
         """
-        worst = most(query, self._surplus)
-        await self._turn(worst)
-        held = _Held(worst, self._throttle.round, refused=True)  # nothing is used until it is sent
+        held = await self.begin(query)
         token = _OWN.set(held)
         try:
-            # Before the query leaves: a killed process must not forget it.
-            held.number = self._ledger.open(worst) if self._ledger else 0
-            held.refused = False
             answer = await send(query)
         except BaseException:
-            self._settle(held, Use() if held.refused else worst)
+            self.end(held, None)
             raise
         finally:
             _OWN.reset(token)
+        self.end(held, answer)
+        return answer
+
+    async def begin(self, query: Query) -> Held:
+        """Wait for a turn and set aside what a query may use; the first half of :meth:`spend`.
+
+        Raises:
+            CapReachedError: The query could pass a cap.
+        """
+        worst = most(query, self._surplus)
+        await self._turn(worst)
+        held = Held(worst, self._throttle.round, query)
+        try:
+            # Before the query leaves: a killed process must not forget it.
+            held.number = self._ledger.open(worst) if self._ledger else 0
+        except BaseException:
+            self._settle(held, Use())  # nothing was sent
+            raise
+        return held
+
+    def end(self, held: Held, answer: object) -> None:
+        """Settle what a query used; None where it brought no answer."""
+        if answer is None:
+            self._settle(held, Use() if held.refused else held.worst)
+            return
         if held.smooth:
             self._throttle.answered(self._under_way)
-        self._settle(held, self._counted(answer, query, worst))
-        return answer
+        self._settle(held, self._counted(answer, held))
 
     def setback(self, setback: Setback) -> None:
         """Take note of an attempt that brought no answer; the transport calls this.
@@ -140,8 +173,11 @@ class Governor:
             CapReachedError: It is to be repeated, and that could pass a cap.
         """
         held = _OWN.get()
-        if held is None:  # asked by somebody else, such as doctor
-            return
+        if held is not None:  # else asked by somebody else, such as doctor
+            self.set_back(held, setback)
+
+    def set_back(self, held: Held, setback: Setback) -> None:
+        """Take note of it for a query begun by :meth:`begin`; see :meth:`setback`."""
         if setback.overload:
             held.round = self._throttle.overloaded(held.round)
         held.smooth = False
@@ -177,12 +213,12 @@ class Governor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _counted(self, answer: object, query: Query, worst: Use) -> Use:
+    def _counted(self, answer: object, held: Held) -> Use:
         if not isinstance(answer, Answer):
-            return worst
-        use = used(answer, worst)
+            return held.worst
+        use = used(answer, held.worst)
         # What a target adds to a prompt cannot be seen; the most seen so far is expected again.
-        self._surplus = max(self._surplus, use.prompt - most(query).prompt)
+        self._surplus = max(self._surplus, use.prompt - most(held.query).prompt)
         return use
 
     async def _turn(self, worst: Use) -> None:
@@ -222,7 +258,7 @@ class Governor:
             f"{cap} cap reached", f"The same command with a higher {OPTIONS[cap]} resumes."
         )
 
-    def _settle(self, held: _Held, use: Use) -> None:
+    def _settle(self, held: Held, use: Use) -> None:
         """Replace what was set aside by what was used."""
         total = held.lost + use
         self.spent += total

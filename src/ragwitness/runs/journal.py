@@ -1,16 +1,18 @@
 """Append-only journal of answers: nothing that was received is asked for again.
 
-One JSON object per line, ``{"key": …, "answer": …}``. The key is a hash of the target's name
-and the full query, so a changed prompt or setting is a different question. Errors are never
-stored. A line cut short by a crash is ignored.
+One JSON object per line, ``{"key": …, "asked": …, "answer": …}``. The key is a hash of the
+target's name and the full query, so a changed prompt or setting is a different question;
+``asked`` says the same in full, for whoever reads the evidence, and is missing in journals of
+earlier versions. Errors are never stored. A line cut short by a crash is ignored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -18,7 +20,10 @@ from ragwitness.errors import InputError
 from ragwitness.runs.appending import Appender
 from ragwitness.types import Answer, Query, TokenLogprob
 
-__all__ = ["Journal", "StoredAnswers", "query_key"]
+__all__ = ["ANSWERS", "Asked", "Journal", "StoredAnswers", "decode_answer", "query_key"]
+
+ANSWERS = "answers.jsonl"
+"""Name of a journal in a folder."""
 
 _DIGITS = 6  # of a log-probability; an answer read back equals the one first returned
 
@@ -27,6 +32,23 @@ def query_key(target: str, query: Query) -> str:
     """Return the content address of a question to a target."""
     content = json.dumps([target, asdict(query)], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as a journal keeps it.
+
+    Attributes:
+        target: Name of the system it was put to.
+        stage: Part of the run, such as ``"documents"``.
+        document: Id of the document it is about.
+        query: What was sent.
+    """
+
+    target: str
+    stage: str
+    document: str
+    query: Query
 
 
 class StoredAnswers:
@@ -56,12 +78,18 @@ class StoredAnswers:
         if place is None:
             return None
         self._file.seek(place)
-        return _decode(json.loads(self._file.readline())["answer"])
+        return decode_answer(json.loads(self._file.readline())["answer"])
 
     def latest(self, count: int) -> tuple[Answer, ...]:
         """Return the answers stored last, at most ``count``."""
         keys = list(self._places)[-count:]
         return tuple(answer for key in keys if (answer := self.get(key)) is not None)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every row as it stands in the file, the latest of each key."""
+        for place in self._places.values():
+            self._file.seek(place)
+            yield json.loads(self._file.readline())
 
     def close(self) -> None:
         """Close the file."""
@@ -95,30 +123,59 @@ class Journal(StoredAnswers):
 
     Args:
         path: File to append to; created with its folder.
+        beside: Journals of others that are read as well.
 
     Raises:
-        InputError: The file cannot be opened for writing, or another process writes it.
+        InputError: A file cannot be opened, or another process writes it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, beside: Iterable[Path] = ()) -> None:
         # First: it makes the file, and keeps a second process out.
         self._lines = Appender(path, "journal")
         super().__init__(path)
+        self._beside = [StoredAnswers(other) for other in beside]
 
-    def put(self, key: str, answer: Answer) -> Answer:
+    def get(self, key: str) -> Answer | None:
+        """Return the stored answer, the others' included, or None."""
+        stored = super().get(key)
+        others = (other.get(key) for other in self._beside)
+        return stored or next((answer for answer in others if answer is not None), None)
+
+    def put(self, key: str, answer: Answer, asked: Asked | None = None) -> Answer:
         """Store an answer and return it as it will be read back.
+
+        Args:
+            key: Of the question.
+            answer: What came back.
+            asked: The question, and for which document; None leaves it out.
 
         Raises:
             RagwitnessError: The disk is full or fails.
         """
         stored = _encode(answer)
-        self._places[key] = self._lines.append({"key": key, "answer": stored})
-        return _decode(stored)
+        question = {} if asked is None else {"asked": asdict(asked)}
+        self._places[key] = self._lines.append({"key": key, **question, "answer": stored})
+        return decode_answer(stored)
+
+    def adopt(self, others: Iterable[Path]) -> None:
+        """Copy the answers of other journals that this one has not.
+
+        Raises:
+            InputError: A journal cannot be read.
+            RagwitnessError: The disk is full or fails.
+        """
+        for path in others:
+            with StoredAnswers(path) as answers:
+                for row in answers.rows():
+                    if row["key"] not in self._places:
+                        self._places[row["key"]] = self._lines.append(row)
 
     def close(self) -> None:
         """Close the file."""
         super().close()
         self._lines.close()
+        for other in self._beside:
+            other.close()
 
 
 def _encode(answer: Answer) -> dict[str, Any]:
@@ -138,7 +195,14 @@ def _encode(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _decode(stored: dict[str, Any]) -> Answer:
+def decode_answer(stored: dict[str, Any]) -> Answer:
+    """Return an answer as it stands in a journal.
+
+    Raises:
+        KeyError: A field is missing.
+        TypeError: A field is unknown or of another type.
+        ValueError: An alternative is no pair.
+    """
     tokens = stored.pop("tokens")
     contexts = stored.pop("contexts")
     return Answer(

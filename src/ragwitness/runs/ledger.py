@@ -16,7 +16,7 @@ from ragwitness.errors import InputError
 from ragwitness.runs.appending import Appender
 from ragwitness.runs.budget import Use
 
-__all__ = ["LEDGER", "Ledger", "spent_before"]
+__all__ = ["LEDGER", "Ledger", "spent_in", "uses"]
 
 LEDGER = "spent.jsonl"
 """Name of the file in a run folder."""
@@ -70,14 +70,22 @@ class Ledger:
         self.close()
 
 
-def spent_before(folder: Path) -> Use:
-    """Return what the starts of a run have spent so far; nothing where there was none.
+def spent_in(path: Path) -> Use:
+    """Return what one file remembers; nothing where there is none.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    return sum(_rows(path).values(), Use()) if path.exists() else Use()
+
+
+def uses(path: Path) -> tuple[Use, ...]:
+    """Return what each query used, in the order in which they were sent.
 
     Raises:
         InputError: The file cannot be read.
     """
-    path = folder / LEDGER
-    return sum(_rows(path).values(), Use()) if path.exists() else Use()
+    return tuple(_rows(path).values())
 
 
 def _rows(path: Path) -> dict[int, Use]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ragwitness.errors import InputError
+from ragwitness.runs.budget import Budget, Use
 from ragwitness.runs.plan import AuditPlan
 from ragwitness.stats.power import Power, Separation
 
@@ -22,6 +23,7 @@ class OutlookPlan:
         inside_share: Probability that a document in question is inside.
         sample: Documents of each kind that are probed; the rest is taken to be like them.
         seed: Of the sample.
+        budget: Prices of the target's tokens, where they are known.
     """
 
     audit: AuditPlan
@@ -29,6 +31,7 @@ class OutlookPlan:
     inside_share: float = 0.5
     sample: int = 20
     seed: int = 0
+    budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be foreseen."""
@@ -114,6 +117,17 @@ class Expected:
         """The same at a target that says again what it was asked."""
         return round(sum(a.documents * a.most.queries for a in (self.documents, self.known_out)))
 
+    @property
+    def dearest(self) -> Use:
+        """The most that it asks: that many queries, and every answer as long as it may be.
+
+        Tokens are the proxy's; passages that a RAG system adds to a prompt are not among them.
+        """
+        parts = (self.documents, self.known_out)
+        sent = sum(part.documents * part.most.sent for part in parts)
+        answer = sum(part.documents * part.most.answer for part in parts)
+        return Use(self.queries_most, round(sent), round(answer))
+
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
@@ -129,6 +143,7 @@ class Outlook:
         seed: Of the sample.
         in_flight: Queries at the same time.
         latency: Measured seconds per short answer; None without a target.
+        budget: Prices of the target's tokens, where they are known.
     """
 
     methods: tuple[Expected, ...]
@@ -140,3 +155,4 @@ class Outlook:
     seed: int
     in_flight: int
     latency: float | None = None
+    budget: Budget = field(default_factory=Budget)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ragwitness.runs.budget import OPTIONS
+from ragwitness.runs.budget import OPTIONS, Budget, Use
 from ragwitness.runs.calibration import Reference
-from ragwitness.runs.governor import Governor
 from ragwitness.runs.plan import AuditPlan
 from ragwitness.runs.result import Spending
 from ragwitness.runs.statistic import Statistic
@@ -22,6 +21,7 @@ __all__ = [
     "in_use",
     "spending",
     "unasked",
+    "unvaried",
     "words_read",
 ]
 
@@ -65,10 +65,27 @@ def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
     }
     if not total["probes"]:
         return {}
-    return {
+    read = {
         "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
         f" {total['censored']} of them only as a bound"
     }
+    sampled = [o.score.details["alike"] for o in outcomes if o.score.details.get("samples")]
+    if any(sampled):
+        read["samples that never differed"] = (
+            f"of {int(sum(sampled))} of {len(sampled)} documents, counted as one each"
+        )
+    return read
+
+
+def unvaried(outcomes: Sequence[Outcome]) -> list[str]:
+    """Say so where answers were sampled, and none of any document's ever differed."""
+    sampled = [o for o in outcomes if o.score.details.get("samples")]
+    if not sampled or not all(o.score.details["alike"] for o in sampled):
+        return []
+    return [
+        "The target does not seem to sample: every answer was like the first one to the same"
+        " question. They count as one each, so probabilities are known only within wide intervals."
+    ]
 
 
 def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
@@ -83,19 +100,29 @@ def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
     ]
 
 
-def spending(governor: Governor, outcomes: Sequence[Outcome]) -> Spending:
-    """Return what a run folder has spent, and what its caps left unasked."""
-    spent, budget = governor.spent, governor.budget
+def spending(
+    spent: Use, budget: Budget, stopped_by: str | None, outcomes: Sequence[Outcome]
+) -> Spending:
+    """Return what a run folder has spent, and what its caps left unasked.
+
+    Args:
+        spent: By all starts together.
+        budget: Caps and prices.
+        stopped_by: Name of the cap that refused a query.
+        outcomes: Of all documents.
+    """
     return Spending(
         queries=spent.queries,
         prompt_tokens=spent.prompt,
         completion_tokens=spent.completion,
-        cost=governor.cost,
+        cost=budget.price(spent),
         max_queries=budget.queries,
         max_tokens=budget.tokens,
         max_cost=budget.cost,
         unasked=sum(outcome.capped for outcome in outcomes),
-        stopped_by=governor.cap,
+        stopped_by=stopped_by,
+        price_in=budget.price_in,
+        price_out=budget.price_out,
     )
 
 

@@ -46,6 +46,8 @@ class Spending:
         max_cost: Cap on money.
         unasked: Documents without a score because a cap refused a query.
         stopped_by: Name of that cap; None where none did.
+        price_in: Of a million tokens read; None without prices.
+        price_out: Of a million tokens written.
     """
 
     queries: int
@@ -57,6 +59,8 @@ class Spending:
     max_cost: float | None = None
     unasked: int = 0
     stopped_by: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

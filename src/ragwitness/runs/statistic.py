@@ -19,10 +19,11 @@ from ragwitness.membership.srag import (
 from ragwitness.membership.verdicts import Judged
 from ragwitness.runs.journal import Journal
 from ragwitness.runs.plan import AuditPlan
+from ragwitness.runs.units import SHADOW_STAGES
 from ragwitness.runs.worker import Outcome, Progress, Worker
 from ragwitness.types import Audit, Document, Score
 
-__all__ = ["Statistic", "learn"]
+__all__ = ["Statistic", "learn", "trained"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,35 @@ async def learn(
     journal: Journal | None,
     progress: Progress | None,
 ) -> Statistic:
-    """Train the audit classifier on a shadow system.
+    """Ask a shadow system and train the audit classifier on its answers.
 
     Raises:
         InputError: Too few auxiliary documents, or too few of them can be scored.
     """
     shadow = build_shadow(auxiliary, plan.shadow)
     worker = Worker(shadow.target, journal, plan.in_flight)
-    inside = await worker.run(audit, shadow.inside, "shadow, inside", progress)
-    outside = await worker.run(audit, shadow.outside, "shadow, outside", progress)
+    parts = zip(SHADOW_STAGES, (shadow.inside, shadow.outside), strict=True)
+    inside, outside = [await worker.run(audit, part, stage, progress) for stage, part in parts]
+    return trained(shadow, inside, outside, automl=plan.automl)
+
+
+def trained(
+    shadow: Shadow, inside: Sequence[Outcome], outside: Sequence[Outcome], *, automl: bool = False
+) -> Statistic:
+    """Train the audit classifier.
+
+    Args:
+        shadow: The system that was asked.
+        inside: Outcomes of documents that it holds.
+        outside: Outcomes of documents that it does not.
+        automl: With AutoGluon.
+
+    Raises:
+        InputError: Too few of them can be scored.
+    """
     members = [o.score for o in inside if o.score.value is not None]
     scores = members + [o.score for o in outside if o.score.value is not None]
-    train = train_autogluon if plan.automl else train_classifier
+    train = train_autogluon if automl else train_classifier
     labels = [True] * len(members) + [False] * (len(scores) - len(members))
     classifier = train([score.features for score in scores], labels)
     known = _log_odds(classifier.held_out[: len(members)], members)

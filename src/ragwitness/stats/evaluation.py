@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
 
-__all__ = ["Evaluation", "Rate", "auc", "evaluate", "roc_curve", "tpr_at_fpr"]
+__all__ = [
+    "Evaluation",
+    "Rate",
+    "auc",
+    "auc_difference",
+    "evaluate",
+    "roc_curve",
+    "tpr_at_fpr",
+]
 
 Scores = NDArray[np.float64]
 Labels = NDArray[np.bool_]
@@ -68,6 +76,32 @@ def auc(scores: Scores, labels: Labels) -> float:
         raise InputError("AUC needs at least one member and one non-member.")
     ranks = rankdata(scores)
     return float((ranks[labels].sum() - members * (members + 1) / 2) / (members * others))
+
+
+def auc_difference(
+    first: Scores, second: Scores, labels: Labels, *, resamples: int = 1000, seed: int = 0
+) -> Rate:
+    """AUC of the first scores minus that of the second, on the same documents.
+
+    Both see the same resamples, so what makes a document hard for both cancels out.
+
+    Args:
+        first: Shape (n,).
+        second: Shape (n,).
+        labels: True for members, shape (n,).
+        resamples: Number of bootstrap samples.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: Members or non-members are missing.
+    """
+    value = auc(first, labels) - auc(second, labels)
+
+    def difference(index: NDArray[np.int64]) -> float:
+        return auc(first[index], labels[index]) - auc(second[index], labels[index])
+
+    low, high = bootstrap_interval(difference, labels, resamples=resamples, seed=seed)
+    return Rate(value, low, high, labels.size)
 
 
 def roc_curve(scores: Scores, labels: Labels) -> tuple[tuple[float, float], ...]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
 from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 
-__all__ = ["CapabilityReport", "Echoes", "Recorded", "probe_capabilities"]
+__all__ = ["CapabilityReport", "Echoes", "Recorded", "probe_capabilities", "probe_sampling"]
 
 _QUESTION = "Say hello."
 # For a target that has nothing to say to the first.
 _OTHER_QUESTION = "Complete the sentence: The sky is"
+# Many answers are as good as each other.
+_OPEN_QUESTION = "Write one short sentence about anything you like."
 _TEXT = "The quick brown fox jumps over the lazy dog."
 _MAX_TOKENS = 8
+_OPEN_TOKENS = 16
 
 
 @runtime_checkable
@@ -53,6 +56,8 @@ class CapabilityReport:
         requests: Questions asked of it.
         text: What it answered.
         notes: What else there is to know, a line each.
+        samples_differ: Whether answers at temperature 1 differ; None where that was not asked, or
+            fewer than two came.
     """
 
     target: str
@@ -66,6 +71,7 @@ class CapabilityReport:
     requests: int
     text: str
     notes: tuple[str, ...] = ()
+    samples_differ: bool | None = None
 
 
 async def probe_capabilities(
@@ -115,6 +121,32 @@ async def probe_capabilities(
         text=answer.text,
         notes=tuple(notes),
     )
+
+
+async def probe_sampling(
+    target: Target, found: CapabilityReport, samples: int = 3
+) -> CapabilityReport:
+    """Ask one open question several times at temperature 1, and add whether the answers differ.
+
+    Where they do, the target samples. Where they do not, it may be sure of its answer, or may
+    never sample.
+
+    Args:
+        target: The system under audit.
+        found: What it was seen to do.
+        samples: Times it is asked.
+    """
+    if isinstance(target, Recorded):
+        return found
+    said: list[str] = []
+    for seed in range(1, samples + 1):
+        query = Query(_OPEN_QUESTION, _OPEN_TOKENS, temperature=1.0, seed=seed)
+        try:
+            said.append((await target.ask(query)).text)
+        except (CapabilityError, TargetError):
+            continue
+    differ = len(set(said)) > 1 if len(said) > 1 else None
+    return replace(found, requests=found.requests + samples, samples_differ=differ)
 
 
 def _recorded(name: str, answers: Sequence[Answer]) -> CapabilityReport:

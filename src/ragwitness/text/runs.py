@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ragwitness.text.tokens import Tokenized
 
-__all__ = ["SharedRuns", "shared_runs"]
+__all__ = ["RunIndex", "SharedRuns", "shared_runs"]
 
 Flags = NDArray[np.bool_]
 _BASE = np.uint64(0x9E3779B97F4A7C15)
@@ -76,6 +76,43 @@ def shared_runs(outputs: Tokenized, records: Tokenized, n: int) -> SharedRuns:
         _any_per_text(records, theirs.places[in_records]),
         _covered(records, theirs.places[in_records], n),
     )
+
+
+class RunIndex:
+    """The windows of a collection, kept to be met by one text after the other.
+
+    A window is known by its hash of 64 bits alone: it is for those who would rather see a run too
+    many than miss one.
+
+    Args:
+        records: Tokenized texts.
+        n: Tokens of a window, at least 1.
+        common: Windows in so many records are left out, as nobody's own; 0 keeps all.
+    """
+
+    def __init__(self, records: Tokenized, n: int, common: int = 0) -> None:
+        windows = _windows(records, n)
+        hashes = windows.hashes
+        if common:
+            owners = np.searchsorted(records.starts, windows.places, side="right") - 1
+            order = np.lexsort((owners, hashes))
+            hashes, owners = hashes[order], owners[order]
+            fresh = np.ones(len(hashes), np.bool_)
+            fresh[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
+            hashes, counts = np.unique(hashes[fresh], return_counts=True)
+            hashes = hashes[counts < common]
+        self.n = n
+        self._hashes = np.unique(hashes)
+
+    def first(self, text: Tokenized) -> int | None:
+        """Return the token with which the first shared window of one text begins; None for none."""
+        windows = _windows(text, self.n)
+        if not len(self._hashes) or not len(windows.places):
+            return None
+        place = np.searchsorted(self._hashes, windows.hashes)
+        np.minimum(place, len(self._hashes) - 1, out=place)
+        met = windows.places[self._hashes[place] == windows.hashes]
+        return int(met[0]) if len(met) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["STOP_WORDS", "Word", "core", "passages", "split_words"]
+__all__ = ["STOP_WORDS", "UNSPACED", "Word", "core", "passages", "split_words"]
 
-# Scripts written without spaces: every character counts as a word.
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Scripts written without spaces, as a regular expression's set: each character is a word."""
+
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 
 STOP_WORDS = frozenset(

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from ragwitness.membership.registry import AUDITS
 from ragwitness.report.forecast import forecast_json, forecast_terminal
+from ragwitness.runs.budget import Budget
 from ragwitness.runs.outlook import Asked, Expected, Outlook, Spent
 from ragwitness.stats.power import Power
 
@@ -58,8 +59,10 @@ def _printed(outlook: Outlook) -> str:
 @pytest.mark.parametrize("known", [0, 5, 100, 99_999])
 @pytest.mark.parametrize("labels", [(), ("as evaluated",), _LABELS])
 @pytest.mark.parametrize("latency", [None, 0.4, 99.0])
-def test_80_columns_without_cut_off(n: int, known: int, labels, latency) -> None:
-    text = _printed(_outlook(n, known, labels=labels, latency=latency, warning="w " * 90))
+@pytest.mark.parametrize("budget", [Budget(), Budget(price_in=1.25, price_out=10)])
+def test_80_columns_without_cut_off(n: int, known: int, labels, latency, budget: Budget) -> None:
+    asked = _outlook(n, known, labels=labels, latency=latency, budget=budget, warning="w " * 90)
+    text = _printed(asked)
     assert max(cell_len(line) for line in text.splitlines()) <= 80
     assert "…" not in text
     assert "nan" not in text.split()

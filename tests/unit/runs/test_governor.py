@@ -8,8 +8,9 @@ import pytest
 from ragwitness.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.runs.budget import Budget, Use, most
 from ragwitness.runs.governor import Governor
-from ragwitness.runs.ledger import Ledger, spent_before
+from ragwitness.runs.ledger import Ledger
 from ragwitness.runs.pace import Pace, Throttle
+from ragwitness.runs.shards import spent_before
 from ragwitness.targets.retry import Setback
 from ragwitness.types import Answer, Query
 

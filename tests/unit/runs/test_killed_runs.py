@@ -17,7 +17,7 @@ from ragwitness.cli.common import run_folder
 from ragwitness.errors import RagwitnessError
 from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import Journal, query_key
-from ragwitness.runs.ledger import spent_before
+from ragwitness.runs.shards import spent_before
 from ragwitness.types import Answer, Query
 from tests.support.asking import AT_ONCE
 from tests.support.rough import Rough, rough

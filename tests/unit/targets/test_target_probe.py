@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import TargetResponseError
+from ragwitness.errors import TargetResponseError, TargetUnreachableError
 from ragwitness.targets.openai import OpenAITarget
-from ragwitness.targets.probe import CapabilityReport, probe_capabilities
+from ragwitness.targets.probe import CapabilityReport, probe_capabilities, probe_sampling
 from ragwitness.targets.retry import RetryPolicy
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.types import Answer, Capability, Query
@@ -123,3 +123,60 @@ def test_echo_where_one_token_must_be_written() -> None:
     logprobs = {"tokens": ["<s>", text[:9], text[9:], "!"], "token_logprobs": [None, -1, -2, -3]}
     body = {"choices": [{"text": text + "!", "logprobs": logprobs}]}
     assert probe(full(20), refused, reply(body)).echo is True
+
+
+@pytest.mark.parametrize(
+    ("answers", "differ"),
+    [
+        (["a", "a", "a"], False),
+        (["a", "b", "a"], True),
+        (["a", None, "a"], False),
+        (["a", None, None], None),
+        ([None, None, None], None),
+    ],
+)
+def test_answers_to_one_question_differ_or_not(answers: list[str | None], differ) -> None:
+    asked: list[Query] = []
+
+    class Drawing:
+        name = "drawing"
+        capabilities = frozenset({Capability.TEXT})
+
+        async def ask(self, query: Query) -> Answer:
+            asked.append(query)
+            said = answers[len(asked) - 2]
+            if said is None and len(asked) > 1:
+                raise TargetUnreachableError("gone")
+            return Answer(said or "hi")
+
+        async def close(self) -> None: ...
+
+    async def main() -> CapabilityReport:
+        target = Drawing()
+        return await probe_sampling(target, await probe_capabilities(target))
+
+    found = asyncio.run(main())
+    assert found.samples_differ is differ
+    assert (found.requests, len(asked)) == (4, 4)
+    assert [query.temperature for query in asked[1:]] == [1.0] * 3
+    assert len({query.seed for query in asked[1:]}) == 3
+    assert len({query.prompt for query in asked[1:]}) == 1
+
+
+def test_recorded_answers_are_not_asked_to_differ() -> None:
+    class Tape:
+        name = "tape"
+        capabilities = frozenset({Capability.TEXT})
+
+        def recorded_answers(self) -> list[Answer]:
+            return [Answer("hi")]
+
+        async def ask(self, query: Query) -> Answer:
+            raise AssertionError(query)
+
+        async def close(self) -> None: ...
+
+    async def main() -> CapabilityReport:
+        return await probe_sampling(Tape(), await probe_capabilities(Tape()))
+
+    assert asyncio.run(main()).samples_differ is None

@@ -22,6 +22,7 @@ from functools import cache, lru_cache
 
 from ragwitness.errors import MissingExtraError
 from ragwitness.extraction.transcript import Transcript
+from ragwitness.text.secrets import contacts
 from ragwitness.text.subsequence import lcs_length
 from ragwitness.text.tokens import Vocabulary, word_tokens
 
@@ -29,11 +30,6 @@ __all__ = ["Counted", "contacts", "repeats", "rouge", "targeted_contacts", "targ
 
 _ROUGE_TOKENS = re.compile(r"[a-z0-9]+")
 _STEMMED_FROM = 4  # characters; rouge-score leaves shorter words as they are
-_CONTACTS = (
-    re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
-    re.compile(r"(?<!\d)\(?\d{3}\)?[-.\s]\d{3}[-.\s]\d{4}(?!\d)"),
-    re.compile(r"(?:https?://|www\.)[^\s<>\"')]+[^\s<>\"').,;:!?]"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +78,6 @@ def targeted_disease(transcripts: Sequence[Transcript], longer_than: int = 10) -
             runs = _windows(one.output, n) & _windows(context, n)
             total += any(word in " ".join(run) for run in runs for word in words)
     return total
-
-
-def contacts(text: str) -> frozenset[str]:
-    """Return the e-mail addresses, telephone numbers and web addresses of a text.
-
-    The published expressions miss telephone numbers written "(713) 853-1234" or "713 853 1234"
-    and cut the domain off web addresses; these do not.
-    """
-    return frozenset(found for kind in _CONTACTS for found in kind.findall(text))
 
 
 def targeted_contacts(transcripts: Sequence[Transcript]) -> int:

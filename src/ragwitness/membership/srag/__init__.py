@@ -7,7 +7,13 @@ from ragwitness.membership.srag.classifier import (
 )
 from ragwitness.membership.srag.config import AUDIT_PROMPT, SRagConfig
 from ragwitness.membership.srag.probe import SRag
-from ragwitness.membership.srag.shadow import Shadow, ShadowConfig, build_shadow
+from ragwitness.membership.srag.shadow import (
+    Shadow,
+    ShadowConfig,
+    Split,
+    build_shadow,
+    split_auxiliary,
+)
 
 __all__ = [
     "AUDIT_PROMPT",
@@ -16,7 +22,9 @@ __all__ = [
     "SRagConfig",
     "Shadow",
     "ShadowConfig",
+    "Split",
     "build_shadow",
+    "split_auxiliary",
     "train_autogluon",
     "train_classifier",
 ]

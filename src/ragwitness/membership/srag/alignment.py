@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -20,7 +20,7 @@ from ragwitness.membership.srag.segment import Segmented
 from ragwitness.text.words import core, split_words
 from ragwitness.types import Interval, TokenLogprob
 
-__all__ = ["Reading", "read_probes"]
+__all__ = ["Aligned", "Reading", "align", "gain", "read_probes", "same_word"]
 
 _ANCHOR = 3  # words of the prefix put before the answer, so that its first word aligns
 
@@ -58,24 +58,56 @@ def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> Reading
     text = "".join(token.token for token in tokens)
     answer = split_words(text)
     starts = _token_starts(tokens)
-    blocks = _blocks(segmented, [word.text for word in answer])
+    aligned = align(segmented, [word.text for word in answer])
     read = {
         index: word_probability(
             tokens[_token_at(starts, answer[place].start) :], segmented.words[index].text
         )
-        for index, place in _places(blocks).items()
-        if segmented.half <= index < len(segmented.words) and place < len(answer)
+        for index, place in aligned.places.items()
     }
-    suffix = {i - segmented.half: p for i, p in read.items()}
-    runs = [sum(i >= segmented.half for i in block.words) for block in blocks]
-    right = {i - segmented.half for block in blocks for i in block.words if i >= segmented.half}
-    total = sum(segmented.surprisals)
     return Reading(
         probabilities=tuple(read.get(probe.index, UNREAD) for probe in segmented.probes),
-        recovered=sum(segmented.surprisals[i] for i in right) / total if total else 0.0,
-        run=max(runs, default=0),
-        log_odds=sum(log_odds(p, math.exp(-segmented.surprisals[i])) for i, p in suffix.items()),
+        recovered=aligned.recovered,
+        run=aligned.run,
+        log_odds=gain(segmented, read),
     )
+
+
+def gain(segmented: Segmented, read: Mapping[int, Interval]) -> float:
+    """Return the sum of log p / p0 over the suffix words that were read, by word number."""
+    expected = segmented.surprisals
+    return sum(log_odds(p, math.exp(-expected[i - segmented.half])) for i, p in read.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Where an answer's words stand in the passage.
+
+    Attributes:
+        places: Number of the answer's word that stands where a suffix word should, by the
+            suffix word's number in the passage; only where the answer came to.
+        recovered: As in :class:`Reading`.
+        run: As in :class:`Reading`.
+    """
+
+    places: Mapping[int, int]
+    recovered: float
+    run: int
+
+
+def align(segmented: Segmented, answer: Sequence[str]) -> Aligned:
+    """Align the words of an answer with those of the passage."""
+    half, blocks = segmented.half, _blocks(segmented, answer)
+    places = {
+        index: place
+        for index, place in _places(blocks).items()
+        if half <= index < len(segmented.words) and place < len(answer)
+    }
+    runs = [sum(i >= half for i in block.words) for block in blocks]
+    right = {i - half for block in blocks for i in block.words if i >= half}
+    total = sum(segmented.surprisals)
+    recovered = sum(segmented.surprisals[i] for i in right) / total if total else 0.0
+    return Aligned(places, recovered, max(runs, default=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +140,11 @@ def _places(blocks: Sequence[_Block]) -> dict[int, int]:
         for step, index in enumerate(block.words):
             places[index] = block.place + step
     return {index: place for index, place in places.items() if place >= 0}
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words are the same but for case and punctuation around them."""
+    return _key(one) == _key(other)
 
 
 def _key(word: str) -> str:

@@ -30,6 +30,9 @@ class SRagConfig:
         intervals: m of Eq. 3.
         features: ``"counts"`` as published, or ``"frequencies"``, ours.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
+        sampled: 0 reads log-probabilities. Otherwise that many answers are drawn at temperature 1
+            in place of each, and probabilities are their shares, with intervals (ours): for
+            targets that show text alone, at so many times the queries.
         skip_stop_words: Leave function words out of the probe words (ours; the proxy ranks
             some of them as hard at the start of a sentence, where they tell nothing).
         max_passage_words: Longer documents are audited passage by passage.
@@ -44,6 +47,7 @@ class SRagConfig:
     intervals: int = 10
     features: Literal["frequencies", "counts"] = "frequencies"
     top_logprobs: int = 20
+    sampled: int = 0
     skip_stop_words: bool = True
     max_passage_words: int = 200
     min_words: int = 8
@@ -59,6 +63,11 @@ class SRagConfig:
         for field in ("segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words"):
             if getattr(self, field) < 1:
                 raise InputError(f"{field} must be at least 1, not {getattr(self, field)}.")
+        if self.sampled < 0 or self.sampled == 1:
+            raise InputError(
+                f"sampled must be 0 or at least 2, not {self.sampled}.",
+                "20 answers per query tell a probability to within about .2.",
+            )
         if self.max_passage_words < 2 * self.min_words:
             raise InputError(
                 f"max_passage_words must be at least twice min_words ({self.min_words}),"

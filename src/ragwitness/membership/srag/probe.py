@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,12 @@ from ragwitness.membership.srag.alignment import Reading, read_probes
 from ragwitness.membership.srag.config import SRagConfig
 from ragwitness.membership.srag.features import counts, frequencies, log_odds, mean_log_odds
 from ragwitness.membership.srag.reading import UNREAD, word_probability
+from ragwitness.membership.srag.sampling import (
+    all_alike,
+    read_next_words,
+    read_samples,
+    samples_of,
+)
 from ragwitness.membership.srag.segment import Segmented, segment
 from ragwitness.models import LanguageModel
 from ragwitness.text.words import passages, split_words
@@ -41,7 +48,6 @@ class SRag:
         config: Mode and parameters.
     """
 
-    requires = frozenset({Capability.TOP_LOGPROBS})
     learns = True
 
     def __init__(self, proxy: LanguageModel, config: SRagConfig | None = None) -> None:
@@ -49,9 +55,15 @@ class SRag:
         self.config = config or SRagConfig()
 
     @property
+    def requires(self) -> frozenset[Capability]:
+        """Log-probabilities, or text where they are estimated from samples."""
+        return frozenset({Capability.TEXT if self.config.sampled else Capability.TOP_LOGPROBS})
+
+    @property
     def name(self) -> str:
         """Registered name with its mode."""
-        return f"s-rag ({self.config.mode})"
+        n = self.config.sampled
+        return f"s-rag ({self.config.mode}{f', {n} samples' if n else ''})"
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
@@ -59,7 +71,11 @@ class SRag:
         return {
             "probe words": f"hardest 1/{config.segment_factor} of the second half, "
             f"{'without' if config.skip_stop_words else 'with'} stop words",
-            "alternatives per token": str(config.top_logprobs),
+            **(
+                {"probabilities": f"shares of {config.sampled} samples, 95 % Clopper-Pearson"}
+                if config.sampled
+                else {"alternatives per token": str(config.top_logprobs)}
+            ),
             "features": f"{config.features}, {config.intervals} intervals",
         }
 
@@ -77,20 +93,21 @@ class SRag:
             return Score(None, reason="no word of its second half is worth a query")
         batches = [self._queries(part) for part in segments]
         answers = yield [query for batch in batches for query in batch]
-        if self.config.mode == "single":
-            answers = yield from self._with_room_to_repeat(segments, answers)
+        if config.mode == "single":
+            answers = yield from self._with_room_to_repeat(segments, batches, answers)
+        alike = bool(config.sampled) and all_alike(answers, config.sampled)
         evidence: list[Evidence] = []
         readings: list[Reading] = []
         trouble: list[str] = []
         for part, batch in zip(segments, batches, strict=True):
             own, answers = answers[: len(batch)], answers[len(batch) :]
-            found = self._read(part, own, trouble)
+            found = self._read(part, own, trouble, alike=alike)
             if found is not None:
                 readings.append(found)
                 evidence += _evidence(part, found.probabilities)
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
-        return self._score(evidence, readings)
+        return self._score(evidence, readings, alike=alike)
 
     def _passages(self, text: str) -> list[str]:
         """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""
@@ -105,49 +122,73 @@ class SRag:
     def _queries(self, part: Segmented) -> list[Query]:
         config = self.config
         if config.mode == "single":
-            return [self._query(part.prefix, self.proxy.count_tokens(part.suffix) + _ROOM)]
+            room = self.proxy.count_tokens(part.suffix) + _ROOM
+            return self._asked(part.prefix, room)
         count = self.proxy.count_tokens
         return [
-            self._query(part.before(p.word), max(config.word_tokens, count(p.word.text) + 1))
+            query
             for p in part.probes
+            for query in self._asked(
+                part.before(p.word), max(config.word_tokens, count(p.word.text) + 1)
+            )
         ]
 
     def _with_room_to_repeat(
-        self, segments: Sequence[Segmented], answers: Sequence[Answer]
+        self,
+        segments: Sequence[Segmented],
+        batches: Sequence[Sequence[Query]],
+        answers: Sequence[Answer],
     ) -> Generator[list[Query], list[Answer], list[Answer]]:
         """Ask again where a target says the first half once more and had no room to go on.
 
         "Output only the completed paragraph" can be read so; most targets just continue.
         """
-        short = [i for i, part in enumerate(segments) if _cut_while_repeating(part, answers[i])]
+        asked = [
+            (part, query) for part, batch in zip(segments, batches, strict=True) for query in batch
+        ]
+        short = [i for i, (part, _) in enumerate(asked) if _cut_while_repeating(part, answers[i])]
         if not short:
             return list(answers)
         again = yield [
-            self._query(segments[i].prefix, self.proxy.count_tokens(segments[i].text) + _ROOM)
-            for i in short
+            replace(query, max_tokens=self.proxy.count_tokens(part.text) + _ROOM)
+            for part, query in (asked[i] for i in short)
         ]
         longer = dict(zip(short, again, strict=True))
         return [longer.get(i, answer) for i, answer in enumerate(answers)]
 
-    def _query(self, prefix: str, max_tokens: int) -> Query:
-        return Query(
-            self.config.prompt.replace("{prefix}", prefix),
+    def _asked(self, prefix: str, max_tokens: int) -> list[Query]:
+        """The query that a prefix makes, or its samples."""
+        config = self.config
+        query = Query(
+            config.prompt.replace("{prefix}", prefix),
             max_tokens=max_tokens,
-            top_logprobs=self.config.top_logprobs,
+            top_logprobs=config.top_logprobs,
         )
+        return samples_of(query, config.sampled) if config.sampled else [query]
 
     def _read(
-        self, part: Segmented, answers: Sequence[Answer], trouble: list[str]
+        self, part: Segmented, answers: Sequence[Answer], trouble: list[str], *, alike: bool
     ) -> Reading | None:
-        single = self.config.mode == "single"
+        single, n = self.config.mode == "single", self.config.sampled
         starts = [part.half] if single else [probe.index for probe in part.probes]
+        per_start = len(answers) // len(starts)
         problems = [
-            named_trouble(answer, [word.text for word in part.words[start:]], logprobs=True)
-            for answer, start in zip(answers, starts, strict=True)
+            named_trouble(
+                answer, [word.text for word in part.words[starts[i // per_start] :]], logprobs=not n
+            )
+            for i, answer in enumerate(answers)
         ]
         trouble += [problem for problem in problems if problem]
         if sum(problem is not None for problem in problems) * 2 > len(problems):
             return None
+        if n:
+            usable = [
+                [answers[i] for i in range(start, start + n) if problems[i] is None]
+                for start in range(0, len(answers), n)
+            ]
+            if single:
+                return read_samples(part, usable[0], alike=alike)
+            return read_next_words(part, usable, alike=alike)
         if single:
             return read_probes(part, answers[0].tokens or ())
         return Reading(
@@ -157,7 +198,9 @@ class SRag:
             )
         )
 
-    def _score(self, evidence: Sequence[Evidence], readings: Sequence[Reading]) -> Score:
+    def _score(
+        self, evidence: Sequence[Evidence], readings: Sequence[Reading], *, alike: bool
+    ) -> Score:
         m = self.config.intervals
         probabilities = [item.probability for item in evidence]
         published = self.config.features == "counts"
@@ -179,9 +222,18 @@ class SRag:
             details={
                 "probes": float(len(evidence)),
                 "unread": float(sum(p == UNREAD for p in probabilities)),
-                "censored": float(sum(p.low < p.high < 1.0 for p in probabilities)),
-            },
+                "censored": float(sum(self._censored(p) for p in probabilities)),
+            }
+            | (
+                {"samples": float(self.config.sampled), "alike": float(alike)}
+                if self.config.sampled
+                else {}
+            ),
         )
+
+    def _censored(self, p: Interval) -> bool:
+        """Whether only a bound is known: no list or, where all are intervals, no sample had it."""
+        return p.low < p.high < 1.0 and not (self.config.sampled and p.low)
 
 
 def _evidence(part: Segmented, probabilities: Sequence[Interval]) -> list[Evidence]:

@@ -10,7 +10,7 @@ from ragwitness.errors import InputError
 from ragwitness.rag import LabTarget, RagConfig, build_system
 from ragwitness.types import Document
 
-__all__ = ["Shadow", "ShadowConfig", "build_shadow"]
+__all__ = ["Shadow", "ShadowConfig", "Split", "build_shadow", "split_auxiliary"]
 
 _FEWEST = 10  # documents per half; below that a classifier learns nothing
 
@@ -49,12 +49,28 @@ class Shadow:
     spare: tuple[Document, ...]
 
 
-def build_shadow(auxiliary: Sequence[Document], config: ShadowConfig) -> Shadow:
-    """Split the auxiliary documents into disjoint halves and index one of them.
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Which auxiliary documents go where.
+
+    Attributes:
+        stored: The shadow system's database.
+        inside: Those of it that are probed (D_s,i).
+        outside: Probed documents it does not hold (D_s,o).
+        spare: The rest of D_s,o, never shown to it nor probed at it.
+    """
+
+    stored: tuple[Document, ...]
+    inside: tuple[Document, ...]
+    outside: tuple[Document, ...]
+    spare: tuple[Document, ...]
+
+
+def split_auxiliary(auxiliary: Sequence[Document], config: ShadowConfig) -> Split:
+    """Split the auxiliary documents into disjoint halves; nothing is built.
 
     Raises:
         InputError: Too few auxiliary documents.
-        ModelError: A model of ``config.rag`` cannot be loaded.
     """
     if len(auxiliary) < 2 * _FEWEST:
         raise InputError(
@@ -68,9 +84,25 @@ def build_shadow(auxiliary: Sequence[Document], config: ShadowConfig) -> Shadow:
     stored, out = shuffled[:half][: config.stored], shuffled[half:]
     # Half of D_s,o stays unprobed here, so that it can calibrate at the target.
     probed = min(config.audited, max(_FEWEST, len(out) // 2))
-    return Shadow(
-        target=LabTarget(build_system(stored, config.rag)),
+    return Split(
+        stored=tuple(stored),
         inside=tuple(stored[: config.audited]),
         outside=tuple(out[:probed]),
         spare=tuple(out[probed:]),
+    )
+
+
+def build_shadow(auxiliary: Sequence[Document], config: ShadowConfig) -> Shadow:
+    """Split the auxiliary documents and index the stored ones.
+
+    Raises:
+        InputError: Too few auxiliary documents.
+        ModelError: A model of ``config.rag`` cannot be loaded.
+    """
+    split = split_auxiliary(auxiliary, config)
+    return Shadow(
+        target=LabTarget(build_system(split.stored, config.rag)),
+        inside=split.inside,
+        outside=split.outside,
+        spare=split.spare,
     )

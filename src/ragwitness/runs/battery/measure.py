@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.stats import conformal_p_values
-from ragwitness.stats.evaluation import Rate, auc, evaluate, tpr_at_fpr
+from ragwitness.stats.evaluation import Rate, auc, auc_difference, evaluate, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval, proportion_interval
 
 __all__ = [
@@ -211,8 +211,7 @@ def paired_differences(
 ) -> dict[tuple[str, str], Rate]:
     """AUC differences of audits, bootstrap over the documents that both scored.
 
-    Both see the same resamples, so what makes a document hard for both cancels out. Audits are
-    paired with each other, and the variants of a score with their audit.
+    Audits are paired with each other, and the variants of a score with their audit.
 
     Args:
         measured: Audits on the same documents.
@@ -241,17 +240,7 @@ def _difference(
 ) -> Rate | None:
     shared = [name for name in truth if name in first.scores and name in second.scores]
     labels = np.array([truth[name] for name in shared], dtype=np.bool_)
-    inside, outside = np.flatnonzero(labels), np.flatnonzero(~labels)
-    if min(inside.size, outside.size) < 2:
+    if min(int(labels.sum()), int((~labels).sum())) < 2:
         return None
     one, other = (np.array([m.scores[name] for name in shared]) for m in (first, second))
-    rng = np.random.default_rng(seed)
-    drawn = np.empty(resamples)
-    for index in range(resamples):
-        picked = np.concatenate(
-            [rng.choice(inside, inside.size), rng.choice(outside, outside.size)]
-        )
-        truths = labels[picked]
-        drawn[index] = auc(one[picked], truths) - auc(other[picked], truths)
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return Rate(auc(one, labels) - auc(other, labels), float(low), float(high), len(shared))
+    return auc_difference(one, other, labels, resamples=resamples, seed=seed)

@@ -1,0 +1,129 @@
+"""The pages as an ASGI app: five addresses, all of them only read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from ragwitness.errors import RagwitnessError
+from ragwitness.report.wording import visible
+from ragwitness.web import pages
+from ragwitness.web.reading import Run, find_runs
+from ragwitness.web.security import Access, Guard
+
+__all__ = ["create_app"]
+
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="6.5"'
+    ' fill="none" stroke="#a83a12" stroke-width="3"/><path d="M8 1.5a6.5 6.5 0 0 0 0 13z"'
+    ' fill="#a83a12"/></svg>'
+)
+_GONE = "There is no such run; it may have been moved or deleted."
+
+
+def create_app(roots: Sequence[Path], access: Access | None = None) -> ASGIApp:
+    """Return the pages over run folders.
+
+    Folders are looked at anew for each page, so runs under way can be followed.
+
+    Args:
+        roots: Run folders, or folders of runs.
+        access: Who may read; None admits the loopback alone.
+    """
+    site = _Site(roots)
+    routes = [
+        Route("/", _page(site.runs)),
+        Route("/run/{key}", _page(site.run)),
+        Route("/run/{key}/document", _page(site.document)),
+        Route("/compare", _page(site.compare)),
+        Route("/style.css", _fixed(pages.style_sheet, "text/css")),
+        Route("/icon.svg", _fixed(lambda: _ICON, "image/svg+xml")),
+    ]
+    handlers = {HTTPException: _refused, RagwitnessError: _failed, Exception: _broken}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access or Access())
+
+
+class _Site:
+    """Pages over some folders; each takes the parameters of its address."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = tuple(roots)
+
+    def runs(self, _given: dict[str, str]) -> str:
+        return pages.list_page(
+            find_runs(self._roots), [str(root.absolute()) for root in self._roots]
+        )
+
+    def run(self, given: dict[str, str]) -> str:
+        return pages.run_page(self._find(given.get("key", "")))
+
+    def document(self, given: dict[str, str]) -> str:
+        run, name = self._find(given.get("key", "")), given.get("id", "")
+        page = pages.document_page(run, name)
+        if page is None:
+            shown = visible(name, 80)
+            raise HTTPException(404, f"Nothing is known of the document {shown} in this run.")
+        return page
+
+    def compare(self, given: dict[str, str]) -> str:
+        if "first" not in given or "second" not in given:
+            raise HTTPException(404, "Choose two runs in the list of runs.")
+        return pages.compare_page(self._find(given["first"]), self._find(given["second"]))
+
+    def _find(self, key: str) -> Run:
+        found = next((run for run in find_runs(self._roots) if run.key == key), None)
+        if found is None:
+            raise HTTPException(404, _GONE)
+        return found
+
+
+def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitable[Response]]:
+    """Return the handler of a page; files are read in a thread."""
+
+    async def handle(request: Request) -> Response:
+        query = request.scope["query_string"].decode("latin-1")
+        # Ids of documents may hold half a surrogate pair.
+        given = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
+        named = {name: values[-1] for name, values in given.items()}
+        return _html(await run_in_threadpool(make, {**named, **request.path_params}))
+
+    return handle
+
+
+def _fixed(text: Callable[[], str], kind: str) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(_request: Request) -> Response:
+        return Response(text(), media_type=kind)
+
+    return handle
+
+
+def _html(text: str, status: int = 200) -> Response:
+    # Half a surrogate pair is named before it gets here; none may break a page.
+    return HTMLResponse(text.encode("utf-8", "replace"), status)
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    status, said = 500, ""
+    if isinstance(error, HTTPException):
+        status, said = error.status_code, error.detail
+    title = "Not found" if status == 404 else "This cannot be done"
+    return _html(pages.message_page(title, said), status)
+
+
+async def _failed(_request: Request, error: Exception) -> Response:
+    said = str(error) if isinstance(error, RagwitnessError) else ""
+    return _html(pages.message_page("A file cannot be read", said))
+
+
+async def _broken(_request: Request, error: Exception) -> Response:
+    said = f"{type(error).__name__}: the page could not be made. This is a mistake in Ragwitness."
+    return _html(pages.message_page("Something is wrong", said), 500)

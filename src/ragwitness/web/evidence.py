@@ -1,0 +1,206 @@
+"""One document: what was asked about it, what came back, and the words that decided."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from ragwitness.report import wording as say
+from ragwitness.runs.transcript import Exchange
+from ragwitness.types import Answer, Evidence, Query, Verdict
+
+__all__ = ["Asked", "Piece", "Told", "asked", "readable", "told"]
+
+_LONGEST = 20_000
+"""Characters of a prompt or answer that are shown."""
+_TOKENS = 400
+_OTHERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One deciding word, formatted.
+
+    Attributes:
+        before: The words before it.
+        word: The word.
+        target: Probability by the system.
+        baseline: Probability by a model without the database.
+        bars: Ends of the bars of both, from 0 to 1; the system's lower end comes first.
+        where: Numbers of the queries that asked for it.
+    """
+
+    before: str
+    word: str
+    target: str
+    baseline: str
+    bars: tuple[float, float, float]
+    where: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One generated token with its likeliest alternatives."""
+
+    token: str
+    probability: str
+    others: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question with its answer, formatted.
+
+    Attributes:
+        number: From 1.
+        stage: Part of the run.
+        target: Name of the system.
+        prompt: What was sent.
+        settings: How it was to be answered.
+        answer: What came back, the deciding words marked; HTML.
+        outcome: How it ended, and what it cost.
+        pieces: Its tokens; empty where the system gave no log-probabilities.
+        cut: Tokens that are not shown.
+        contexts: Retrieved passages, where the system shows them.
+    """
+
+    number: int
+    stage: str
+    target: str
+    prompt: str
+    settings: str
+    answer: Markup
+    outcome: str
+    pieces: tuple[Piece, ...]
+    cut: int
+    contexts: tuple[str, ...]
+
+
+def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
+    """Return the words that decided, each with the queries that asked for it."""
+    return tuple(
+        Told(
+            say.visible(word.before, 80),
+            say.visible(word.word, 80),
+            say.probability(word.probability),
+            say.probability(word.baseline),
+            (_unit(word.probability.low), _unit(word.probability.high), _unit(word.baseline)),
+            _where(word, exchanges),
+        )
+        for word in verdict.evidence
+    )
+
+
+def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
+    """Return the questions with their answers."""
+    pattern = _pattern([word.word for word in words])
+    return tuple(
+        Asked(
+            number=n,
+            stage=say.visible(one.asked.stage),
+            target=say.visible(one.asked.target),
+            prompt=readable(one.asked.query.prompt),
+            settings=_settings(one.asked.query),
+            answer=_marked(one.answer.text, pattern),
+            outcome=_outcome(one.answer),
+            pieces=_pieces(one.answer),
+            cut=max(0, len(one.answer.tokens or ()) - _TOKENS),
+            contexts=tuple(map(readable, one.answer.contexts or ())),
+        )
+        for n, one in enumerate(exchanges, start=1)
+    )
+
+
+def readable(text: str) -> str:
+    """Return untrusted text with its line breaks, all else unseen named; not yet escaped."""
+    shown = "\n".join(say.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
+    rest = len(text) - _LONGEST
+    return f"{shown}… ({say.count(rest)} more characters)" if rest > 0 else shown
+
+
+def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
+    """Return the numbers of the queries that asked for a word, else of answers that hold it."""
+    numbered = tuple(enumerate(exchanges, start=1))
+    found = tuple(n for n, one in numbered if _asks_for(word, one))
+    pattern = _pattern([word.word])
+    if found or pattern is None:
+        return found
+    return tuple(n for n, one in numbered if pattern.search(one.answer.text))
+
+
+def _asks_for(word: Evidence, one: Exchange) -> bool:
+    """Whether a prompt leaves off where a word comes, or the answer has it where it comes."""
+    before = " ".join(word.before.split())
+    if before and " ".join(one.asked.query.prompt.split()).endswith(before):
+        return True
+    return bool(before) and f"{before} {word.word}" in " ".join(one.answer.text.split())
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
+    """Match any of the words where it stands by itself."""
+    named = sorted({word for word in words if word.strip()}, key=len, reverse=True)
+    if not named:
+        return None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, named))})(?!\w)")
+
+
+def _marked(text: str, pattern: re.Pattern[str] | None) -> Markup:
+    """Escape a text and mark the words in it."""
+    shown = readable(text)
+    if pattern is None:
+        return escape(shown)
+    parts, at = [], 0
+    for match in pattern.finditer(shown):
+        parts += [escape(shown[at : match.start()]), _MARK.format(match.group())]
+        at = match.end()
+    return Markup("").join([*parts, escape(shown[at:])])
+
+
+_MARK = Markup("<mark>{}</mark>")
+
+
+def _settings(query: Query) -> str:
+    """Say how a question was to be answered."""
+    parts = [f"at most {say.count(query.max_tokens)} tokens", f"temperature {query.temperature:g}"]
+    if query.top_logprobs:
+        parts.append(f"{query.top_logprobs} alternatives per token")
+    if query.seed is not None:
+        parts.append(f"seed {query.seed}")
+    return ", ".join(parts)
+
+
+def _outcome(answer: Answer) -> str:
+    """Say how an answer ended and what it cost."""
+    parts = [f"ended: {say.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
+    for number, what in ((answer.prompt_tokens, "read"), (answer.completion_tokens, "written")):
+        if number is not None:
+            parts.append(f"{say.count(number)} tokens {what}")
+    if answer.tokens is None:
+        parts.append("no log-probabilities")
+    return ", ".join(parts)
+
+
+def _pieces(answer: Answer) -> tuple[Piece, ...]:
+    return tuple(
+        Piece(
+            say.visible(one.token, 80),
+            _probability(one.logprob),
+            ", ".join(
+                f"{say.visible(text, 40)} {_probability(value)}"
+                for text, value in [pair for pair in one.top if pair[0] != one.token][:_OTHERS]
+            ),
+        )
+        for one in (answer.tokens or ())[:_TOKENS]
+    )
+
+
+def _probability(logprob: float) -> str:
+    return say.probability(math.exp(min(0.0, logprob)))
+
+
+def _unit(value: float) -> float:
+    return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0

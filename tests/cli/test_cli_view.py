@@ -1,0 +1,101 @@
+"""`ragwitness view`: what it serves by default, to whom, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.unit.web.web_runs import unfinished_run
+
+Command = Callable[..., tuple[int, str]]
+
+
+def fetch(app: Any, address: str) -> httpx2.Response:
+    async def ask() -> httpx2.Response:
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.get(address)
+
+    return asyncio.run(ask())
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The apps that a command would serve; nothing waits for a client."""
+    apps: list[Any] = []
+
+    def take(app: Any, listener: socket.socket, ready: Callable[[], None]) -> None:
+        listener.close()
+        apps.append(app)
+
+    def announced(app: Any, listener: socket.socket, ready: Callable[[], None]) -> None:
+        ready()
+        take(app, listener, ready)
+
+    monkeypatch.setattr("ragwitness.web.server.serve_app", announced)
+    return apps
+
+
+def test_the_runs_of_this_folder_are_served_to_this_machine(
+    command: Command, served: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unfinished_run(tmp_path / "ragwitness-runs" / "mine", [("d", "q", "a")])
+    monkeypatch.chdir(tmp_path)
+    code, said = command("view", "--port", 0)
+    assert code == 0
+    assert said.startswith("Listening on http://127.0.0.1:")
+    assert "token" not in said
+    assert "mine" in fetch(served[0], "/").text
+
+
+def test_runs_and_folders_of_runs_are_named(
+    command: Command, served: list[Any], tmp_path: Path
+) -> None:
+    one = unfinished_run(tmp_path / "one", [("d", "q", "a")])
+    unfinished_run(tmp_path / "more" / "two", [("d", "q", "a")])
+    unfinished_run(tmp_path / "left" / "three", [("d", "q", "a")])
+    assert command("view", one, tmp_path / "more", "--port", 0)[0] == 0
+    page = fetch(served[0], "/").text
+    assert "2 runs" in page
+    assert "three" not in page
+
+
+def test_beyond_this_machine_the_printed_address_holds_a_token(
+    command: Command, served: list[Any], tmp_path: Path
+) -> None:
+    said = [command("view", tmp_path, "--port", 0, "--host", "0.0.0.0")[1] for _ in range(2)]  # noqa: S104
+    tokens = [text.split("?token=")[1].split()[0] for text in said]
+    assert tokens[0] != tokens[1]
+    assert min(map(len, tokens)) >= 43  # 256 bits
+    assert said[0].count(tokens[0]) == 1
+    assert "not encrypted" in said[0]
+    assert fetch(served[0], "/").status_code == 401
+    assert fetch(served[0], f"/?token={tokens[1]}").status_code == 401
+    assert fetch(served[0], f"/?token={tokens[0]}").status_code == 303
+
+
+def test_the_page_about_it_names_options_that_exist(command: Command) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "view.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
+    assert named == {"--host", "--port"}
+    said = command("view", "--help")[1]
+    assert all(option in said for option in named)
+
+
+def test_a_missing_folder_is_one_line_with_the_next_command(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = command("view")
+    assert code == 2
+    assert "There is no folder ragwitness-runs." in said
+    assert "ragwitness demo" in said
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    assert command("view", tmp_path / "file")[0] == 2

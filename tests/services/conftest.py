@@ -1,0 +1,70 @@
+"""Servers of other projects over the weights of the embedded reader, and what they are asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from ragwitness.models.reader.model import PACKAGED_WEIGHTS
+from ragwitness.text.sample import load_sample
+from tests.cli.conftest import command  # noqa: F401
+from tests.support.servers import free_port, served
+
+
+@pytest.fixture(scope="session")
+def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Base URL of llama.cpp's server; its Python is named by RAGWITNESS_LLAMA_PYTHON."""
+    python = os.environ.get("RAGWITNESS_LLAMA_PYTHON")
+    if python is None and find_spec("llama_cpp") is None:
+        pytest.skip("llama-cpp-python is not installed; see .ci/run")
+    if find_spec("gguf") is None:
+        pytest.skip("gguf is not installed: pip install 'ragwitness[gguf]'")
+    from ragwitness.models.reader.gguf import write_gguf
+
+    folder, port = tmp_path_factory.mktemp("llama"), free_port()
+    write_gguf(folder / "reader.gguf")
+    program = [
+        python or sys.executable, "-m", "llama_cpp.server",
+        "--model", str(folder / "reader.gguf"), "--model_alias", "reader",
+        "--host", "127.0.0.1", "--port", str(port),
+        "--n_ctx", "2048", "--n_threads", "1", "--logits_all", "true",
+    ]  # fmt: skip
+    url = f"http://127.0.0.1:{port}/v1"
+    with served(program, f"{url}/models", folder / "log"):
+        yield url
+
+
+@pytest.fixture(scope="session")
+def transformers_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Base URL of ``transformers serve``; its model's name is the folder of the weights."""
+    for package in ("torch", "transformers", "fastapi", "openai"):
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: pip install 'transformers[serving]'")
+    folder, port = tmp_path_factory.mktemp("transformers"), free_port()
+    (folder / "hub").mkdir()
+    program = [
+        sys.executable, "-m", "transformers.cli.transformers", "serve", str(PACKAGED_WEIGHTS),
+        "--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32",
+    ]  # fmt: skip
+    base = f"http://127.0.0.1:{port}"
+    with served(program, f"{base}/health", folder / "log", {"HF_HUB_CACHE": str(folder / "hub")}):
+        yield f"{base}/v1"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Options that name four documents in question and four known to be outside."""
+    rows = [json.dumps({"id": d.id, "text": d.text}) for d in load_sample()[:80:10]]
+    named = {"--documents": rows[:4], "--known-out": rows[4:]}
+    options = []
+    for option, lines in named.items():
+        path = tmp_path / f"{option.strip('-')}.jsonl"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        options += [option, str(path)]
+    return options

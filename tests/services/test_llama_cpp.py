@@ -1,0 +1,118 @@
+"""llama.cpp's server: gives log-probabilities, and the same as the reader in numpy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.models import ChatPrompt, load_language_model
+from ragwitness.models.reader.model import PACKAGED_WEIGHTS
+from ragwitness.models.reader.tokens import ReaderTokenizer
+from ragwitness.runs.worker import Worker
+from ragwitness.targets import open_target
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Answer, Message, Query, Role
+
+pytestmark = pytest.mark.slow
+
+Command = Callable[..., tuple[int, str]]
+
+_NEAREST = 2e-3  # nats; both compute in float32, in another order
+
+
+def _ask(url: str, *queries: Query) -> list[Answer]:
+    async def main() -> list[Answer]:
+        target = await open_target(url)
+        try:
+            return [await target.ask(query) for query in queries]
+        finally:
+            await target.close()
+
+    return asyncio.run(main())
+
+
+def _post(url: str, body: dict[str, Any]) -> Any:
+    reply = httpx2.post(url, json=body, timeout=120)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def test_doctor_finds_what_it_can_do(command: Command, llama_server: str, tmp_path: Path) -> None:
+    out = tmp_path / "doctor.json"
+    code, said = command("doctor", llama_server, "--json", out, "--timeout", 120)
+    assert code == 0, said
+    found = json.loads(out.read_text())
+    assert {"text", "top_logprobs"} <= set(found["capabilities"])
+    assert (found["dropped_logprobs"], found["alternatives"]) == (False, 20)
+    assert {"s-rag", "min-k", "twin"} <= set(found["audits"])
+    assert found["audits_by_sampling"] == {}
+
+
+def test_an_audit_of_log_probabilities_runs(
+    command: Command, llama_server: str, files: list[str], tmp_path: Path
+) -> None:
+    arguments = ["--method", "min-k", "--run", tmp_path / "run", "--timeout", 120]
+    code, said = command("audit", f"{llama_server}#reader", *files, *arguments)
+    assert code == 0, said
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["summary"]["queries"] == 8
+    scores = [entry["score"] for entry in result["documents"]]
+    assert len([score for score in scores if score is not None]) >= 3
+
+
+def test_its_tokens_are_the_readers(llama_server: str) -> None:
+    own = ReaderTokenizer(PACKAGED_WEIGHTS)
+    base = llama_server.removesuffix("/v1")
+    texts = [d.text for d in load_sample()[:40]]
+    texts += ["Ça coûte 1234,50 €.", "猫は 六時に\n起きる 🙂", "  a\t b\n\n", "3.1415 x_y-z's"]
+    for text in texts:
+        counted = _post(f"{base}/extras/tokenize", {"input": text, "model": "reader"})["tokens"]
+        assert counted == own.encode_spoken(text)[0].tolist(), text
+
+
+def test_its_log_probabilities_are_the_readers(llama_server: str) -> None:
+    reader = load_language_model("reader")
+    prompts = [f"Complete the paragraph.\n\n{d.text[:200]}" for d in load_sample()[:600:100]]
+    asked = [Query(prompt, max_tokens=24, top_logprobs=20) for prompt in prompts]
+    compared, greatest = 0, 0.0
+    for query, answer in zip(asked, _ask(llama_server, *asked), strict=True):
+        prompt = ChatPrompt((Message(Role.USER, query.prompt),))
+        (own,) = reader.generate([prompt], max_tokens=24, top_logprobs=20)
+        assert answer.text == own.text
+        assert answer.tokens is not None
+        for theirs, ours in zip(answer.tokens, own.tokens, strict=True):
+            assert theirs.token == ours.token
+            theirs_top, ours_top = dict(theirs.top), dict(ours.top)
+            shared = [t for t in ours_top if t in theirs_top]
+            assert len(shared) >= 18
+            gaps = [abs(theirs_top[t] - ours_top[t]) for t in shared]
+            greatest = max(greatest, abs(theirs.logprob - ours.logprob), *gaps)
+            compared += 1
+    print(f"{compared} tokens, greatest difference {greatest:.2e}")
+    assert compared >= 100
+    assert greatest < _NEAREST
+
+
+def test_it_samples_and_the_shares_are_its_probabilities(llama_server: str) -> None:
+    audit = SRag(load_language_model("reader"), SRagConfig(sampled=4))
+
+    async def main() -> list:
+        opened = await open_target(llama_server)
+        try:
+            return await Worker(opened).run(audit, load_sample()[:1], "one")
+        finally:
+            await opened.close()
+
+    (outcome,) = asyncio.run(main())
+    assert (outcome.queries, outcome.score.details["alike"]) == (4, 0.0)
+    assert all(not math.isnan(e.probability.low) for e in outcome.score.evidence)
+    assert np.isfinite(outcome.score.value)

@@ -1,0 +1,82 @@
+"""``transformers serve``: accepts ``logprobs``, leaves them out, and never samples this model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.models import load_language_model
+from ragwitness.models.reader.model import PACKAGED_WEIGHTS
+from ragwitness.runs.worker import Worker
+from ragwitness.targets import open_target
+from ragwitness.text.sample import load_sample
+
+pytestmark = pytest.mark.slow
+
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def target(transformers_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("HUGGED_BASE_URL", transformers_server)
+    monkeypatch.setenv("COLUMNS", "300")
+    return f"openai-api/hugged/{PACKAGED_WEIGHTS}"
+
+
+def test_doctor_notices_what_is_left_out(command: Command, target: str, tmp_path: Path) -> None:
+    out = tmp_path / "doctor.json"
+    code, said = command("doctor", target, "--json", out, "--timeout", 120)
+    assert code == 0, said
+    found = json.loads(out.read_text())
+    assert found["capabilities"] == ["text"]
+    assert (found["dropped_logprobs"], found["alternatives"], found["echo"]) == (True, 0, False)
+    assert "silently left out" in said
+    assert "rag-mia" in found["audits"]
+    assert not {"s-rag", "min-k", "min-k++", "twin"} & set(found["audits"])
+    # Its temperature does nothing while the model's own settings say do_sample: false.
+    assert found["samples_differ"] is False
+    assert found["audits_by_sampling"] == {"s-rag": 20}
+    assert "alike at temperature 1" in said
+
+
+@pytest.mark.parametrize("method", ["s-rag", "min-k"])
+def test_an_audit_that_needs_them_ends_before_it_begins(
+    command: Command, target: str, files: list[str], tmp_path: Path, method: str
+) -> None:
+    arguments = ["--method", method, "--run", tmp_path / "run", "--timeout", 120]
+    code, said = command("audit", target, *files, *arguments)
+    assert code == 5
+    (cause,) = [line for line in said.splitlines() if "leaves them out without a word" in line]
+    assert "top_logprobs" in cause
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_an_audit_of_text_runs(
+    command: Command, target: str, files: list[str], tmp_path: Path
+) -> None:
+    arguments = ["--method", "rag-mia", "--run", tmp_path / "run", "--timeout", 120]
+    code, said = command("audit", target, *files, *arguments)
+    assert code == 0, said
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["summary"]["queries"] == 8
+    assert len(result["documents"]) == 4
+
+
+def test_answers_that_are_never_sampled_count_as_one(target: str) -> None:
+    audit = SRag(load_language_model("reader"), SRagConfig(sampled=3))
+
+    async def main() -> list:
+        opened = await open_target(target)
+        try:
+            return await Worker(opened).run(audit, load_sample()[:1], "one")
+        finally:
+            await opened.close()
+
+    (outcome,) = asyncio.run(main())
+    assert (outcome.queries, outcome.score.details["alike"]) == (3, 1.0)
+    assert all(e.probability.high - e.probability.low > 0.9 for e in outcome.score.evidence)

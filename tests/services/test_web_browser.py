@@ -1,0 +1,226 @@
+"""`ragwitness view` in Chromium: by keyboard alone, in both schemes, on a narrow screen."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.unit.web.web_runs import collection_run, two_audits, unfinished_run
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+if not CHROMIUM:
+    pytest.skip("no Chromium: neither chromium nor $CHROMIUM", allow_module_level=True)
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
+).split()
+MOST_TABS = 120
+
+# Contrast of every visible text with what is painted behind it (WCAG 2.2, 1.4.3), the least first.
+CONTRAST = """() => {
+  const parse = c => (c.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+  const light = c => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255;
+    return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor);
+      if (c.length < 4 || c[3] > 0) return c;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement, style = getComputedStyle(e);
+    const text = walker.currentNode.textContent.trim();
+    if (!text || !e.checkVisibility() || e.closest('.skip')) continue;
+    const ink = parse(e.closest('svg') ? style.fill : style.color), paper = behind(e);
+    const [a, b] = [light(ink), light(paper)].sort((x, y) => y - x);
+    found.push([(a + 0.05) / (b + 0.05), text.slice(0, 40)]);
+  }
+  return found.sort((x, y) => x[0] - y[0]);
+}"""
+
+# What a screen reader would miss.
+UNNAMED = """() => {
+  const refers = e => (e.getAttribute('aria-labelledby') || '').split(' ')
+    .some(id => id && document.getElementById(id));
+  const named = e => e.getAttribute('aria-label') || e.querySelector(':scope > title')
+    || refers(e) || e.getAttribute('alt');
+  const wrong = [], say = e => wrong.push(e.outerHTML.slice(0, 80));
+  for (const e of document.querySelectorAll('svg, img'))
+    if (!e.closest('[aria-hidden=true]') && !named(e)) say(e);
+  for (const e of document.querySelectorAll('select, input'))
+    if (!e.labels.length) say(e);
+  for (const e of document.querySelectorAll('a, button'))
+    if (!e.textContent.trim() && !named(e)) say(e);
+  for (const e of document.querySelectorAll('table'))
+    if (!e.caption || !e.querySelector('th[scope=col]')) say(e);
+  for (const e of document.querySelectorAll('section, article'))
+    if (!named(e)) say(e);
+  const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+  ids.filter((id, i) => ids.indexOf(id) < i).forEach(id => wrong.push('twice: ' + id));
+  return wrong;
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real ``ragwitness view`` over four runs; its address."""
+    root = tmp_path_factory.mktemp("runs")
+    two_audits(root)
+    collection_run(root / "collection")
+    unfinished_run(root / "under-way", [("doc-1", "What is <b>it</b>?", "It is <i>so</i>.")])
+    (root / "broken").mkdir()
+    (root / "broken" / "result.json").write_text("{", encoding="utf-8")
+    os.utime(root / "alpha", (4e9, 4e9))  # the newest, beta after it
+    os.utime(root / "beta", (3e9, 3e9))
+    command = [sys.executable, "-m", "ragwitness", "view", str(root), "--port", "0"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        deadline = threading.Timer(120, process.kill)  # ends a wait for a line that never comes
+        deadline.start()
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().removeprefix("Listening on ").strip().rstrip("/")
+            deadline.cancel()
+            yield address
+        finally:
+            deadline.cancel()
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Any, site: str) -> Iterator[Any]:
+    """A page that fails its test on anything in the console, or any request off the loopback."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    opened, trouble = context.new_page(), []
+    opened.on("console", lambda message: trouble.append(message.text))
+    opened.on("pageerror", lambda error: trouble.append(str(error)))
+    opened.on(
+        "request",
+        lambda request: (
+            urlsplit(request.url).hostname == "127.0.0.1" or trouble.append(request.url)
+        ),
+    )
+    opened.goto(site + "/")
+    yield opened
+    context.close()
+    assert trouble == []
+
+
+def follow(page: Any, text: str) -> None:
+    """Tab to the link or button of that text and press Enter, as without a mouse."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent.trim()") == text:
+            width = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+            assert float(width.removesuffix("px")) >= 2  # where the keyboard is must be seen
+            with page.expect_navigation():
+                page.keyboard.press("Enter")
+            return
+    pytest.fail(f"no way by keyboard to {text!r}")
+
+
+def check(page: Any, heading: str) -> None:
+    """The landmarks, the headings in order, and names for everything."""
+    assert heading in page.locator("h1").inner_text()
+    for landmark in ("body > header", "main", "body > footer", "nav[aria-label]", "a.skip"):
+        assert page.locator(landmark).count() >= 1, landmark
+    assert page.locator("h1").count() == 1
+    assert page.locator("[aria-current=page]").count() == 1
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4')].map(e => Number(e.tagName[1]))"
+    )
+    assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(levels))
+    assert page.evaluate(UNNAMED) == []
+
+
+def test_from_the_list_to_a_document_by_keyboard(page: Any) -> None:
+    check(page, "5 runs")
+    assert "not whole" in page.locator("table").inner_text()
+    follow(page, "alpha")
+    check(page, "in the database")
+    assert page.locator("svg[role=img]").count() >= 5  # ROC, p-values, scores, tokens, cost
+    first = page.locator("table th.id a").first.inner_text()
+    follow(page, first)
+    check(page, first)
+    assert page.locator("pre.said").first.inner_text().startswith("Complete: ")
+    assert page.locator("pre.answer mark").count() >= 1
+    assert page.locator("table.told tbody tr").count() >= 5
+    follow(page, "1")  # from a word to its query
+    assert page.url.endswith("#q1")
+    page.keyboard.press("Alt+ArrowLeft")
+    page.goto(page.url.partition("#")[0])
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+
+
+def test_two_runs_are_compared_by_keyboard(page: Any) -> None:
+    follow(page, "Compare")
+    check(page, "Two runs")
+    assert "alpha" in page.locator(".lead").inner_text()
+    assert "beta" in page.locator(".lead").inner_text()
+    assert page.locator("#rates ~ table tbody tr").count() == 6
+    assert page.locator("figure svg .curve.stroke-out").count() == 2  # the plot and its key
+    assert "differs" in page.locator("table.both").inner_text()
+    page.locator("#changed ~ table tbody a").first.focus()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert "/document?id=" in page.url
+
+
+def addresses(page: Any) -> list[str]:
+    """One page of each kind."""
+    links = {a.inner_text(): a.get_attribute("href") for a in page.locator("tbody th a").all()}
+    keys = {name: link.removeprefix("/run/") for name, link in links.items()}
+    return [
+        "/",
+        *links.values(),
+        f"/run/{keys['under-way']}/document?id=doc-1",
+        f"/run/{keys['alpha']}/document?id=record-0000",
+        f"/compare?first={keys['alpha']}&second={keys['beta']}",
+    ]
+
+
+def test_every_page_is_named_readable_and_narrow_enough(page: Any, site: str) -> None:
+    papers = {}
+    for address in addresses(page):
+        page.goto(site + address)
+        assert page.evaluate(UNNAMED) == [], address
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            least = page.evaluate(CONTRAST)[0]
+            assert least[0] >= 4.5, (address, scheme, least)
+            papers[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.set_viewport_size({"width": 360, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, address
+        page.set_viewport_size({"width": 1200, "height": 900})
+    assert papers["light"] != papers["dark"]
+
+
+def test_untrusted_markup_stays_text(page: Any, site: str) -> None:
+    address = next(a for a in addresses(page) if a.endswith("doc-1"))
+    page.goto(site + address)
+    assert page.locator("pre.said").first.inner_text() == "What is <b>it</b>?"
+    assert page.locator("pre b, pre i").count() == 0

@@ -1,0 +1,269 @@
+"""The pages: what they show, and that nothing in a run folder can break them."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+from ragwitness.types import Decision, Evidence, Interval, Verdict
+from ragwitness.web import create_app
+from tests.support.markup import Checker, check
+from tests.unit.report.fake_results import fake_result
+from tests.unit.web.web_runs import EVIL, audit_run, collection_run, two_audits, unfinished_run
+
+
+class Site:
+    """The pages over one folder of runs, in this process."""
+
+    def __init__(self, root: Path) -> None:
+        self._app = create_app([root])
+
+    def get(self, address: str, status: int = 200) -> str:
+        async def ask() -> httpx2.Response:
+            transport = httpx2.ASGITransport(app=self._app)
+            base = "http://127.0.0.1"
+            async with httpx2.AsyncClient(transport=transport, base_url=base) as client:
+                return await client.get(address)
+
+        reply = asyncio.run(ask())
+        assert reply.status_code == status, reply.text
+        return reply.text
+
+    def run(self, name: str) -> str:
+        """The address of a run."""
+        found = re.search(rf'href="(/run/\w+)"><bdi>{re.escape(name)}<', self.get("/"))
+        assert found is not None
+        return found[1]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Two audits of the same documents."""
+    root = tmp_path_factory.mktemp("runs")
+    two_audits(root)
+    return Site(root)
+
+
+def harmless(page: str) -> Checker:
+    """Fail on anything that could run, load or send, or that a screen reader would miss."""
+    found = check(page)
+    assert not found.seen & {"script", "style", "img", "iframe", "object", "base"}
+    for tag, name, value in found.attributes:
+        assert not name.startswith("on"), (tag, name)
+        assert name != "style", (tag, value)
+        if name in {"href", "src", "action"}:
+            assert re.match(r"/(?!/)|#", value), (tag, value)
+    assert {"header", "main", "footer", "nav", "h1"} <= found.seen
+    assert len(found.ids) == len(set(found.ids))
+    assert found.headings.count(1) == 1
+    return found
+
+
+def test_the_list_says_what_each_run_found(both: Site) -> None:
+    page = both.get("/")
+    harmless(page)
+    assert "2 runs" in page
+    assert page.count("of 60 documents: in the database") == 2
+    assert page.count("n = 59") == 2  # one of 60 is unscorable
+    assert '<form action="/compare" method="get">' in page
+    assert re.findall(r'<label for="(\w+)">', page) == ["first", "second"]
+
+
+def test_a_run_is_its_report_with_costs_and_a_way_to_each_document(both: Site) -> None:
+    page = both.get(both.run("alpha"))
+    harmless(page)
+    for title in ("ROC curve", "Distribution of the scores", "Tokens spent", "Cost"):
+        assert f">{title}</title>" in page
+    # 59 queries of 121 tokens; 120 read at 2 and 1 written at 8 per million
+    assert "7,139 tokens after 59 queries" in page
+    assert f"{59 * (120 * 2 + 8) / 1e6:.4g} after 59 queries" in page
+    assert page.count("/document?id=record-") == 60
+
+
+def test_a_document_shows_the_prompt_the_answer_and_the_words(both: Site) -> None:
+    run = both.run("alpha")
+    page = both.get(f"{run}/document?id=record-0000")
+    harmless(page)
+    word = re.search(r'<th scope="row"><bdi><span class="before">(.*?)</span> <b>(.*?)</b>', page)
+    assert word is not None
+    assert f"<bdi>Complete: {word[1]}</bdi></pre>" in page
+    assert f"<mark>{word[2]}</mark> and so on" in page
+    assert page.count('<a href="#q1">1</a>') == 1  # the word that the query asked for
+    assert "Without database" in page
+    assert "of 8 queries" not in page
+    assert "8 of 9 queries cannot be shown" in page
+    around = re.findall(r'rel="(?:prev|next)" href="([^"]+)"', page)
+    assert around
+    harmless(both.get(around[0]))
+
+
+def test_documents_follow_each_other_through_the_whole_report(both: Site) -> None:
+    address: str | None = re.findall(r'href="([^"]*/document[^"]*)"', both.get(both.run("beta")))[0]
+    seen = []
+    while address is not None:
+        seen.append(address)
+        found = re.search(r'rel="next" href="([^"]+)"', both.get(address))
+        address = found[1] if found else None
+    assert len(seen) == len(set(seen)) == 60
+
+
+def test_two_runs_are_compared(both: Site) -> None:
+    keys = [both.run(name).removeprefix("/run/") for name in ("alpha", "beta")]
+    page = both.get(f"/compare?first={keys[0]}&second={keys[1]}")
+    harmless(page)
+    assert "AUC of the second minus that of the first, on the 59 documents" in page
+    assert "The 60 documents in both" in page
+    table = page[page.index('id="agree"') : page.index('id="changed"')]
+    counts = [int(n) for n in re.findall(r'<td class="num[^"]*">(\d+)</td>', table)]
+    assert len(counts) == 9
+    assert sum(counts) == 60
+    moved = page[page.index('id="changed"') : page.index('id="how"')]
+    assert moved.count('<th scope="row"') == 60 - counts[0] - counts[4] - counts[8]
+    same = both.get(f"/compare?first={keys[0]}&second={keys[0]}")
+    assert "Documents judged differently" not in same
+    assert ">differs<" not in same
+
+
+def test_untrusted_text_everywhere_stays_text(tmp_path: Path) -> None:
+    word = Evidence(EVIL, EVIL, Interval(0.0, 0.3), 0.01)
+    verdicts = (
+        Verdict(EVIL, Decision.IN, 0.01, 2.0, 1, evidence=(word,), reason=EVIL),
+        Verdict("b", Decision.OUT, 0.5, 1.0, 0),
+    )
+    result = replace(
+        fake_result(0),
+        verdicts=verdicts,
+        evaluation=None,
+        target=EVIL,
+        method=EVIL,
+        settings={EVIL: EVIL},
+    )
+    for name, decision in (("one", Decision.IN), ("two", Decision.OUT)):
+        judged = (replace(verdicts[0], decision=decision), verdicts[1])
+        asked = [(EVIL, f"prompt {EVIL}", f"answer {EVIL}")]
+        audit_run(tmp_path / name, replace(result, verdicts=judged), asked)
+    unfinished_run(tmp_path / "<b>three", [(EVIL, EVIL, EVIL)])
+    site = Site(tmp_path)
+    runs = [site.run(html.escape(name)) for name in ("one", "two", "<b>three")]
+    link = f"/document?id={quote(EVIL, safe='', errors='surrogatepass')}"
+    keys = [run.removeprefix("/run/") for run in runs]
+    for address in (
+        "/",
+        *runs,
+        *(run + link for run in runs),
+        f"/compare?first={keys[0]}&second={keys[1]}",
+    ):
+        page = site.get(address)
+        harmless(page)
+        assert "\u202e" not in page
+    page = site.get(runs[0] + link)
+    assert "prompt &lt;script&gt;" in page
+    assert "⟨U+202E⟩" in page
+    harmless(site.get("/run/x/document?id=" + quote(EVIL, errors="replace"), 404))
+
+
+def test_a_run_under_way_shows_what_it_has(tmp_path: Path) -> None:
+    asked = [("doc 1", "first\nline", "yes"), ("doc 1", "second", "no"), ("doc/2", "third", "so")]
+    folder = unfinished_run(tmp_path / "going", asked)
+    with (folder / "answers.jsonl").open("a") as journal:
+        journal.write('{"key":"old","answer":{"text":"from an earlier version"}}\n{"key":"cut')
+    site = Site(tmp_path)
+    assert "answers so far" in site.get("/")
+    run = site.run("going")
+    page = site.get(run)
+    harmless(page)
+    assert "<dt>Answers kept</dt><dd>4</dd>" in page
+    assert "1 answer of an earlier version" in page
+    assert "363 tokens after 3 queries" in page
+    page = site.get(f"{run}/document?id=doc%201")
+    harmless(page)
+    assert "<bdi>first\nline</bdi>" in page
+    assert page.count("<article") == 2
+    assert "There is no verdict on it" in page
+    site.get(f"{run}/document?id=nobody", 404)
+
+
+def test_the_shadow_system_is_not_taken_for_the_target(tmp_path: Path) -> None:
+    result = fake_result(4)
+    folder = audit_run(tmp_path / "run", result, [(result.verdicts[0].document, "asked", "told")])
+    unfinished_run(folder, [(result.verdicts[0].document, "shadow prompt", "x")], "lab:shadow")
+    site = Site(tmp_path)
+    page = site.get(f"{site.run('run')}/document?id={result.verdicts[0].document}")
+    assert "asked</bdi>" in page
+    assert "shadow prompt" not in page
+
+
+def test_a_collection_has_its_path(tmp_path: Path) -> None:
+    collection_run(tmp_path / "mine")
+    site = Site(tmp_path)
+    page = site.get(site.run("mine"))
+    harmless(page)
+    assert "The collection is not like documents outside" in page
+    assert "10^1.5 after 3 scored documents; decided at 10^1.3" in page
+    assert "decided, e-value 10^1.5" in site.get("/")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "not JSON, or not whole"),
+        (b"[1]", "holds no result"),
+        (b"{}", "malformed at summary"),
+        (b'{"audits": {"s-rag": {}}, "controls": {}}', "malformed"),
+        (b'{"log10_e": "x", "path": []}', "malformed at method"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_broken_result_is_a_named_row(tmp_path: Path, content: bytes, said: str) -> None:
+    audit_run(tmp_path / "whole", fake_result(6))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "result.json").write_bytes(content)
+    site = Site(tmp_path)
+    page = site.get("/")
+    assert said in html.unescape(page)
+    assert "6 documents" in page
+    own = site.get(site.run("broken"))
+    harmless(own)
+    assert said in html.unescape(own)
+
+
+def test_files_that_are_folders_or_missing_do_not_break_a_page(tmp_path: Path) -> None:
+    for name in ("result.json", "answers.jsonl", "spent.jsonl"):
+        (tmp_path / f"odd-{name}" / name).mkdir(parents=True)
+    (tmp_path / "no-run").mkdir()
+    result = fake_result(6)
+    folder = audit_run(tmp_path / "bare", result)
+    (folder / "answers.jsonl").unlink()
+    (folder / "spent.jsonl").unlink()
+    site = Site(tmp_path)
+    assert "4 runs" in site.get("/")
+    for run in re.findall(r'href="(/run/\w+)"', site.get("/")):
+        harmless(site.get(run))
+    page = site.get(f"{site.run('bare')}/document?id={result.verdicts[0].document}")
+    assert "No question about it is in the journal" in page
+
+
+def test_what_is_not_there_is_a_page_that_says_so(tmp_path: Path) -> None:
+    site = Site(tmp_path / "none")
+    assert "There is no run here" in site.get("/")
+    for address in ("/run/abc", "/run/abc/document", "/compare", "/compare?first=a&second=b", "/x"):
+        harmless(site.get(address, 404))
+
+
+def test_a_result_written_anew_is_read_anew(tmp_path: Path) -> None:
+    site, folder = Site(tmp_path), tmp_path / "run"
+    audit_run(folder, fake_result(6))
+    assert "6 documents" in site.get("/")
+    audit_run(folder, fake_result(9))
+    assert "9 documents" in site.get("/")
+    (folder / "result.json").write_text(json.dumps({}), encoding="utf-8")
+    assert "not readable" in site.get("/")

@@ -1,0 +1,99 @@
+"""Run folders as the commands write them, with answers in their journals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ragwitness.report import write_json
+from ragwitness.runs.budget import Use
+from ragwitness.runs.journal import Asked, Journal, query_key
+from ragwitness.runs.ledger import LEDGER, Ledger
+from ragwitness.runs.result import AuditResult, Spending
+from ragwitness.types import Answer, Query, TokenLogprob
+from tests.unit.report.fake_results import fake_result
+
+TARGET = "lab:documents.jsonl"
+
+EVIL = (
+    "<script>alert(1)</script>\"'&\u202e\x07\ud800<img src=x onerror=alert(1)>"
+    "<a href='javascript:alert(1)'>x</a></bdi></pre></style>{{ 7 * 7 }}"
+)
+
+
+def an_answer(text: str) -> Answer:
+    """An answer with log-probabilities."""
+    tokens = (TokenLogprob(" ankle", -0.1, ((" ankle", -0.1), (" knee", -2.5))),)
+    return Answer(text, tokens, "stop", 120, 1)
+
+
+def audit_run(
+    folder: Path, result: AuditResult, asked: Sequence[tuple[str, str, str]] = ()
+) -> Path:
+    """Write a finished audit.
+
+    Args:
+        folder: Of the run.
+        result: What was found.
+        asked: Document, prompt and answer.
+    """
+    unfinished_run(folder, asked, result.target)
+    spent = Spending(len(asked), 100, 10, 0.5, price_in=2.0, price_out=8.0, max_tokens=4000)
+    write_json(replace(result, spent=spent), folder / "result.json")
+    return folder
+
+
+def unfinished_run(
+    folder: Path, asked: Sequence[tuple[str, str, str]], target: str = TARGET
+) -> Path:
+    """Write answers and spending alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with Journal(folder / "answers.jsonl") as journal, Ledger(folder / LEDGER) as ledger:
+        for document, prompt, text in asked:
+            query = Query(prompt, 16, top_logprobs=20)
+            ledger.note(ledger.open(Use(1, 500, 16)), Use(1, 120, 1))
+            question = Asked(target, "documents", document, query)
+            journal.put(query_key(target, query), an_answer(text), question)
+    return folder
+
+
+def two_audits(root: Path) -> tuple[AuditResult, AuditResult]:
+    """Write the runs ``alpha`` and ``beta`` over the same documents, with their questions."""
+    found = []
+    for name, seed in (("alpha", 1), ("beta", 2)):
+        result = replace(fake_result(60, seed=seed), target=TARGET)
+        asked = [
+            (v.document, f"Complete: {v.evidence[0].before}", f" {v.evidence[0].word} and so on")
+            for v in result.verdicts
+            if v.evidence
+        ]
+        audit_run(root / name, result, asked)
+        found.append(result)
+    return found[0], found[1]
+
+
+def collection_run(folder: Path) -> Path:
+    """Write the result of ``ragwitness owner``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {
+        "method": "mba",
+        "target": TARGET,
+        "alpha": 0.05,
+        "decided": True,
+        "e_value": 31.0,
+        "log10_e": 1.49,
+        "p_value": 0.032,
+        "permutation_p_value": None,
+        "documents_asked": 4,
+        "documents": 9,
+        "unscorable": 1,
+        "known_out": 40,
+        "queries": 44,
+        "seconds": 12.0,
+        "spent": None,
+        "path": [0.3, 0.9, 1.49],
+    }
+    (folder / "result.json").write_text(json.dumps(data), encoding="utf-8")
+    return folder
