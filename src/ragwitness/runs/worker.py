@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
@@ -18,18 +17,16 @@ from ragwitness.errors import (
 from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import Asked, Journal, query_key
 from ragwitness.runs.pace import Pace
-from ragwitness.types import Answer, Audit, Document, Probe, Query, Score, Target
+from ragwitness.runs.steps import DistantAudit, LocalSteps
+from ragwitness.types import Answer, Audit, Document, Query, Score, Target
 
 __all__ = [
-    "DistantAudit",
     "Outcome",
     "Progress",
     "Shelf",
     "Spender",
-    "Steps",
     "Watch",
     "Worker",
-    "advance",
 ]
 
 Watch = Callable[[Document, Query, Answer], None]
@@ -81,38 +78,6 @@ class Shelf(Protocol):
         """Keep an outcome and return it as it will be read back."""
 
 
-class Steps(Protocol):
-    """The probe of one document, wherever its proxy model works."""
-
-    async def next(self, answers: list[Answer] | None) -> list[Query] | Score:
-        """Return the next batch of queries, or the score; None starts it."""
-
-    async def stop(self) -> None:
-        """Give it up before its score."""
-
-
-class DistantAudit(ABC):
-    """An audit whose proxy model works in another process."""
-
-    @abstractmethod
-    def begin(self, document: Document) -> Steps:
-        """Return the probe of a document."""
-
-
-class _Steps:
-    """A probe in this process."""
-
-    def __init__(self, audit: Audit, document: Document) -> None:
-        self._probe = audit.probe(document)
-
-    async def next(self, answers: list[Answer] | None) -> list[Query] | Score:
-        # The proxy model works inside the generator; a thread keeps answers flowing.
-        return await asyncio.to_thread(advance, self._probe, answers)
-
-    async def stop(self) -> None:
-        self._probe.close()
-
-
 class _Reply(NamedTuple):
     answer: Answer
     sent: bool
@@ -148,6 +113,7 @@ class Worker:
         self.shelf = shelf
         self._in_flight = in_flight
         self._unreachable = 0
+        self._quick: set[int] = set()
 
     async def run(
         self,
@@ -164,6 +130,7 @@ class Worker:
             TargetUnreachableError: Several documents in a row found no connection.
         """
         found: list[Outcome | None] = [None] * len(documents)
+        self._quick = set()
         waiting = iter(enumerate(documents))
         done = 0
 
@@ -208,7 +175,9 @@ class Worker:
 
     async def _probe(self, audit: Audit | DistantAudit, document: Document, stage: str) -> Outcome:
         steps = (
-            audit.begin(document) if isinstance(audit, DistantAudit) else _Steps(audit, document)
+            audit.begin(document)
+            if isinstance(audit, DistantAudit)
+            else LocalSteps(audit, document, self._quick)
         )
         queries = sent = 0
         passing = False
@@ -257,12 +226,6 @@ class Worker:
                 raise lost[0]
 
 
-def _begun(audit: Audit | DistantAudit, document: Document) -> Steps:
-    if isinstance(audit, DistantAudit):
-        return audit.begin(document)
-    return _Steps(audit, document)
-
-
 def _was_sent(reply: _Reply | BaseException) -> bool:
     if isinstance(reply, BaseException):
         return not isinstance(reply, CapReachedError)
@@ -275,17 +238,3 @@ def _answer(reply: _Reply | BaseException) -> Answer:
     if isinstance(reply, BaseException):
         raise reply
     return reply.answer
-
-
-def advance(generator: Probe, answers: list[Answer] | None) -> list[Query] | Score:
-    """Run a probe up to its next batch or its score.
-
-    A local model that cannot read a document makes that document unscorable, no other.
-    """
-    try:
-        return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator
-    except StopIteration as stop:
-        score: Score = stop.value
-        return score
-    except ModelError as error:
-        return Score(None, reason=error.message)

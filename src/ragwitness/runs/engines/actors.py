@@ -22,8 +22,8 @@ from ragwitness.runs.pace import Pace
 from ragwitness.runs.part import ask_shadow
 from ragwitness.runs.records import Records
 from ragwitness.runs.shards import Shard
+from ragwitness.runs.steps import DistantAudit, Steps, advance
 from ragwitness.runs.units import at_target
-from ragwitness.runs.worker import DistantAudit, Steps, advance
 from ragwitness.targets import open_target
 from ragwitness.targets.retry import Setback
 from ragwitness.types import Answer, Document, Probe, Query, Score
