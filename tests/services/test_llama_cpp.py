@@ -12,11 +12,11 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from ragwitness.membership.srag import SRag, SRagConfig
 from ragwitness.models import ChatPrompt, load_language_model
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
-from ragwitness.models.reader.tokens import ReaderTokenizer
 from ragwitness.runs.worker import Worker
 from ragwitness.targets import open_target
 from ragwitness.text.sample import load_sample
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 Command = Callable[..., tuple[int, str]]
 
-_NEAREST = 2e-3  # nats; both compute in float32, in another order
+_NEAREST = 0.02  # nats; float32 weights, but keys and values are kept in float16
 
 
 def _ask(url: str, *queries: Query) -> list[Answer]:
@@ -70,36 +70,38 @@ def test_an_audit_of_log_probabilities_runs(
 
 
 def test_its_tokens_are_the_readers(llama_server: str) -> None:
-    own = ReaderTokenizer(PACKAGED_WEIGHTS)
+    own = Tokenizer.from_file(str(PACKAGED_WEIGHTS / "tokenizer.json"))
     base = llama_server.removesuffix("/v1")
     texts = [d.text for d in load_sample()[:40]]
     texts += ["Ça coûte 1234,50 €.", "猫は 六時に\n起きる 🙂", "  a\t b\n\n", "3.1415 x_y-z's"]
     for text in texts:
         counted = _post(f"{base}/extras/tokenize", {"input": text, "model": "reader"})["tokens"]
-        assert counted == own.encode_spoken(text)[0].tolist(), text
+        assert counted == own.encode(text, add_special_tokens=False).ids, text
 
 
 def test_its_log_probabilities_are_the_readers(llama_server: str) -> None:
+    """At its own tokens: it penalises repetition (1.1), so that greedy is not the most probable."""
     reader = load_language_model("reader")
-    prompts = [f"Complete the paragraph.\n\n{d.text[:200]}" for d in load_sample()[:600:100]]
+    prompts = [f"Complete the paragraph.\n\n{d.text[:200]}" for d in load_sample()[:600:60]]
     asked = [Query(prompt, max_tokens=24, top_logprobs=20) for prompt in prompts]
-    compared, greatest = 0, 0.0
+    chosen: list[float] = []
+    others: list[float] = []
     for query, answer in zip(asked, _ask(llama_server, *asked), strict=True):
         prompt = ChatPrompt((Message(Role.USER, query.prompt),))
-        (own,) = reader.generate([prompt], max_tokens=24, top_logprobs=20)
-        assert answer.text == own.text
+        (own,) = reader.score([answer.text], after=[prompt], top=20)
         assert answer.tokens is not None
+        spelled = [token.token.strip() for token in answer.tokens]
+        if spelled != [token.token.strip() for token in own.tokens]:
+            continue  # the answer's text has more than one spelling in tokens
         for theirs, ours in zip(answer.tokens, own.tokens, strict=True):
-            assert theirs.token == ours.token
             theirs_top, ours_top = dict(theirs.top), dict(ours.top)
-            shared = [t for t in ours_top if t in theirs_top]
+            shared = theirs_top.keys() & ours_top.keys()
             assert len(shared) >= 18
-            gaps = [abs(theirs_top[t] - ours_top[t]) for t in shared]
-            greatest = max(greatest, abs(theirs.logprob - ours.logprob), *gaps)
-            compared += 1
-    print(f"{compared} tokens, greatest difference {greatest:.2e}")
-    assert compared >= 100
-    assert greatest < _NEAREST
+            chosen.append(abs(theirs.logprob - ours.logprob))
+            others += [abs(theirs_top[name] - ours_top[name]) for name in shared]
+    print(f"{len(chosen)} tokens: {max(chosen):.1e}; {len(others)} listed: {max(others):.1e} nats")
+    assert len(chosen) >= 100
+    assert max(*chosen, *others) < _NEAREST
 
 
 def test_it_samples_and_the_shares_are_its_probabilities(llama_server: str) -> None:

@@ -19,6 +19,7 @@ from ragwitness.targets.payloads import (
 )
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import (
+    drop_after,
     drop_before,
     read_chat,
     read_completion,
@@ -205,7 +206,7 @@ class OpenAITarget:
             TargetResponseError: The endpoint refuses or fails, or its reply does not follow
                 the protocol.
         """
-        tokens = drop_before(await self._scores(text, top), text)
+        tokens = drop_after(drop_before(await self._scores(text, top), text), text)
         if not tokens:
             raise CapabilityError(
                 f"{self._endpoint.url} does not return log-probabilities of the prompt.",
@@ -217,16 +218,7 @@ class OpenAITarget:
         if self._endpoint.echo == "prompt_logprobs":
             payload = prompt_scores_payload(self._model, text, top)
             return read_prompt_scores(await self._client.post("/completions", payload), text)
-        try:
-            return await self._echo(text, top, 0)
-        except TargetResponseError as error:
-            # Some servers insist on writing at least one token.
-            if "max_tokens" not in error.message:
-                raise
-        return (await self._echo(text, top, 1))[:-1]
-
-    async def _echo(self, text: str, top: int, max_tokens: int) -> tuple[TokenLogprob, ...]:
-        payload = echo_payload(self._model, text, top, max_tokens)
+        payload = echo_payload(self._model, text, top)
         return read_completion(await self._client.post("/completions", payload)).tokens or ()
 
     async def _chat(self, query: Query) -> Answer:

@@ -39,12 +39,13 @@ def completion_payload(model: str, query: Query) -> dict[str, object]:
     return _seeded(payload, query)
 
 
-def echo_payload(model: str, text: str, top: int, max_tokens: int) -> dict[str, object]:
+def echo_payload(model: str, text: str, top: int) -> dict[str, object]:
     """Return the body for ``/completions`` that scores a text by repeating it."""
+    # Not 0 tokens: some servers refuse that, and llama.cpp's then writes without a limit.
     return {
         "model": model,
         "prompt": text,
-        "max_tokens": max_tokens,
+        "max_tokens": 1,
         "echo": True,
         "logprobs": top,
         "temperature": 0,

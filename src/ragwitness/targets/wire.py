@@ -11,6 +11,7 @@ from ragwitness.errors import TargetResponseError
 from ragwitness.types import Answer, TokenLogprob
 
 __all__ = [
+    "drop_after",
     "drop_before",
     "read_chat",
     "read_completion",
@@ -22,8 +23,7 @@ __all__ = [
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
 
-# A certain token's log-probability may be this far above 0.
-_ROUNDING = 1e-6
+_ROUNDING = 1e-6  # a certain token's log-probability may be this far above 0
 
 
 def read_chat(body: object) -> Answer:
@@ -115,8 +115,7 @@ def read_models(body: object) -> list[str]:
 def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:
     """Return the tokens of an echoed text, without start tokens before it.
 
-    Empty where they are not the text's: an endpoint that ignores ``echo`` returns what it
-    generated instead.
+    Empty where they are not the text's: an endpoint may ignore ``echo``.
     """
     at = 0
     while at < len(tokens) and tokens[at].token not in text:
@@ -125,6 +124,15 @@ def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob
     spelled = sum(len(token.token) for token in own)
     # Not an equality: characters split between tokens are spelled differently.
     return own if own and text.startswith(own[0].token) and 2 * spelled >= len(text) else ()
+
+
+def drop_after(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:
+    """Return the tokens of an echoed text without what was written after it."""
+    at = spelled = 0
+    while at < len(tokens) and spelled < len(text):
+        spelled += len(tokens[at].token)
+        at += 1
+    return tuple(tokens[:at])
 
 
 def _malformed(what: str) -> NoReturn:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ragwitness.errors import TargetResponseError, TargetUnreachableError
-from ragwitness.targets.openai import OpenAITarget
+from ragwitness.targets.openai import Endpoint, OpenAITarget
 from ragwitness.targets.probe import CapabilityReport, probe_capabilities, probe_sampling
 from ragwitness.targets.retry import RetryPolicy
 from ragwitness.targets.transport import TransportOptions
@@ -116,13 +116,17 @@ def test_target_without_echo_is_not_asked_for_it() -> None:
     assert (report.requests, report.dropped_logprobs) == (1, True)
 
 
-def test_echo_where_one_token_must_be_written() -> None:
-    refused = reply({"error": {"message": "max_tokens must be at least 1, got 0"}}, 400)
-    assert probe(full(20), refused, echoed(None, -1.0)).echo is False  # the text is cut short
+def test_what_is_written_after_an_echo_is_left_out() -> None:
     text = "The quick brown fox jumps over the lazy dog."
     logprobs = {"tokens": ["<s>", text[:9], text[9:], "!"], "token_logprobs": [None, -1, -2, -3]}
     body = {"choices": [{"text": text + "!", "logprobs": logprobs}]}
-    assert probe(full(20), refused, reply(body)).echo is True
+    with loopback(reply(body)) as server:
+        target = OpenAITarget(Endpoint(server.url, "m"))
+        tokens = asyncio.run(target.echo(text))
+    assert [token.token for token in tokens] == [text[:9], text[9:]]
+    # None at all means no limit to llama.cpp's server.
+    assert server.requests[0][1]["max_tokens"] == 1
+    assert probe(full(20), reply(body)).echo is True
 
 
 @pytest.mark.parametrize(

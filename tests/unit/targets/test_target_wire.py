@@ -4,7 +4,13 @@ from typing import Any
 import pytest
 
 from ragwitness.errors import TargetResponseError
-from ragwitness.targets.wire import drop_before, read_chat, read_completion, read_models
+from ragwitness.targets.wire import (
+    drop_after,
+    drop_before,
+    read_chat,
+    read_completion,
+    read_models,
+)
 from ragwitness.types import TokenLogprob
 from tests.support.loopback import chat_body
 
@@ -147,3 +153,6 @@ def test_echo_is_told_from_an_answer_and_start_tokens_are_left_out() -> None:
     assert drop_before(tokens("Hello", "!"), "a b") == ()
     assert drop_before(tokens("a"), "a b c d") == ()
     assert drop_before((), "a b") == ()
+    assert drop_after(tokens("a", " b", " c"), "a b") == tokens("a", " b")
+    assert drop_after(tokens("a", " b"), "a b") == tokens("a", " b")
+    assert drop_after((), "a b") == ()
