@@ -14,7 +14,8 @@ from ragwitness.text.sample import load_sample
 
 _ROOT: Any = typer.main.get_command(app)
 _VERBS = {
-    **{name: verb for name, verb in _ROOT.commands.items() if name != "lab"},
+    **{name: verb for name, verb in _ROOT.commands.items() if name not in ("corpus", "lab")},
+    "corpus wiki-pii": _ROOT.commands["corpus"].commands["wiki-pii"],
     "lab serve": _ROOT.commands["lab"].commands["serve"],
 }
 

@@ -20,6 +20,7 @@ __all__ = [
     "MaxTokens",
     "PriceIn",
     "PriceOut",
+    "kept_lines",
     "preview",
     "spent_so_far",
 ]
@@ -86,14 +87,19 @@ def preview(
     outlook = foresee(asked, {method: config}, proxy)
     screen = console()
     screen.print(forecast_terminal(outlook))
-    for line in _kept(folder, budget):
+    for line in kept_lines(folder, budget):
         screen.print(line, markup=False, soft_wrap=True)
     if plan.known_in:
         screen.print(f"The {len(plan.known_in)} known-in documents are asked about besides.")
     screen.print("Nothing was sent.")
 
 
-def _kept(folder: Path, budget: Budget) -> list[str]:
+def kept_lines(folder: Path, budget: Budget) -> list[str]:
+    """Say what a run folder keeps and has spent.
+
+    Raises:
+        InputError: Its files cannot be read.
+    """
     from ragwitness.runs.journal import StoredAnswers
     from ragwitness.runs.shards import spent_before
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.runs import Progress
+    from ragwitness.text.documents import LoadedDocuments
     from ragwitness.types import Document
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "console",
     "key_values",
     "lab_target",
+    "load_saying",
     "one_thread_per_answer",
     "per_audit",
     "progress_bars",
@@ -103,6 +105,13 @@ def read_documents(
     Raises:
         InputError: Nothing in it can be used.
     """
+    return load_saying(source, text_field, paragraphs=paragraphs).documents
+
+
+def load_saying(
+    source: str, text_field: str | None = None, *, paragraphs: bool = False
+) -> LoadedDocuments:
+    """Read documents as :func:`read_documents` does; return what was left out as well."""
     import sys
 
     from ragwitness.text.documents import load_documents
@@ -113,7 +122,7 @@ def read_documents(
         sys.stderr.write(f"skipped {skipped.where}: {skipped.why}\n")
     if len(loaded.skipped) > 5:
         sys.stderr.write(f"… and {len(loaded.skipped) - 5} more rows skipped\n")
-    return loaded.documents
+    return loaded
 
 
 def run_folder(given: Path | None, *parts: object) -> Path:
@@ -143,18 +152,21 @@ def _finished(path: Path) -> bool:
 
 
 @contextmanager
-def progress_bars(console: Console, spent: Callable[[], str] | None = None) -> Iterator[Progress]:
+def progress_bars(
+    console: Console, spent: Callable[[], str] | None = None, items: str = "documents"
+) -> Iterator[Progress]:
     """Show one bar per stage with the time left; plain lines where there is no terminal.
 
     Args:
         console: For people.
         spent: Words what was spent so far, shown beside.
+        items: What is counted.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
     if not console.is_terminal:
-        yield _lines(console, spent)
+        yield _lines(console, spent, items)
         return
     columns = (
         TextColumn("{task.description:<16}"),
@@ -175,10 +187,10 @@ def progress_bars(console: Console, spent: Callable[[], str] | None = None) -> I
         yield show
 
 
-def _lines(console: Console, spent: Callable[[], str] | None) -> Progress:
+def _lines(console: Console, spent: Callable[[], str] | None, items: str) -> Progress:
     def show(stage: str, done: int, total: int) -> None:
         if done == total:
             said = f"; spent: {spent()}" if spent else ""
-            console.print(f"{stage}: {total} documents{said}", markup=False)
+            console.print(f"{stage}: {total} {items}{said}", markup=False)
 
     return show

@@ -13,7 +13,7 @@ __all__ = ["locate"]
 
 Value = TypeVar("Value")
 
-_SOURCES = frozenset({"documents", "known_out", "known_in", "auxiliary", "corpus"})
+_SOURCES = frozenset({"documents", "known_out", "known_in", "auxiliary", "corpus", "background"})
 """Parameters that take a file of documents, or a pasted text."""
 _FILE_SCHEMES = re.compile(r"((?:lab|replay|http)[:/](?!//))([^?]+)", re.IGNORECASE)
 _HF = re.compile(r"hf[:/]", re.IGNORECASE)
@@ -43,7 +43,9 @@ def locate(name: str, value: Value, folder: Path, *, is_path: bool) -> Value | s
         return value if value == "-" or _is_text(value, join) else join(value)
     if name == "template":
         return _template(value, join)
-    return _address(value, join) if name == "target" else value
+    if name == "domain":
+        return join(value) if value.endswith(".toml") else value
+    return _address(value, join) if name in ("target", "model") else value
 
 
 def _is_text(value: str, join: Callable[[str], str]) -> bool:

@@ -10,15 +10,18 @@ import typer
 
 from ragwitness.cli import (
     audit,
+    corpus,
     demo,
     doctor,
     evaluate,
     lab,
+    leak,
     merge,
     owner,
     plan,
     report,
     reproduce,
+    synthesize,
     view,
     work,
 )
@@ -45,11 +48,14 @@ _verb("audit", epilog=EXIT_CODES)(audit.audit)
 _verb("work", epilog=EXIT_CODES)(work.work)
 _verb("merge", epilog=EXIT_CODES)(merge.merge)
 _verb("owner", epilog=EXIT_CODES)(owner.owner)
+_verb("leak", epilog=EXIT_CODES)(leak.leak)
+_verb("synthesize", epilog=EXIT_CODES)(synthesize.synthesize)
 _verb("evaluate")(evaluate.evaluate)
 _verb("doctor")(doctor.doctor)
 _verb("reproduce")(reproduce.reproduce)
 _verb("report", epilog=EXIT_CODES)(report.report)
 _verb("view")(view.view)
+app.add_typer(corpus.app, name="corpus")
 app.add_typer(lab.app, name="lab")
 
 

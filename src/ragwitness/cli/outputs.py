@@ -66,12 +66,14 @@ _OWN = (
     "answers.jsonl",
     "documents.jsonl",
     "finished.jsonl",
+    "made.jsonl",
     "manifest.json",
     "report.html",
     "result.json",
     "scores.jsonl",
     "spent.jsonl",
     "target.json",
+    "transcripts.jsonl",
 )
 
 

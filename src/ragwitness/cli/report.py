@@ -32,8 +32,6 @@ def report(
     from ragwitness.report import from_json, render_terminal, write_html
     from ragwitness.report.gate import parse_conditions
 
-    wanted = parse_conditions(fail_on or ())
-    outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
     path = run / "result.json" if run.is_dir() else run
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -46,6 +44,14 @@ def report(
         raise InputError(
             f"{path} cannot be read as a result: {error}.", "Issue the audit command again."
         ) from error
+    if isinstance(stored, dict) and stored.get("kind") == "leak":
+        from ragwitness.cli.leaked import show_again
+
+        given = {"--jsonl": jsonl_out, "--parquet": parquet_out, "--junit": junit_out}
+        show_again(stored, path, html, json_out, fail_on or (), given)
+        return
+    wanted = parse_conditions(fail_on or ())
+    outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
     result = from_json(stored)
     page = html or path.parent / "report.html"
     outputs.check([path, page, *files_of_run(path.parent)])

@@ -148,17 +148,15 @@ def _unread(answers: list[Answer], read: list[list[str] | None] | list[list[bool
 
 
 def _strings(answer: Answer) -> list[str] | None:
-    found = _list(answer)
-    if found is None or not all(isinstance(one, str) for one in found):
-        return None
-    return [one.strip() for one in found if one.strip()]
+    found = _list(answer) or []
+    texts = [one.strip() for one in found if isinstance(one, str)]
+    readable = _list(answer) is not None and len(texts) == len(found)
+    return [text for text in texts if text] if readable else None
 
 
 def _truths(answer: Answer, count: int) -> list[bool] | None:
-    found = _list(answer)
-    if found is None or len(found) != count or not all(isinstance(one, bool) for one in found):
-        return None
-    return found
+    truths = [one for one in _list(answer) or [] if isinstance(one, bool)]
+    return truths if len(truths) == len(_list(answer) or []) == count else None
 
 
 def _list(answer: Answer) -> list[object] | None:

@@ -11,6 +11,8 @@ from ragwitness.errors import InputError
 
 __all__ = ["Transcript", "read_transcripts", "write_transcripts"]
 
+_FORM = 'Each line is a JSON object with at least "prompt" and "output".'
+
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
@@ -59,7 +61,7 @@ def read_transcripts(path: Path) -> list[Transcript]:
                 found.append(_transcript(line, path, number))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"Cannot read {path}: {reason}.") from error
+        raise InputError(f"Cannot read {path}: {reason}.", _FORM) from error
     return found
 
 
@@ -78,5 +80,5 @@ def _transcript(line: str, path: Path, number: int) -> Transcript:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"Line {number} of {path} is no transcript.",
-            'Each line is a JSON object with at least "prompt" and "output".',
+            _FORM,
         ) from error

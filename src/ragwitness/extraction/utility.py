@@ -75,7 +75,7 @@ def bleu_1_sacre(answer: str, references: Sequence[str]) -> float:
         MissingExtraError: It is not installed.
     """
     try:
-        from sacrebleu.metrics import BLEU
+        from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise MissingExtraError("sacrebleu's BLEU-1", "leak") from error
     scorer = BLEU(max_ngram_order=1, effective_order=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.score import Secret
+from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
 
 __all__ = ["CHUNK", "KINDS", "WikiPii", "chunks", "wiki_pii"]
@@ -27,7 +27,7 @@ KINDS = ("email", "phone", "url")
 """Of planted secrets."""
 
 _SEPARATORS = ("\n\n", "\n", " ")
-_SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s|$)")
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.!?][\"')\]]*(?=\s|$)")  # "H. americanus" is one
 _SYLLABLES = tuple(
     "ba be bo da de do fa fe ga go ka ke la le lo ma me mo na ne no pa po ra".split()
 )

@@ -15,7 +15,7 @@ from ragwitness.runs.budget import OPTIONS
 from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import ANSWERS, Journal, query_key
 from ragwitness.runs.pace import Pace
-from ragwitness.runs.remarks import answers_kept, spending
+from ragwitness.runs.remarks import spending
 from ragwitness.runs.result import Spending
 from ragwitness.runs.worker import Outcome, Progress, Worker
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score, Target
@@ -127,7 +127,7 @@ async def ask_attacks(
     if run is not None:
         write_transcripts(run / TRANSCRIPTS, found)
     spent = spending(governor.spent, governor.budget, governor.cap, outcomes)
-    warnings = [*_unasked(governor.cap, outcomes), *answers_kept(outcomes)]
+    warnings = [*_unasked(governor.cap, outcomes), *_not_asked_now(found, outcomes)]
     return Asked(target.name, tuple(found), spent, tuple(warnings))
 
 
@@ -167,3 +167,18 @@ def _unasked(cap: str | None, outcomes: Sequence[Outcome]) -> list[str]:
         f"{cap} cap reached: {names} could not finish. The same command with a higher"
         f" {OPTIONS[cap]} resumes; nothing is asked twice."
     ]
+
+
+def _not_asked_now(found: Sequence[Transcript], outcomes: Sequence[Outcome]) -> list[str]:
+    """Say which answers are kept ones: of another attack's same prompt, or of an earlier start."""
+    kept = sum(one.queries - one.sent for one in outcomes)
+    shared = len(found) - len({one.prompt for one in found})
+    said = []
+    if shared:
+        said.append(f"{shared} prompts are shared by two attacks, and asked once.")
+    if kept > shared:
+        said.append(
+            f"{kept - shared} of {len(found)} answers were kept from an earlier start of this run,"
+            " not asked now; if the system has changed since, choose another folder with --run."
+        )
+    return said

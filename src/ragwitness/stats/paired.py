@@ -113,6 +113,6 @@ def _rate(differences: Values, resampled: Values) -> Rate:
     n, mean = len(differences), float(differences.mean())
     if np.ptp(resampled) == 0:  # resamples of equal values know no doubt; n of n equal do
         doubt = proportion_interval(0, n)[1]
-        return Rate(mean, mean - doubt, mean + doubt, n)
+        return Rate(mean, max(-1.0, mean - doubt), min(1.0, mean + doubt), n)
     low, high = np.percentile(resampled, [2.5, 97.5])
     return Rate(mean, float(low), float(high), n)

@@ -40,6 +40,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+
 def refuses(text: str) -> bool:
     """Whether an answer opens as a refusal, an apology, or with nothing found."""
     return _REFUSAL.match(text.replace("\u2019", "'")) is not None

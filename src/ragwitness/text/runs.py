@@ -102,7 +102,10 @@ class RunIndex:
             hashes, counts = np.unique(hashes[fresh], return_counts=True)
             hashes = hashes[counts < common]
         self.n = n
-        self._hashes = np.unique(hashes)
+        hashes = np.sort(hashes)  # np.unique without further results is a third as fast
+        fresh = np.ones(len(hashes), np.bool_)
+        fresh[1:] = hashes[1:] != hashes[:-1]
+        self._hashes = hashes[fresh]
 
     def first(self, text: Tokenized) -> int | None:
         """Return the token with which the first shared window of one text begins; None for none."""

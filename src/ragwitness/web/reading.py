@@ -183,6 +183,8 @@ def _read(
 
 
 def _parsed(data: Mapping[str, Any]) -> tuple[Kind, AuditResult | Battery | Collection]:
+    if data.get("kind") == "leak":
+        raise InputError("A leak measurement has a page of its own: report.html in its folder.")
     if "audits" in data:
         from ragwitness.report.stored import battery_from_json
 

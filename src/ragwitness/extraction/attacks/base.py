@@ -72,7 +72,9 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("prompts", "max_tokens", "batch"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+                raise InputError(
+                    f"{name} must be at least 1, not {getattr(self, name)}.", "Choose a larger one."
+                )
 
     def rng(self) -> random.Random:
         """Return the attack's random generator."""

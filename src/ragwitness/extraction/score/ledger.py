@@ -36,8 +36,8 @@ def find_secrets(transcripts: Sequence[Transcript], secrets: Sequence[Secret]) -
     per_output = np.zeros(len(transcripts), np.int64)
     got_out = np.zeros(len(secrets), np.bool_)
     index = SecretIndex(secrets)
-    told = {place for place, _ in (found := index.pairs([t.output for t in transcripts]))}
-    prompts = sorted(told)
+    found = index.pairs([t.output for t in transcripts])
+    prompts = sorted({place for place, _ in found})
     typed = {
         (prompts[place], secret)
         for place, secret in index.pairs([transcripts[place].prompt for place in prompts])

@@ -249,7 +249,7 @@ def mean_rate(values: Values, seed: int) -> Rate:
     n, mean = len(values), float(values.mean())
     if np.ptp(values) == 0:  # resamples of equal values know no doubt; n of n equal do
         doubt = proportion_interval(0, n)[1]
-        return Rate(mean, mean - doubt, mean + doubt, n)
+        return Rate(mean, max(-1.0, mean - doubt), min(1.0, mean + doubt), n)
     low, high = bootstrap_interval(
         lambda picked: float(values[picked].mean()), np.ones(n, np.bool_), seed=seed
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.score import Secret
+from ragwitness.text.secrets import Secret
 
 __all__ = ["read_secrets", "write_secrets"]
 
@@ -23,7 +23,7 @@ def write_secrets(path: Path, secrets: Iterable[Secret]) -> None:
     try:
         path.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.") from error
+        raise InputError(f"Cannot write {path}: {error.strerror}.", "Choose another.") from error
 
 
 def read_secrets(path: Path) -> list[Secret]:
@@ -40,7 +40,7 @@ def read_secrets(path: Path) -> list[Secret]:
                     found.append(_secret(line, f"{path}:{number}"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"Cannot read {path}: {reason}.") from error
+        raise InputError(f"Cannot read {path}: {reason}.", _FORM) from error
     if not found:
         raise InputError(f"{path} holds no secret.", _FORM)
     return found

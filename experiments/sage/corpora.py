@@ -1,0 +1,87 @@
+"""The corpora: what is indexed, what is held out, and what in it is known to be private."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
+from ragwitness.defenses.synthetic.registry import build_method, guard_config
+from ragwitness.extraction.wiki_pii import wiki_pii
+from ragwitness.runs.synthesis import run_synthesis
+from ragwitness.text.secrets import Secret, contacts_of
+from ragwitness.types import Document
+
+__all__ = ["Material", "Question", "load", "replaced"]
+
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a record that is not indexed, with the answer given there."""
+
+    text: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Material:
+    """A corpus divided once, for all methods alike."""
+
+    records: tuple[Document, ...]
+    background: tuple[Document, ...]
+    questions: tuple[Question, ...]
+    secrets: tuple[Secret, ...]
+    decoys: tuple[Secret, ...]
+
+
+def load(name: str, config: Config, data: Path) -> Material:
+    """Read a corpus and divide it at random."""
+    own = config["corpora"][name]
+    read: Callable[[Config, Path, int], Material] = _wiki if "prose" in own else _dialogues
+    return read(own | {"questions": config["questions"]}, data, config["seed"])
+
+
+def _dialogues(own: Config, data: Path, seed: int) -> Material:
+    rows = [json.loads(line) for line in (data / own["file"]).read_text().splitlines()]
+    random.Random(seed).shuffle(rows)
+    held, kept = rows[: own["held_out"]], rows[own["held_out"] :]
+    records = tuple(Document(row["id"], row["text"]) for row in kept)
+    return Material(
+        records,
+        tuple(Document(row["id"], row["text"]) for row in held),
+        tuple(Question(row["question"], row["answer"]) for row in held[: own["questions"]]),
+        tuple(contacts_of((one.id, one.text) for one in records)),
+        (),
+    )
+
+
+def _wiki(own: Config, data: Path, seed: int) -> Material:
+    made = wiki_pii((data / own["prose"]).read_text(encoding="utf-8"), seed=seed)
+    held = {one.id for one in random.Random(seed).sample(made.records, own["held_out"])}
+    inside = tuple(one for one in made.secrets if one.record not in held)
+    return Material(
+        tuple(one for one in made.records if one.id not in held),
+        tuple(one for one in made.records if one.id in held),
+        (),
+        inside,
+        made.decoys[: len(inside)],
+    )
+
+
+async def replaced(material: Material, spec: str) -> tuple[Document, ...]:
+    """Return what stands in the records' place: ``NAME`` or ``keywords:K``.
+
+    What a method withholds is in no index.
+    """
+    name, _, option = spec.partition(":")
+    method = build_method(name, secrets=material.secrets, k=int(option or 10))
+    texts = [one.text for one in material.records]
+    guard = Guard(texts, material.secrets, guard_config(name, GuardConfig()))
+    made = await run_synthesis(material.records, method, guard)
+    return tuple(Document(one.record, one.text) for one in made.made if one.text)

@@ -1,0 +1,119 @@
+"""SAGE's loop as its published code has it, for evaluation only.
+
+- "Until safe" is not enforced: after five turns the last rewrite is kept without a word, and where
+  nothing came back the text of stage 1.
+- What the privacy agent hands back between the markers is what is kept, and it has seen the record.
+- The rewriting agent's first message holds the record.
+- Answers end after 256 tokens, and nobody looks whether they were cut off.
+
+A turn here is one judgement and one rewrite. None of our conditions is enforced; the one that the
+text breaks is noted beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragwitness.defenses.sage.attributes import Attribute, identify
+from ragwitness.defenses.sage.privacy import CHECKS
+from ragwitness.defenses.sage.sage import stage_one
+from ragwitness.defenses.synthetic.asking import BEGIN, END, SAFE, SUGGEST, StoppedError
+from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, flaw, unchecked
+from ragwitness.defenses.synthetic.config import MakingConfig
+from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.types import Document, Query
+
+__all__ = ["PublishedSage"]
+
+_TURNS = 5
+_TOKENS = 256
+_MARK = "GENERATED DATA:"
+
+_JUDGE = """\
+You judge the privacy of synthetic data (after the word '{mark}') made from true data.
+{checks}
+If it is safe, answer SAFE_DATA: {begin}the data{end}{safe}; otherwise {suggest} and what to change.
+
+TRUE DATA: {original}
+{mark} {text}"""
+
+_REWRITE = """\
+You make synthetic data from feedback (after the word {suggest}), useful and private; put it after \
+the word '{mark}'.
+
+TRUE DATA: {original}
+{mark} {text}
+
+{feedback}"""
+
+
+class PublishedSage:
+    """The published loop.
+
+    Args:
+        config: Settings; ``rounds`` and the limit of an answer are the published ones.
+    """
+
+    name = "sage-published"
+    asks = True
+
+    def __init__(self, config: MakingConfig | None = None) -> None:
+        config = config or MakingConfig()
+        asking = replace(config.asking, max_tokens=_TOKENS, attempts=1)
+        self.config = replace(config, asking=asking, rounds=_TURNS)
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting, and what to beware of."""
+        return {
+            "method": self.name,
+            **self.config.describe(),
+            "warning": "as published: unsafe texts are kept without a word; for evaluation only",
+        }
+
+    def most(self, records: int) -> int:
+        """Return the most queries."""
+        return max(1, len(self.config.domain.parts)) + records * (2 + 2 * _TURNS)
+
+    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+        """Identify the attributes; return the maker."""
+        attributes = yield from identify(documents, self.config, guard)
+        return lambda document: self._make(document, attributes, guard)
+
+    def _make(
+        self, document: Document, attributes: Sequence[Attribute], guard: Guard
+    ) -> Steps[Synthesis]:
+        made = Synthesis(document.id, Fate.UNUSABLE)
+        if reason := flaw(document.text, self.config.longest):
+            return replace(made, reason=reason)
+        try:
+            text = yield from stage_one(document, attributes, self.config)
+        except StoppedError as stop:
+            return replace(made, fate=stop.fate, reason=stop.reason)
+        for turn in range(1, _TURNS + 1):
+            made = replace(made, rounds=turn)
+            answer = yield from self._say(_JUDGE, document, text, "", turn)
+            if SAFE in answer:
+                text = answer.partition(BEGIN)[2].partition(END)[0].strip() or text
+                return unchecked(replace(made, text=text), guard)
+            said = yield from self._say(_REWRITE, document, text, answer, turn)
+            text = said.partition(_MARK)[2].strip() or said.strip() or text
+        return unchecked(replace(made, text=text, reason="never called safe, kept"), guard)
+
+    def _say(
+        self, prompt: str, document: Document, text: str, feedback: str, turn: int
+    ) -> Steps[str]:
+        how = self.config.asking
+        filled = prompt.format(
+            mark=_MARK,
+            checks="\n".join(CHECKS),
+            begin=BEGIN,
+            end=END,
+            safe=SAFE,
+            suggest=SUGGEST,
+            original=document.text,
+            text=text,
+            feedback=feedback,
+        )
+        (answer,) = yield [Query(filled, how.max_tokens, how.temperature, seed=how.seed + turn)]
+        return answer.text  # an answer that failed is an empty one: the loop goes on

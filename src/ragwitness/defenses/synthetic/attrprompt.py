@@ -1,0 +1,148 @@
+"""AttrPrompt as SAGE's baseline has it (A.3): texts from drawn subtopics, without any record.
+
+The published one asks a model what such texts are made of and never looks at the corpus. Ours
+takes attributes and subtopics from a few records; subtopics that break a condition are left out.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragwitness.defenses.sage.attributes import Attribute, identify
+from ragwitness.defenses.sage.extract import Pair, sheet
+from ragwitness.defenses.sage.generate import generate, of_form
+from ragwitness.defenses.synthetic.asking import StoppedError, ask, shown
+from ragwitness.defenses.synthetic.base import (
+    Fate,
+    Maker,
+    Steps,
+    Synthesis,
+    flaw,
+    unchecked,
+    until_passed,
+)
+from ragwitness.defenses.synthetic.config import MakingConfig
+from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.types import Document
+
+__all__ = ["AttrPrompt"]
+
+_EXAMPLE = 4000  # characters of a record that is an example
+_SUBTOPICS = 10  # per attribute, as published
+_LIST = """\
+{about}Name {n} different subtopics of the attribute "{attribute}" that such texts may deal with: \
+each a few words, of general interest, without names of persons, numbers or addresses.
+Write {n} lines, each of the form "- subtopic", and nothing else."""
+_BLIND = """\
+Name the {n} attributes that matter most when {records} is made up, in the form of a list: one \
+attribute of a few words per line, "- attribute", and nothing else."""
+_ABOUT = "Here are examples of {records}:\n\n{examples}\n\n"
+_LINE = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s*(.{2,80}?)\s*$", re.MULTILINE)
+
+
+class AttrPrompt:
+    """Texts of the corpus's kind that no record stands behind.
+
+    Args:
+        config: Settings.
+        published: Do not look at the corpus, and enforce none of our conditions.
+    """
+
+    asks = True
+
+    def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
+        self.config = config or MakingConfig()
+        self.published = published
+
+    @property
+    def name(self) -> str:
+        """``attrprompt`` or ``attrprompt-published``."""
+        return "attrprompt-published" if self.published else "attrprompt"
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting."""
+        return {"method": self.name, **self.config.describe()}
+
+    def most(self, records: int) -> int:
+        """Return the most queries."""
+        domain, attempts = self.config.domain, self.config.asking.attempts
+        attributes = max(1, len(domain.parts)) * 20
+        versions = 1 if self.published else max(1, self.config.rounds)
+        return attempts * (1 + attributes + records * versions)
+
+    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+        """List subtopics of every attribute; return the maker."""
+        attributes = yield from self._attributes(documents, guard)
+        about = "" if self.published else self._about(documents)
+        topics: list[tuple[Attribute, list[str]]] = []
+        for attribute in attributes:
+            prompt = _LIST.format(about=about, n=_SUBTOPICS, attribute=attribute[1])
+            named = yield from ask(prompt, _lines, self.config.asking)
+            fit = [one for one in named if self.published or guard.violation(one) is None]
+            if fit:
+                topics.append((attribute, fit[:_SUBTOPICS]))
+        if not topics:
+            raise StoppedError(Fate.MALFORMED, "no subtopic that breaks no condition was named")
+        return lambda document: self._make(document, topics, guard)
+
+    def _attributes(
+        self, documents: Sequence[Document], guard: Guard
+    ) -> Steps[tuple[Attribute, ...]]:
+        if not self.published:
+            return (yield from identify(documents, self.config, guard))
+        domain = self.config.domain
+        prompt = _BLIND.format(n=domain.count, records=domain.records)
+        named = yield from ask(prompt, _lines, self.config.asking)
+        return tuple(("", name) for name in named[: domain.count])
+
+    def _about(self, documents: Sequence[Document]) -> str:
+        rng = random.Random(len(documents))
+        chosen = rng.sample(list(documents), min(self.config.shots, len(documents)))
+        examples = "\n\n".join(shown(document.text[:_EXAMPLE]) for document in chosen)
+        return _ABOUT.format(records=self.config.domain.records, examples=examples)
+
+    def _make(
+        self, document: Document, topics: Sequence[tuple[Attribute, list[str]]], guard: Guard
+    ) -> Steps[Synthesis]:
+        made = Synthesis(document.id, Fate.UNUSABLE)
+        if reason := flaw(document.text, self.config.longest):
+            return replace(made, reason=reason)
+        rng = random.Random(f"{self.config.asking.seed} {document.id}")
+        pairs: list[Pair] = [(attribute, rng.choice(named)) for attribute, named in topics]
+        try:
+            if self.published:
+                text = yield from generate(pairs, self.config, document.text)
+                return unchecked(replace(made, text=text), guard)
+            return (
+                yield from until_passed(
+                    document.id,
+                    lambda advice, turn: self._write(pairs, document, advice, turn),
+                    self.config.rounds,
+                    guard,
+                )
+            )
+        except StoppedError as stop:
+            return replace(made, fate=stop.fate, reason=stop.reason)
+
+    def _write(
+        self, pairs: Sequence[Pair], document: Document, advice: str, turn: int
+    ) -> Steps[str]:
+        prompt = (
+            f"Write a text that deals with:\n{sheet(pairs)}\n\nIt must be"
+            f" {self.config.domain.form}. {advice} Write the text alone."
+        )
+        text = yield from ask(
+            prompt,
+            lambda said: of_form(said, self.config),
+            self.config.asking,
+            like=document.text,
+            turn=turn,
+        )
+        return text
+
+
+def _lines(text: str) -> list[str] | None:
+    return [line.strip("[]*: ") for line in _LINE.findall(text)] or None

@@ -1,0 +1,171 @@
+"""What every way of making synthetic data consists of. Sans I/O, as audits are.
+
+A method makes a maker from the corpus, once, and the maker one text from each record. Both are
+generators: batches of queries out, their answers in. Who drives them owns network, cache and caps.
+"""
+
+from __future__ import annotations
+
+import enum
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias, TypeVar
+
+from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.types import Answer, Document, Query
+
+__all__ = [
+    "Fate",
+    "Maker",
+    "Method",
+    "Steps",
+    "Synthesis",
+    "checked",
+    "flaw",
+    "unchecked",
+    "until_passed",
+]
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[list[Query], list[Answer], T]
+"""Batches of queries out, their answers in (same order), a result as return value."""
+
+_CONTROL = 0.1  # share of control characters in what is taken for binary
+
+
+class Fate(enum.StrEnum):
+    """What became of one record; only ``PASSED`` is ever written by ``ragwitness synthesize``."""
+
+    PASSED = "passed"
+    WITHHELD = "withheld"
+    """Made, and kept back: it broke a condition, or nobody called it safe."""
+    REFUSED = "refused"
+    """The model declined."""
+    TRUNCATED = "truncated"
+    """The model stopped at the token limit."""
+    MALFORMED = "malformed"
+    """The model did not keep to the form it was told."""
+    LANGUAGE = "language"
+    """The model answered in another language."""
+    FAILED = "failed"
+    """The model gave no answer; asked again at the next start."""
+    UNUSABLE = "unusable"
+    """The record is empty, binary or too long."""
+    DUPLICATE = "duplicate"
+    """Another record has the same text."""
+    UNASKED = "unasked"
+    """A cap was reached before."""
+    UNGUARDED = "unguarded"
+    """Made as published, without our conditions; for evaluation alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """What was made of one record.
+
+    Attributes:
+        record: Its id.
+        fate: What became of it.
+        text: The synthetic text; empty unless passed or unguarded.
+        reason: Why it did not pass; our own words, or those of a server that failed.
+        rounds: Judgements by the privacy agent.
+        violation: Kind of the condition that the last text broke; None where it broke none.
+    """
+
+    record: str
+    fate: Fate
+    text: str = ""
+    reason: str = ""
+    rounds: int = 0
+    violation: str | None = None
+
+
+Maker: TypeAlias = Callable[[Document], Steps[Synthesis]]
+
+
+class Method(Protocol):
+    """A way of making synthetic data."""
+
+    @property
+    def name(self) -> str:
+        """Registered name, e.g. ``"sage"``."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks a language model."""
+
+    def describe(self) -> dict[str, str]:
+        """Return everything that a result follows from, as label and value."""
+
+    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+        """Return the generator that learns what it must of the corpus and returns a maker.
+
+        Args:
+            documents: The usable records.
+            guard: The conditions on every text.
+        """
+
+    def most(self, records: int) -> int:
+        """Return the most queries that so many records may take."""
+
+
+def flaw(text: str, longest: int) -> str | None:
+    """Say why a record cannot be used; None where it can.
+
+    Args:
+        text: The record.
+        longest: Most characters.
+    """
+    if not text.strip():
+        return "empty"
+    kinds = Counter(unicodedata.category(c) for c in text[:10_000] if c not in "\t\n\r\f")
+    if "\0" in text or kinds["Cc"] + kinds["Cn"] + kinds["Co"] > _CONTROL * sum(kinds.values()):
+        return "binary"
+    if len(text) > longest:
+        return f"longer than {longest:,} characters"
+    return None
+
+
+def checked(made: Synthesis, guard: Guard) -> Synthesis:
+    """Return a text that was made as passed, or withheld where it breaks a condition."""
+    text = made.text.strip()
+    violation = guard.violation(text)
+    if violation is None:
+        return replace(made, fate=Fate.PASSED, text=text)
+    return replace(
+        made, fate=Fate.WITHHELD, text="", reason=violation.reason, violation=violation.kind
+    )
+
+
+def unchecked(made: Synthesis, guard: Guard) -> Synthesis:
+    """Return a text as published, with the condition that it breaks beside it."""
+    violation = guard.violation(made.text)
+    return replace(made, fate=Fate.UNGUARDED, violation=violation.kind if violation else None)
+
+
+def until_passed(
+    record: str, make: Callable[[str, int], Steps[str]], rounds: int, guard: Guard
+) -> Steps[Synthesis]:
+    """Make a text, anew with the broken condition named while rounds are left.
+
+    Args:
+        record: Id.
+        make: Makes a text from an advice, empty at first, and the number of the round.
+        rounds: Most versions; at least one is made.
+        guard: The conditions.
+
+    Raises:
+        StoppedError: A version could not be made.
+    """
+    advice = ""
+    for turn in range(max(1, rounds)):
+        text = yield from make(advice, turn)
+        made = checked(Synthesis(record, Fate.WITHHELD, text), guard)
+        if made.fate is Fate.PASSED:
+            return made
+        broken = guard.violation(text)
+        advice = broken.advice if broken else ""
+    return made

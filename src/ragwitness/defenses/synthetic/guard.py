@@ -1,0 +1,228 @@
+"""Hard conditions on every synthetic text, checked after everybody else has called it safe.
+
+They see copying: runs of tokens, long subsequences, known secrets, contact details, and text hidden
+in markup, in invisible characters or in encodings. They do not see a fact told in other words:
+that is what the privacy agent is for, and no statement is made about it here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.defenses.synthetic.pii import PiiFinder, pii_finder
+from ragwitness.errors import InputError
+from ragwitness.text.runs import RunIndex
+from ragwitness.text.secrets import Secret, SecretIndex
+from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.tokens import Vocabulary
+from ragwitness.text.words import UNSPACED
+
+__all__ = ["Guard", "GuardConfig", "Violation"]
+
+_TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
+_TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_ENCODED = re.compile(r"[A-Za-z0-9+/=%]{40,}")
+# Look-alikes of other alphabets within a word; "βHCG" and "μg" begin with theirs.
+_ALIKE = re.compile(
+    r"[A-Za-z][\u0370-\u03ff][A-Za-z]|[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]"
+)
+# Soft hyphens and joiners belong to some scripts; the conditions are tried without them.
+_KEPT = "\t\n\r\u00ad\u200c\u200d"
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardConfig:
+    """What a text must not do.
+
+    Attributes:
+        run: Least tokens of a shared run, whatever the record; 0 allows every run.
+        common: Runs in so many different records are nobody's own and may be shared; 0 exempts
+            none.
+        rouge: Highest ROUGE-L F1 with any record.
+        cosine: Highest cosine with any record, where an embedder is given; None asks for none.
+        pii: ``"presidio"``, ``"contacts"`` (our own expressions), ``"auto"`` (Presidio where it
+            is installed) or ``"none"``.
+
+    Raises:
+        InputError: A value is out of range.
+    """
+
+    run: int = 8
+    common: int = 0
+    rouge: float = 0.5
+    cosine: float | None = None
+    pii: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse values that guard nothing or cannot be met."""
+        if self.run < 0 or self.common < 0 or self.common == 1:
+            raise InputError(
+                f"A shared run of {self.run} tokens, common in {self.common} records, is no"
+                " condition.",
+                "Take a run of at least 0, and common 0 or at least 2.",
+            )
+        if not 0 < self.rouge <= 1 or (self.cosine is not None and not 0 < self.cosine <= 1):
+            raise InputError(
+                "rouge and cosine must be above 0 and at most 1.", "The default of rouge is 0.5."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A condition that a text breaks.
+
+    Attributes:
+        kind: ``"run"``, ``"secret"``, ``"similarity"``, ``"pii"`` or ``"hidden"``.
+        reason: For the report; holds nothing of any text.
+        advice: For whoever rewrites the text; quotes the text itself, and no other.
+    """
+
+    kind: str
+    reason: str
+    advice: str
+
+
+class Guard:
+    """The conditions, with everything they need made once.
+
+    Args:
+        originals: Text of every record, the one a text was made from included.
+        secrets: Known secrets of all records.
+        config: The conditions.
+        embed: Turns texts into unit vectors; needed for ``config.cosine`` alone.
+
+    Raises:
+        InputError: A cosine is asked for without an embedder, or ``config.pii`` is unknown.
+        MissingExtraError: Presidio is asked for by name and not installed.
+    """
+
+    def __init__(
+        self,
+        originals: Sequence[str],
+        secrets: Sequence[Secret] = (),
+        config: GuardConfig | None = None,
+        embed: Embed | None = None,
+    ) -> None:
+        self.config = config or GuardConfig()
+        texts = list(dict.fromkeys(form for text in originals for form in _forms(text)))
+        self._vocabulary = Vocabulary(_tokens)
+        records = self._vocabulary.tokenize(texts)
+        self._runs = RunIndex(records, self.config.run, self.config.common)
+        self._similar = SubsequenceIndex(records)
+        self._secrets = SecretIndex(secrets, _tokens)
+        self._secret_kinds = [secret.kind for secret in secrets]
+        self._pii: PiiFinder = pii_finder(self.config.pii)
+        self._embed = embed
+        made_of = [asdict(self.config), self._pii.name, list(originals), list(map(asdict, secrets))]
+        self._identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
+        if self.config.cosine is not None and embed is None:
+            raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")
+        self._vectors = None if embed is None or self.config.cosine is None else embed(texts)
+
+    @property
+    def identity(self) -> str:
+        """A hash of everything that its answers follow from."""
+        return self._identity
+
+    def describe(self) -> dict[str, str]:
+        """Return the conditions in words."""
+        config = self.config
+        exempt = f", unless in {config.common} records" if config.common else ""
+        return {
+            "shared run": f"fewer than {config.run} tokens{exempt}" if config.run else "any",
+            "ROUGE-L F1 with any record": f"at most {config.rouge:g}",
+            "cosine with any record": "any" if config.cosine is None else f"≤ {config.cosine:g}",
+            "secrets": f"none of {len(self._secret_kinds)}",
+            "PII": f"none found by {self._pii.name}",
+        }
+
+    def violation(self, text: str) -> Violation | None:
+        """Return the first condition that a text breaks; None where it breaks none."""
+        if hidden := _hidden(text):
+            return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
+        for form in _forms(text):
+            broken = self._secret(form) or self._personal(form) or self._copied(form)
+            if broken is not None:
+                return broken
+        return None
+
+    def _secret(self, text: str) -> Violation | None:
+        found = sorted({secret for _, secret in self._secrets.pairs([text])})
+        if not found:
+            return None
+        kinds = sorted({self._secret_kinds[secret] for secret in found})
+        named = ", ".join(kinds)
+        return Violation(
+            "secret",
+            f"{len(found)} known secret{'s' * (len(found) > 1)} ({named})",
+            f"It still holds private details ({named}): leave out every name, number and address.",
+        )
+
+    def _personal(self, text: str) -> Violation | None:
+        found = self._pii.find(text)
+        if not found:
+            return None
+        kinds = ", ".join(sorted({one.kind for one in found}))
+        said = ", ".join(repr(text[one.start : one.end]) for one in found[:3])
+        return Violation("pii", f"contact details or numbers ({kinds})", f"Leave out {said}.")
+
+    def _copied(self, text: str) -> Violation | None:
+        config, tokens = self.config, self._vocabulary.tokenize([text])
+        if config.run and (place := self._runs.first(tokens)) is not None:
+            said = " ".join(_tokens(text)[place : place + config.run])
+            return Violation(
+                "run",
+                f"{config.run} or more tokens in a row as in a record",
+                f"These words stand in a private text in this order, say it otherwise: {said!r}.",
+            )
+        if next(self._similar.above_f1(tokens[0], config.rouge), None) is not None:
+            return _too_close("ROUGE-L F1", config.rouge)
+        if self._vectors is not None and self._embed is not None and config.cosine is not None:
+            vector = self._embed([text])[0]
+            if len(self._vectors) and float((self._vectors @ vector).max()) > config.cosine:
+                return _too_close("cosine", config.cosine)
+        return None
+
+
+def _too_close(measure: str, cap: float) -> Violation:
+    return Violation(
+        "similarity",
+        f"{measure} above {cap:g} with a record",
+        "It follows a private text too closely: change the order and the wording throughout.",
+    )
+
+
+def _tokens(text: str) -> list[str]:
+    """Words without regard to case; each character of an unspaced script alone."""
+    return _TOKEN.findall(text.casefold())
+
+
+def _forms(text: str) -> tuple[str, ...]:
+    """The text as it reads, and as it reads without markup where that is another text."""
+    seen = text
+    if not text.isascii():
+        seen = unicodedata.normalize("NFKC", text)
+        seen = "".join(c for c in seen if unicodedata.category(c) != "Cf")
+    bare = _TAG.sub("", html.unescape(seen))
+    return (seen,) if bare == seen else (seen, bare)
+
+
+def _hidden(text: str) -> str:
+    """Name what a reader does not see or cannot read; empty for nothing."""
+    categories = {unicodedata.category(c) for c in text if c not in _KEPT}
+    if categories & {"Cc", "Cf", "Co", "Cn", "Cs"}:
+        return "control or invisible characters"
+    if _ALIKE.search(text):
+        return "words of mixed alphabets"
+    return "encoded data" if _ENCODED.search(text) else ""

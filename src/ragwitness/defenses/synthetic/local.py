@@ -1,0 +1,148 @@
+"""Two baselines that need no model: redaction, and the words that many records share."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, flaw
+from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.defenses.synthetic.pii import Personal, pii_finder
+from ragwitness.errors import InputError
+from ragwitness.text.secrets import Secret, SecretIndex
+from ragwitness.text.tokens import plain_tokens
+from ragwitness.text.words import STOP_WORDS
+from ragwitness.types import Document
+
+__all__ = ["Keywords", "Redact"]
+
+_LONGEST = 1_000_000
+_BETWEEN_DIGITS = r"[\s().\-/+]*"
+_BETWEEN_WORDS = r"[\W_]*"
+_MARK = re.compile(r"\W+")
+
+
+class Redact:
+    """Puts ``<KIND>`` in the place of contact details, numbers and known secrets.
+
+    Everything else is copied, so the conditions on copying do not apply to it.
+
+    Args:
+        secrets: Known secrets of all records.
+        pii: As in :class:`~ragwitness.defenses.synthetic.guard.GuardConfig`.
+    """
+
+    name = "redact"
+    asks = False
+
+    def __init__(self, secrets: Sequence[Secret] = (), pii: str = "auto") -> None:
+        self._secrets = tuple(secrets)
+        self._index = SecretIndex(self._secrets)
+        self._pii = pii_finder(pii)
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting."""
+        return {
+            "method": self.name,
+            "redacted": f"{len(self._secrets)} secrets, and what {self._pii.name} finds",
+            "warning": "everything else stands as in the record; names that nobody listed stay",
+        }
+
+    def most(self, records: int) -> int:  # noqa: ARG002
+        """No query."""
+        return 0
+
+    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:  # noqa: ARG002
+        """Return the maker."""
+        yield from ()
+        return lambda document: self._make(document, guard)
+
+    def _make(self, document: Document, guard: Guard) -> Steps[Synthesis]:
+        yield from ()
+        made = Synthesis(document.id, Fate.UNUSABLE)
+        if reason := flaw(document.text, _LONGEST):
+            return replace(made, reason=reason)
+        return checked(replace(made, text=self.redacted(document.text)), guard)
+
+    def redacted(self, text: str) -> str:
+        """Return a text without what was found in it."""
+        found = [*self._pii.find(text), *self._known(text)]
+        out, place = [], 0
+        # Of two finds of one span the first counts: a form says more than "secret".
+        for one in sorted(found, key=lambda one: (one.start, -one.end)):
+            if one.end <= place:
+                continue
+            out += [text[place : one.start], f"<{one.kind}>" if one.start >= place else ""]
+            place = one.end
+        return "".join([*out, text[place:]])
+
+    def _known(self, text: str) -> list[Personal]:
+        found = []
+        for _, secret in sorted(self._index.pairs([text])):
+            one = self._secrets[secret]
+            kind = _MARK.sub("_", one.kind).upper() or "SECRET"
+            found += [Personal(*m.span(), kind) for m in _pattern(one.text).finditer(text)]
+        return found
+
+
+def _pattern(secret: str) -> re.Pattern[str]:
+    """Match a secret whatever its case, punctuation and grouping of digits."""
+    parts = []
+    for token in plain_tokens(secret):
+        letters = map(re.escape, token)
+        parts.append(_BETWEEN_DIGITS.join(letters) if token.isdecimal() else "".join(letters))
+    return re.compile(r"(?<!\w)" + _BETWEEN_WORDS.join(parts) + r"(?!\w)", re.IGNORECASE)
+
+
+class Keywords:
+    """The words of a record that stand in at least ``k`` different records, in no order of its own.
+
+    Args:
+        k: Least number of records with different text.
+
+    Raises:
+        InputError: ``k`` is below 2.
+    """
+
+    name = "keywords"
+    asks = False
+
+    def __init__(self, k: int = 10) -> None:
+        if k < 2:
+            raise InputError(f"k must be at least 2, not {k}.")
+        self.k = k
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting."""
+        return {"method": self.name, "a word is kept in": f"at least {self.k} records"}
+
+    def most(self, records: int) -> int:  # noqa: ARG002
+        """No query."""
+        return 0
+
+    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+        """Count the words; return the maker."""
+        yield from ()
+        counts: Counter[str] = Counter()
+        for text in {document.text for document in documents}:
+            counts.update(_words(text))
+        kept = frozenset(word for word, count in counts.items() if count >= self.k)
+        return lambda document: self._make(document, kept, guard)
+
+    def _make(self, document: Document, kept: frozenset[str], guard: Guard) -> Steps[Synthesis]:
+        yield from ()
+        made = Synthesis(document.id, Fate.UNUSABLE)
+        if reason := flaw(document.text, _LONGEST):
+            return replace(made, reason=reason)
+        words = sorted(_words(document.text) & kept)
+        if not words:
+            reason = f"no word of it stands in {self.k} records"
+            return replace(made, fate=Fate.WITHHELD, reason=reason)
+        return checked(replace(made, text=", ".join(words)), guard)
+
+
+def _words(text: str) -> set[str]:
+    """Words that carry meaning; numbers identify and are left out."""
+    return {word for word in plain_tokens(text) if word.isalpha()} - STOP_WORDS

@@ -1,0 +1,130 @@
+"""ZeroGen as SAGE's baseline has it (A.3): questions to the record whose answers it holds.
+
+The published code draws the pairs of a text from all records alike, so that a text answers for no
+record in particular, and takes 20 of them where the paper says 10. Ours stay with their record;
+``zerogen-published`` draws as the code does. The paper finds answers with spaCy's models; here
+they are names and numbers by their form, then the record's rarest words.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ragwitness.defenses.synthetic.asking import StoppedError, as_it_is, ask, shown
+from ragwitness.defenses.synthetic.base import (
+    Fate,
+    Maker,
+    Steps,
+    Synthesis,
+    checked,
+    flaw,
+    unchecked,
+)
+from ragwitness.defenses.synthetic.config import MakingConfig
+from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.text.tokens import plain_tokens
+from ragwitness.text.words import STOP_WORDS
+from ragwitness.types import Document
+
+__all__ = ["ZeroGen", "answers_in"]
+
+_PROMPT = """\
+The context is:
+{text}
+
+"{answer}" is the answer to a question about it. Write that question in one line, without the \
+answer in it, and nothing else."""
+_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)*")
+_NUMBER = re.compile(r"\b\d[\d.,]*(?:\s?(?:%|[a-zA-Z]{1,8}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpus:
+    documents: Sequence[Document]
+    counts: Counter[str]
+
+
+class ZeroGen:
+    """Question and answer pairs in place of each record.
+
+    Args:
+        config: Settings.
+        published: Draw the pairs from all records and enforce none of our conditions.
+    """
+
+    asks = True
+
+    def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
+        self.config = config or MakingConfig()
+        self.published = published
+        self.pairs = 20 if published else 10
+
+    @property
+    def name(self) -> str:
+        """``zerogen`` or ``zerogen-published``."""
+        return "zerogen-published" if self.published else "zerogen"
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting."""
+        return {"method": self.name, "pairs": str(self.pairs), **self.config.describe()}
+
+    def most(self, records: int) -> int:
+        """Return the most queries."""
+        return records * self.pairs * self.config.asking.attempts
+
+    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+        """Return the maker."""
+        yield from ()
+        words = (set(plain_tokens(document.text)) for document in documents)
+        corpus = _Corpus(documents, Counter(word for part in words for word in part))
+        return lambda document: self._make(document, corpus, guard)
+
+    def _make(self, document: Document, corpus: _Corpus, guard: Guard) -> Steps[Synthesis]:
+        made = Synthesis(document.id, Fate.UNUSABLE)
+        if reason := flaw(document.text, self.config.longest):
+            return replace(made, reason=reason)
+        lines = []
+        try:
+            for text, answer in self._drawn(document, corpus):
+                prompt = _PROMPT.format(text=shown(text), answer=answer)
+                question = yield from ask(prompt, _one_line, self.config.asking, like=text)
+                lines.append(f"question: {question} answer: {answer}")
+        except StoppedError as stop:
+            return replace(made, fate=stop.fate, reason=stop.reason)
+        if not lines:
+            return replace(made, reason="nothing in it can be an answer")
+        made = replace(made, text="\n".join(lines))
+        return unchecked(made, guard) if self.published else checked(made, guard)
+
+    def _drawn(self, document: Document, corpus: _Corpus) -> list[tuple[str, str]]:
+        """Texts with answers that they hold."""
+        rng = random.Random(f"{self.config.asking.seed} {document.id}")
+        if not self.published:
+            own = answers_in(document.text, corpus.counts, self.pairs)
+            return [(document.text, answer) for answer in own]
+        others = rng.choices(list(corpus.documents), k=self.pairs)
+        answers = ((one.text, answers_in(one.text, corpus.counts, self.pairs)) for one in others)
+        return [(text, rng.choice(found)) for text, found in answers if found]
+
+
+def answers_in(text: str, counts: Counter[str], most: int) -> list[str]:
+    """Return what a question about a text may have for its answer, without repetition.
+
+    Args:
+        text: The record.
+        counts: In how many records each word stands.
+        most: Upper limit.
+    """
+    by_form = [match.group() for kind in (_NAME, _NUMBER) for match in kind.finditer(text)]
+    words = [word for word in plain_tokens(text) if word not in STOP_WORDS and len(word) > 3]
+    rare = sorted(dict.fromkeys(words), key=lambda word: counts[word])
+    return list(dict.fromkeys([*by_form, *rare]))[:most]
+
+
+def _one_line(text: str) -> str | None:
+    said = as_it_is(text)
+    return said.splitlines()[0].strip() if said and "?" in said.splitlines()[0] else None

@@ -1,0 +1,309 @@
+"""``ragwitness leak``: end to end, stored transcripts, caps, resuming, and unusable input."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragwitness.extraction.transcript import read_transcripts
+from ragwitness.runs.journal import query_key
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Query
+from tests.support.leaking import VARIABLE
+from tests.support.rough import Rough, rough
+
+Command = Callable[..., tuple[int, str]]
+_TELL = "python:tests.support.leaking:tell"
+_REFUSE = "python:tests.support.leaking:refuse"
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    rows = [{"id": d.id, "text": f"{d.text} Call 212-555-0{100 + i}."}
+            for i, d in enumerate(load_sample()[:24])]  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    corpus = _write(tmp_path / "corpus.jsonl", rows)
+    monkeypatch.setenv(VARIABLE, str(corpus))
+    return {
+        "corpus": corpus,
+        "background": _write(
+            tmp_path / "background.jsonl", [{"text": d.text} for d in load_sample()[60:90]]
+        ),
+        "folder": tmp_path,
+    }
+
+
+def _result(folder: Path) -> dict[str, object]:
+    return json.loads((folder / "result.json").read_text())
+
+
+def _counts(folder: Path) -> dict[str, float]:
+    return {
+        f"{one['name']} {one['key']}".strip(): one["count"]
+        for one in _result(folder)["together"]
+        if not one["published"]
+    }
+
+
+def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
+    files: dict[str, Path], command: Command
+) -> None:
+    run, corpus = files["folder"] / "run", files["corpus"]
+    arguments = ["leak", f"lab:{corpus}?k=1", "--corpus", corpus, "--attacks", "composite,thief"]
+    arguments += ["--prompts", 3, "--answer-tokens", 32, "--background", files["background"]]
+    arguments += ["--contacts", "--run", run]
+    code, text = command(*arguments)
+    assert code == 0, text
+    counts = _counts(run)
+    assert counts["repeat prompts 10"] >= 1
+    published = [one for one in _result(run)["together"] if one["published"]]
+    assert all(one["note"] is None for one in published)
+    assert "records leaked in part" in text
+    assert "spent: 3 queries" in text  # both attacks begin with the same three fragments
+    leaked = [one.output for one in read_transcripts(run / "transcripts.jsonl")]
+    assert not any(output and output[:40] in text for output in leaked)
+    assert "Private text" in (run / "report.html").read_text()
+    spent = (run / "spent.jsonl").read_bytes()
+    code, text = command(*arguments, "--no-examples")
+    assert code == 0
+    assert "kept from an earlier start" in " ".join(text.split())
+    assert (run / "spent.jsonl").read_bytes() == spent  # nothing was asked
+    assert "Private text" not in (run / "report.html").read_text()
+
+
+def test_stored_transcripts_are_scored_without_asking(
+    files: dict[str, Path], command: Command
+) -> None:
+    run, corpus = files["folder"] / "run", files["corpus"]
+    common = ["--corpus", corpus, "--background", files["background"]]
+    arguments = ["leak", _TELL, *common, "--attacks", "all", "--prompts", 12, "--run", run]
+    assert command(*arguments)[0] == 0
+    again = files["folder"] / "again"
+    stored = ["leak", "--transcripts", run / "transcripts.jsonl", *common, "--run", again]
+    out = files["folder"] / "out.json"
+    code, text = command(*stored, "--json", out, "--fail-on", "repeat records > 0")
+    assert code == 3
+    assert "fails --fail-on repeat records > 0" in text
+    assert not (again / "answers.jsonl").exists()
+    first, second = _result(run), _result(again)
+    assert first["together"] == second["together"]
+    assert first["attacks"] == second["attacks"]
+    assert len(first["attacks"]) == 8
+    assert second["target"] is None
+    assert json.loads(out.read_text()) == second
+    page = (run / "report.html").read_text()
+    code, text = command("report", run, "--fail-on", "repeat records > 0")
+    assert code == 3
+    assert "records leaked in part" in text
+    assert "Private text" in page
+    assert "Private text" not in (run / "report.html").read_text()  # transcripts are not read
+    code, text = command("report", run, "--junit", "out.xml")
+    assert code == 2
+    assert "has no --junit" in text
+
+
+def test_secrets_and_decoys_are_counted_apart(files: dict[str, Path], command: Command) -> None:
+    run, folder = files["folder"] / "run", files["folder"]
+    secrets = _write(
+        folder / "secrets.jsonl",
+        [{"text": f"(212) 555 0{100 + i}", "kind": "phone"} for i in range(24)],
+    )
+    decoys = _write(
+        folder / "decoys.jsonl",
+        [{"text": f"(313) 555 0{100 + i}", "kind": "phone"} for i in range(24)],
+    )
+    arguments = ["leak", _TELL, "--corpus", files["corpus"], "--prompts", 10, "--run", run]
+    arguments += ["--attacks", "composite", "--target-information", "contacts"]
+    arguments += [
+        "--secrets",
+        secrets,
+        "--decoys",
+        decoys,
+        "--set",
+        "composite-contacts.command=Go",
+    ]
+    code, text = command(*arguments, "--fail-on", "secrets phone > 0")
+    assert code == 3, text
+    [one] = [m for m in _result(run)["together"] if m["name"] == "secrets"]
+    assert one["count"] >= 1
+    assert one["background"] == 0
+    settings = _result(run)["settings"]
+    assert "command: Go" in settings["composite (contacts)"]
+
+
+def test_a_target_that_tells_nothing_passes(files: dict[str, Path], command: Command) -> None:
+    run = files["folder"] / "run"
+    arguments = ["leak", _REFUSE, "--corpus", files["corpus"], "--prompts", 10, "--run", run]
+    code, text = command(*arguments, "--fail-on", "repeat records > 0")
+    assert code == 0, text
+    assert "No record was repeated" in text
+    assert "passes --fail-on" in text
+    code, text = command(*arguments, "--fail-on", "published repeat prompts > 0")
+    assert code == 4  # it does not show what it retrieved
+    assert "nothing was measured" in text
+
+
+def test_failed_prompts_and_flawed_records_are_counted(
+    files: dict[str, Path], command: Command
+) -> None:
+    rows = [json.loads(line) for line in files["corpus"].read_text().splitlines()]
+    rows += [{"id": "copy", "text": rows[0]["text"]}, {"id": "empty", "text": " "}]
+    rows += [{"id": "huge", "text": "x" * 1_100_000}, {"id": "nul", "text": "a\0b"}]
+    rows += [{"id": "zh", "text": "患者自述头痛三天并伴有发热咳嗽乏力等症状需要进一步检查"}]
+    corpus = _write(files["folder"] / "flawed.jsonl", rows)
+    target = "python:tests.support.leaking:unwell"
+    code, text = command("leak", target, "--corpus", corpus, "--prompts", 10, "--run", "run",
+                         "--retries", 0)  # fmt: skip
+    said = " ".join(text.split())
+    assert code == 0, text
+    assert "the text is empty" in said
+    assert "over the size limit" in said
+    assert "binary" in said
+    assert "1 of 26 records repeat another's text" in said
+    assert "a script without spaces" in said
+    assert "of 10 prompts had no answer" in said
+    assert "no model today" in said
+    [attack] = _result(files["folder"] / "run")["attacks"]
+    assert 0 < attack["failed"] < attack["prompts"] == 10
+
+
+def test_a_cap_ends_it_and_more_resumes(files: dict[str, Path], command: Command) -> None:
+    run = files["folder"] / "run"
+    arguments = ["leak", _TELL, "--corpus", files["corpus"], "--prompts", 20, "--run", run]
+    code, text = command(*arguments, "--max-queries", 7)
+    assert code == 0, text
+    assert "query cap reached: composite could not finish" in " ".join(text.split())
+    assert _result(run)["attacks"][0]["prompts"] == 7
+    code, text = command(*arguments)
+    assert _result(run)["attacks"][0]["prompts"] == 20
+    assert _result(run)["spent"]["queries"] == 20
+
+
+def test_a_dry_run_sends_nothing(files: dict[str, Path], command: Command) -> None:
+    code, text = command("leak", _TELL, "--corpus", files["corpus"], "--attacks", "thief,pide",
+                         "--prompts", 30, "--dry-run")  # fmt: skip
+    assert code == 0
+    assert "thief: at most 30 prompts" in text
+    assert "all: at most 60 prompts, 15,360 tokens written" in text
+    assert "Nothing was sent." in text
+    assert not list(files["folder"].glob("ragwitness-runs/*"))
+
+
+def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Command) -> None:
+    config = files["folder"] / "leak.toml"
+    config.write_text(
+        f'target = "{_TELL}"\ncorpus = "corpus.jsonl"\nattacks = "thief"\nprompts = 4\n'
+        'run = "run"\n[set.thief]\nwords = 6\n'
+    )
+    code, text = command("leak", "--config", config)
+    assert code == 0, text
+    assert "words: 6" in _result(files["folder"] / "run")["settings"]["thief"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([_TELL], "There is no corpus"),
+        (["--corpus", "corpus.jsonl"], "Either a target is asked"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--transcripts", "t.jsonl"], "Either a target"),
+        ([_TELL, "--corpus", "none.jsonl"], "none.jsonl does not exist"),
+        ([_TELL, "--corpus", "empty.jsonl"], "empty.jsonl is empty"),
+        ([_TELL, "--corpus", "binary.jsonl"], "binary"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--attacks", "theif"], "Unknown attack 'theif'"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--attacks", " , "], "No attack is named"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--prompts", "0"], "prompts must be at least 1"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--set", "thief.words=3"], "not run"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--set", "composite.no=3"], "no option 'no'"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--target-information", "pets"], "no target 'pets'"),
+        (
+            [_TELL, "--corpus", "corpus.jsonl", "--attacks", "pide", "--target-information",
+             "contacts"],
+            "for composite prompts",
+        ),
+        ([_TELL, "--corpus", "corpus.jsonl", "--secrets", "corpus.jsonl"], None),
+        ([_TELL, "--corpus", "corpus.jsonl", "--secrets", "none.jsonl"], "Cannot read none.jsonl"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--decoys", "corpus.jsonl"], "Decoys alone"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--fail-on", "leaks > 0"], "names no measure"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--json", "corpus.jsonl"], "would replace"),
+        (["--transcripts", "corpus.jsonl", "--corpus", "corpus.jsonl"], "is no transcript"),
+        (["--transcripts", "binary.jsonl", "--corpus", "corpus.jsonl"], "Cannot read binary.jsonl"),
+        (["--transcripts", "empty.jsonl", "--corpus", "corpus.jsonl"], "No prompt was answered"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--embedder", "no:such"], "no:such"),
+    ],
+)  # fmt: skip
+def test_unusable_input_ends_in_two_lines(
+    files: dict[str, Path], command: Command, arguments: list[str], said: str | None
+) -> None:
+    (files["folder"] / "empty.jsonl").write_bytes(b"")
+    (files["folder"] / "binary.jsonl").write_bytes(b"\xff\xfe\x00\x01" * 30)
+    code, text = command(
+        "leak", *arguments, *([] if "--prompts" in arguments else ["--prompts", 2])
+    )
+    if said is None:  # records of another shape are secrets too: they have a text
+        assert code == 0
+        return
+    assert code == 2, text
+    assert said in text
+    assert "next: " in text
+
+
+def _leak(server: Rough, corpus: Path, run: Path, prompts: int) -> list[str]:
+    arguments = ["leak", f"{server.url}#m", "--corpus", corpus, "--run", run, "--prompts", prompts]
+    arguments += ["--attacks", "composite,composite-contacts", "--answer-tokens", 8]
+    return [sys.executable, "-m", "ragwitness", *map(str, arguments)]
+
+
+def _kept(server: Rough, run: Path, prompts: set[str]) -> set[str]:
+    """Prompts whose answers are whole in the journal."""
+    path = run / "answers.jsonl"
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    keys = {json.loads(line)["key"] for line in lines}
+    return {one for one in prompts if query_key(f"{server.url}#m", Query(one, 8)) in keys}
+
+
+def _killed(files: dict[str, Path], prompts: int, kills: int) -> None:
+    rng = random.Random(kills)
+    run, wanted = files["folder"] / "run", 2 * prompts
+    with rough(seconds=0.01) as server:
+        for _ in range(kills):
+            before = len(server.prompts)
+            stop = before + rng.randint(wanted // (2 * kills) // 2 + 1, wanted // (2 * kills) + 2)
+            with subprocess.Popen(
+                _leak(server, files["corpus"], run, prompts), stdout=subprocess.DEVNULL
+            ) as process:
+                while len(server.prompts) < stop and process.poll() is None:
+                    time.sleep(0.002)
+                process.kill()
+            time.sleep(0.1)  # the server still reads what had been sent
+            place, kept = len(server.prompts), _kept(server, run, set(server.prompts))
+            assert kept
+        command = _leak(server, files["corpus"], run, prompts)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        assert not kept & set(server.prompts[place:])
+        assert len(set(server.prompts)) == wanted
+        assert len(server.prompts) <= wanted + 4 * kills  # those under way when it was killed
+        count = len(server.prompts)
+        assert (
+            subprocess.run(command, capture_output=True, timeout=300, check=False).returncode == 0
+        )
+        assert len(server.prompts) == count
+    assert [one["prompts"] for one in _result(run)["attacks"]] == [prompts, prompts]
+
+
+@pytest.mark.slow
+def test_two_attacks_of_250_prompts_killed_three_times(files: dict[str, Path]) -> None:
+    _killed(files, prompts=250, kills=3)

@@ -1,0 +1,153 @@
+"""``ragwitness synthesize`` from end to end, against a loopback model that plays all parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragwitness.text.sample import load_sample
+from tests.support.writers import Said, good, writers
+
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    rows = [{"id": d.id, "text": f"{d.text} Ask Ada Fenn."} for d in load_sample()[:5]]
+    rows += [
+        {"id": "copy", "text": rows[0]["text"]},
+        {"id": "french", "text": "Le malade est dans une chambre et il ne dort pas, que faire ?"},
+        {"id": "huge", "text": "word " * 5_000},
+        {"id": rows[1]["id"], "text": "another text under an id that is taken"},
+        {"id": "empty", "text": ""},
+        {"id": "binary", "text": "\x01\x02\x03\x04 \x05"},
+    ]
+    path = tmp_path / "corpus.jsonl"
+    lines = [json.dumps(row) for row in rows]
+    path.write_text("\n".join([*lines, "{broken"]) + "\n", encoding="utf-8")
+    secrets = tmp_path / "secrets.jsonl"
+    secrets.write_text(json.dumps({"text": "Ada Fenn", "kind": "name"}) + "\n")
+    return path
+
+
+def synthesize(command: Command, corpus: Path, *more: object) -> tuple[int, str]:
+    folder = corpus.parent
+    fixed = ("--pii", "contacts", "--secrets", folder / "secrets.jsonl", "--run", folder / "run")
+    return command("synthesize", corpus, "-o", folder / "safe.jsonl", *fixed, *more)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_record_is_written_or_named(command: Command, corpus: Path) -> None:
+    leaking = load_sample()[2].text
+
+    def script(kind: str, prompt: str) -> Said | str:
+        if kind == "extract" and "malade" in prompt:
+            return Said(good(kind, prompt), "length")
+        if kind == "judge" and leaking in prompt:
+            return "SUGGESTIONS: always more"
+        return good(kind, prompt)
+
+    with writers(script) as server:
+        report = corpus.parent / "report.json"
+        options = ("--model", f"{server.url}#m", "--json", report)
+        code, said = synthesize(command, corpus, *options)
+        asked = len(server.prompts)
+        assert code == 0, said
+        again, _ = synthesize(command, corpus, *options)
+        # A target's first contact asks nothing; what was answered is not asked again.
+        assert (again, len(server.prompts)) == (0, asked)
+    found = json.loads(report.read_text())
+    fates = {row["id"]: row["fate"] for row in found["records"]}
+    expected = {
+        "copy": "duplicate",
+        "french": "truncated",
+        "huge": "unusable",
+        "binary": "unusable",
+    }
+    assert fates == {
+        **{d.id: "passed" for d in load_sample()[:5]},
+        load_sample()[2].id: "withheld",
+        **expected,
+    }
+    assert [row["where"].rpartition(":")[2] for row in found["skipped"]] == ["9", "10", "12"]
+    written = rows_of(corpus.parent / "safe.jsonl")
+    assert [row["id"] for row in written] == [k for k, fate in fates.items() if fate == "passed"]
+    assert "Ada Fenn" not in (corpus.parent / "safe.jsonl").read_text()
+    assert "did not call it safe" in said
+    assert found["spent"]["queries"] == asked
+    for text in (said, report.read_text()):  # neither shows a record
+        assert leaking[:40] not in text
+        assert "Ada Fenn" not in text
+
+
+def test_a_cap_stops_it_and_the_same_command_with_a_higher_one_goes_on(
+    command: Command, corpus: Path
+) -> None:
+    with writers() as server:
+        options = ("--model", f"{server.url}#m", "--concurrency", 1)
+        code, said = synthesize(command, corpus, *options, "--max-queries", 8)
+        assert code == 0, said
+        assert "query cap reached" in said
+        assert len(server.prompts) == 8
+        code, said = synthesize(command, corpus, *options, "--max-queries", 80)
+        assert code == 0, said
+        assert len(set(server.prompts)) == len(server.prompts)
+    assert len(rows_of(corpus.parent / "safe.jsonl")) == 6
+
+
+def test_without_a_model(command: Command, corpus: Path) -> None:
+    code, said = synthesize(command, corpus, "--method", "redact")
+    assert code == 0, said
+    rows = rows_of(corpus.parent / "safe.jsonl")
+    assert rows[0]["text"].endswith("Ask <NAME>.")
+    assert "names that nobody listed stay" in said
+    code, said = synthesize(command, corpus, "--method", "keywords", "--k", 3)
+    assert code == 0, said
+    assert "no word of it stands in 3 records" in said
+
+
+def test_nothing_unsafe_replaces_what_was_there(command: Command, corpus: Path) -> None:
+    (corpus.parent / "safe.jsonl").write_text("kept\n")
+    with writers(lambda kind, p: "SUGGESTIONS: x" if kind == "judge" else good(kind, p)) as server:
+        code, said = synthesize(command, corpus, "--model", f"{server.url}#m")
+    assert code == 1
+    assert "nothing was written" in said
+    assert (corpus.parent / "safe.jsonl").read_text() == "kept\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ((), "asks a chat model, and there is none"),
+        (("--method", "magic"), "no method 'magic'"),
+        (("--method", "sage-published", "--model", "URL"), "for evaluation alone"),
+        (("--domain", "legal", "--model", "URL"), "no domain 'legal'"),
+        (("--rouge", 2, "--model", "URL"), "above 0 and at most 1"),
+        (("--rounds", 0, "--model", "URL"), "judges each text at least once"),
+        (("--pii", "x", "--method", "redact"), "pii must be"),
+        (("--method", "redact", "-o", "/dev/null/safe.jsonl"), "Cannot write"),
+    ],
+)
+def test_bad_input_costs_nothing(
+    command: Command, corpus: Path, options: tuple[object, ...], cause: str
+) -> None:
+    with writers() as server:
+        given = [f"{server.url}#m" if one == "URL" else one for one in options]
+        code, said = synthesize(command, corpus, *given)
+        assert (code, len(server.prompts)) == (2, 0)
+    assert cause in said
+    assert "next:" in said
+
+
+def test_a_look_beforehand_sends_nothing(command: Command, corpus: Path) -> None:
+    with writers() as server:
+        code, said = synthesize(command, corpus, "--model", f"{server.url}#m", "--dry-run")
+        assert server.prompts == []
+    assert code == 0
+    assert "sage: 9 records, at most 128 queries" in said

@@ -1,0 +1,170 @@
+"""The report of a leak measurement: rows, page, terminal, JSON and gate."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from ragwitness.errors import ExitCode, InputError
+from ragwitness.extraction.score import LeakPlan, Secret
+from ragwitness.extraction.transcript import Transcript
+from ragwitness.report.leak import (
+    headline,
+    leak_from_json,
+    leak_json,
+    pick_examples,
+    rows,
+)
+from ragwitness.report.leak_gate import parse_leak_conditions, rule_leak
+from ragwitness.report.leak_html import render_leak
+from ragwitness.report.leak_terminal import leak_terminal
+from ragwitness.runs.leak_score import LeakResult, score_leaks
+from ragwitness.types import Document
+
+_RECORDS = tuple(
+    Document(str(i), " ".join(f"private{i}x{j}" for j in range(30)) + " call <b>555-0199</b>")
+    for i in range(5)
+)
+_TOLD = [
+    Transcript("composite", "say <i>it</i>", _RECORDS[0].text, (_RECORDS[0].text,)),
+    Transcript("composite", "say more", "nothing at all", (_RECORDS[1].text,)),
+    Transcript("thief", "go on", _RECORDS[2].text, (_RECORDS[2].text,)),
+    Transcript("thief", "fails", "", None, error="HTTP 500 <script>"),
+]
+_SECRETS = [Secret("private0x3 private0x4", "name", "0"), Secret("private4x1 x", "name", "4")]
+
+
+@pytest.fixture(scope="module")
+def result() -> LeakResult:
+    background = [Document("b", "some unrelated text")]
+    return score_leaks(_TOLD, LeakPlan(_RECORDS, background, _SECRETS), settings={"a": "<u>"})
+
+
+def _printed(result: LeakResult) -> str:
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=80).print(leak_terminal(result, where="report.html"))
+    return out.getvalue()
+
+
+def test_published_counts_stand_beside_corrected_ones(result: LeakResult) -> None:
+    found = {row.label: row for row in rows(result.together)}
+    assert found["repeat prompts 10"].published == "2"
+    assert found["repeat prompts 10"].corrected == "2 of 3"
+    assert found["repeat records 10"].published == "2"
+    assert found["repeat records 10"].corrected == "2 of 5"
+    assert found["repeat records 10"].background == "0.000"
+    assert found["repeat prompts 10"].excess.startswith("+0.667 [")
+    assert "longer than 10" in found["repeat prompts 10"].definition
+    assert found["secrets name"].corrected == "1 of 2"
+    assert found["secrets name"].published == ""
+    assert found["targeted information contacts"].corrected == ""
+    assert len(found) == len(rows(result.together))
+    assert headline(result)[0] == "2 of 5 records leaked in part"
+
+
+def test_counts_that_are_missing_say_why() -> None:
+    told = [replace(one, contexts=None) for one in _TOLD[:2]]
+    result = score_leaks(told, LeakPlan(_RECORDS))
+    row = next(row for row in rows(result.together) if row.label == "repeat prompts 10")
+    assert row.published == "–"  # noqa: RUF001
+    assert "does not show what it retrieved" in row.note
+    assert "does not show what it retrieved" in " ".join(_printed(result).split())
+
+
+def test_the_terminal_is_eighty_wide_and_tells_nothing_private(result: LeakResult) -> None:
+    text = _printed(result)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "private" not in text.replace("private text", "")
+    assert "…" not in text
+    for row in rows(result.together):
+        assert row.corrected in text
+    assert "1 of 4 prompts had no answer" in text
+    assert re.search(r"thief +2 +1 +1 +1 +1 +\S*", text)
+
+
+def test_the_page_is_escaped_and_folds_examples(result: LeakResult) -> None:
+    examples = pick_examples(_TOLD, _RECORDS, 2)
+    assert [one.attack for one in examples] == ["composite", "thief"]
+    page = render_leak(result, examples)
+    assert "<script" not in page
+    assert "<b>555" not in page
+    assert "&lt;b&gt;555-0199" in page
+    assert "&lt;u&gt;" in page
+    assert page.count("<details") == page.count("</details>")
+    head, _, folded = page.partition('<details class="group in">')
+    assert "private0x5" not in head
+    assert "private0x5" in folded
+    assert "http" not in page.replace("HTTP 500", "").partition("<body>")[2]
+    bare = render_leak(result)
+    assert "private0x5" not in bare
+    assert "Examples" not in bare
+    for claim in ("They claim", "They do not claim", "Before you rely on this"):
+        assert claim in bare
+
+
+def test_examples_are_few_and_only_of_leaks() -> None:
+    assert pick_examples(_TOLD, _RECORDS, 0) == ()
+    assert pick_examples(_TOLD[1:2], _RECORDS, 3) == ()
+    told = [replace(one, prompt=f"{one.prompt} {i}") for i in range(3) for one in _TOLD]
+    found = pick_examples([*told, *told], _RECORDS, 4)
+    assert [one.attack for one in found][:2] == ["composite", "thief"]
+    assert len(set(found)) == len(found) == 4
+
+
+def test_json_there_and_back(result: LeakResult) -> None:
+    text = json.dumps(leak_json(result), allow_nan=False)
+    assert "private0x5" not in text
+    assert leak_from_json(json.loads(text)) == result
+    with pytest.raises(InputError, match="malformed at target"):
+        leak_from_json({"kind": "leak", "together": []})
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("repeat records > 0", ExitCode.FAILED),
+        ("repeat records >= 2", ExitCode.FAILED),
+        ("repeat records > 2", ExitCode.PASS),
+        ("repeat records 20 > 39%", ExitCode.FAILED),
+        ("repeat records>40%", ExitCode.PASS),
+        ("coverage > .1", ExitCode.FAILED),
+        ("coverage > 10%", ExitCode.FAILED),
+        ("coverage > 90%", ExitCode.PASS),
+        ("secrets name > 0", ExitCode.FAILED),
+        ("secrets phone > 0", ExitCode.INCONCLUSIVE),
+        ("likeness > .5", ExitCode.INCONCLUSIVE),
+        ("published repeat contexts > 1", ExitCode.FAILED),
+    ],
+)
+def test_conditions(result: LeakResult, condition: str, code: ExitCode) -> None:
+    ruling = rule_leak(result, parse_leak_conditions([condition]))
+    assert ruling.code is code
+    assert ruling.why
+
+
+def test_conditions_that_were_not_measured_pass_nothing(result: LeakResult) -> None:
+    both = parse_leak_conditions(["likeness > .5", "repeat records > 4"])
+    assert rule_leak(result, both).code is ExitCode.INCONCLUSIVE
+    assert rule_leak(result, ()).code is ExitCode.PASS
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("repeat records", "is no condition"),
+        ("repeat records > many", "is no condition"),
+        ("repeats > 0", "names no measure"),
+        ("repeat recordsx > 0", "names no measure"),
+    ],
+)
+def test_conditions_that_cannot_be_read(text: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_leak_conditions([text])
+    assert said in caught.value.message
+    assert caught.value.hint
