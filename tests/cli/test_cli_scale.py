@@ -130,13 +130,20 @@ def test_a_killed_shard_resumes_and_asks_nothing_again(command: Command, files) 
     _same("run", "one")
 
 
+def _interruptible() -> None:
+    """Hear Ctrl-C even where this test runs in the background, which does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupted_shard_ends_with_130_and_the_command_that_resumes(
     command: Command, files
 ) -> None:
     with rough(seconds=0.1) as server:
         _prepared(command, server, files, "--concurrency", 1)
         arguments = [sys.executable, "-m", "ragwitness", "work", "run", "--shard", "1/2"]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, text=True, preexec_fn=_interruptible
+        ) as process:
             while len(server.prompts) < 4 and process.poll() is None:
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
@@ -151,7 +158,11 @@ def test_an_interrupted_engine_stops_its_processes_and_resumes(command: Command,
         arguments = ["audit", f"{server.url}#m", *files, *engine]
         arguments = [sys.executable, "-m", "ragwitness", *map(str, arguments)]
         with subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, text=True, start_new_session=True
+            arguments,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_interruptible,
         ) as process:
             while len(server.prompts) < 5 and process.poll() is None:
                 time.sleep(0.01)

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import numpy as np
-
-from ragwitness.text.runs import shared_runs
-from ragwitness.text.tokens import Tokenized, Vocabulary, plain_tokens
+from ragwitness.text.tokens import plain_tokens
 
 __all__ = ["CONTACTS", "Secret", "SecretIndex", "contacts", "contacts_of", "normalised", "plain"]
 
@@ -78,15 +75,8 @@ def contacts_of(records: Iterable[tuple[str, str]]) -> list[Secret]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sought:
-    """The secrets of one length, in one form."""
-
-    form: Callable[[str], str]
-    tokens: Tokenized
-    places: tuple[int, ...]
-    vocabulary: Vocabulary
-    length: int
+_Sought: TypeAlias = dict[str, dict[int, dict[tuple[str, ...], list[int]]]]
+"""Places of secrets by their first token, their length and their tokens."""
 
 
 class SecretIndex:
@@ -102,38 +92,28 @@ class SecretIndex:
     def __init__(
         self, secrets: Sequence[Secret], split: Callable[[str], list[str]] = plain_tokens
     ) -> None:
-        self._parts = [
-            part for form in (plain, normalised) for part in _by_length(secrets, form, split)
+        self._split = split
+        self._sought: list[tuple[Callable[[str], str], _Sought]] = [
+            (form, self._begun(form, secrets)) for form in (plain, normalised)
         ]
+
+    def _begun(self, form: Callable[[str], str], secrets: Sequence[Secret]) -> _Sought:
+        found: _Sought = {}
+        for place, secret in enumerate(secrets):
+            tokens = tuple(self._split(form(secret.text)))
+            if sum(map(len, tokens)) >= _FEWEST:
+                lengths = found.setdefault(tokens[0], {})
+                lengths.setdefault(len(tokens), {}).setdefault(tokens, []).append(place)
+        return found
 
     def pairs(self, texts: Sequence[str]) -> set[tuple[int, int]]:
         """Return the places of a text and a secret in it, for every find."""
         found: set[tuple[int, int]] = set()
-        for part in self._parts:
-            said = part.vocabulary.tokenize(map(part.form, texts))
-            hits = shared_runs(said, part.tokens, part.length)
-            known: dict[bytes, list[int]] = defaultdict(list)
-            for i in np.flatnonzero(hits.records).tolist():
-                known[part.tokens[i].tobytes()].append(part.places[i])
-            for text in np.flatnonzero(hits.outputs).tolist():
-                ids = said[text]
-                for start in range(len(ids) - part.length + 1):
-                    met = known.get(ids[start : start + part.length].tobytes(), ())
-                    found.update((text, secret) for secret in met)
+        for form, sought in self._sought:
+            for place, text in enumerate(texts):
+                tokens = self._split(form(text))
+                for start, token in enumerate(tokens):
+                    for length, known in sought.get(token, {}).items():
+                        met = known.get(tuple(tokens[start : start + length]), ())
+                        found.update((place, secret) for secret in met)
         return found
-
-
-def _by_length(
-    secrets: Sequence[Secret], form: Callable[[str], str], split: Callable[[str], list[str]]
-) -> Iterator[_Sought]:
-    """Secrets of one length are sought at once."""
-    places: dict[int, list[int]] = defaultdict(list)
-    texts = [form(secret.text) for secret in secrets]
-    for place, text in enumerate(texts):
-        tokens = split(text)
-        if sum(map(len, tokens)) >= _FEWEST:
-            places[len(tokens)].append(place)
-    for length, found in places.items():
-        vocabulary = Vocabulary(split)
-        tokens_of = vocabulary.tokenize([texts[place] for place in found])
-        yield _Sought(form, tokens_of, tuple(found), vocabulary, length)
