@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow services lint format bench hf clean
+.PHONY: demo test test-slow services llama lint format bench hf clean
 
 demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
@@ -15,10 +15,15 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow
 
-# Against foreign servers, frameworks, stores, Ray and a browser. llama.cpp's server is compiled.
+# Against llama.cpp's server, which is compiled first.
+llama: $(VENV)/.dev
+	$(PIP) -e '.[gguf]' 'llama-cpp-python[server]>=0.3'
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
+	  tests/services/test_llama_cpp.py
+
+# Against a foreign server, frameworks, stores, Ray and a browser.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
-	$(PIP) 'llama-cpp-python[server]>=0.3' || echo "llama.cpp cannot be built: its tests are skipped"
 	command -v chromium >/dev/null || apt-get install -qy --no-install-recommends chromium || \
 	  echo "no Chromium: the tests of the pages are skipped"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
