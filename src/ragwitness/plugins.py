@@ -6,13 +6,14 @@ listed, and listing loads nothing: a broken plug-in stands in nobody's way but i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.quoting import quote_error
 
-__all__ = ["load_plugin", "plugin_names"]
+__all__ = ["load_plugin", "made_by_plugin", "plugin_names"]
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
@@ -48,6 +49,24 @@ def load_plugin(group: str, name: str) -> Any | None:
             f"{quote_error(error)}.",
             "Repair or uninstall the package that brings it; nothing else depends on it.",
         ) from None
+
+
+def made_by_plugin(what: str, make: Callable[[], Any]) -> Any:
+    """Make something of another package, which may fail in any way.
+
+    Args:
+        what: Its kind and name, for people.
+        make: Makes it.
+
+    Raises:
+        InputError: It fails.
+    """
+    try:
+        return make()
+    except RagwitnessError:
+        raise
+    except Exception as error:
+        raise InputError(f"The plug-in {what} failed: {quote_error(error)}.") from None
 
 
 def _owner(entry: EntryPoint) -> str:

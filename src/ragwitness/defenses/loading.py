@@ -16,10 +16,9 @@ from ragwitness.defenses.prompt import PromptModification
 from ragwitness.defenses.rerank import Rerank
 from ragwitness.defenses.rewriting import PARAPHRASE, REWRITE, QueryRewriting, RewritingConfig
 from ragwitness.defenses.threshold import DistanceThreshold
-from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.errors import InputError
 from ragwitness.models.base import LanguageModel
-from ragwitness.plugins import load_plugin, plugin_names
-from ragwitness.quoting import quote_error
+from ragwitness.plugins import load_plugin, made_by_plugin, plugin_names
 
 __all__ = ["DEFENSE_FORMS", "GROUP", "load_defense"]
 
@@ -91,12 +90,7 @@ def _foreign(name: str, option: str, model: LanguageModel | None) -> Defense:
             f"There is no defense {name!r}.",
             f"Use one of {', '.join(forms)}, or several joined by '+'.",
         )
-    try:
-        defense = factory(option, model)
-    except RagwitnessError:
-        raise
-    except Exception as error:
-        raise InputError(f"The plug-in defense {name!r} failed: {quote_error(error)}.") from None
+    defense = made_by_plugin(f"defense {name!r}", lambda: factory(option, model))
     if not isinstance(defense, Defense):
         raise InputError(
             f"The plug-in {name!r} ({GROUP}) made no defense, but a {type(defense).__name__}."

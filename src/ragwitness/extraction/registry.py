@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.errors import InputError
 from ragwitness.extraction import attacks
 from ragwitness.extraction.attacks import Attack, Limits
 from ragwitness.fields import typed_fields
-from ragwitness.plugins import load_plugin, plugin_names
-from ragwitness.quoting import quote_error
+from ragwitness.plugins import load_plugin, made_by_plugin, plugin_names
 
 __all__ = ["ATTACKS", "GROUP", "AttackEntry", "attack_names", "build_attack"]
 
@@ -97,19 +96,8 @@ def build_attack(
 
 
 def _made(name: str, make: Callable[[], Any]) -> Any:
-    """Make something of an attack; one of another package may fail in any way.
-
-    Raises:
-        InputError: It fails.
-    """
-    if name in ATTACKS:
-        return make()
-    try:
-        return make()
-    except RagwitnessError:
-        raise
-    except Exception as error:
-        raise InputError(f"The plug-in attack {name!r} failed: {quote_error(error)}.") from None
+    """Make something of an attack, ours or another package's."""
+    return make() if name in ATTACKS else made_by_plugin(f"attack {name!r}", make)
 
 
 def _classes(name: str) -> tuple[Any, Any, Mapping[str, object]]:

@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.errors import InputError
 from ragwitness.fields import typed_fields
 from ragwitness.models import LanguageModel
-from ragwitness.plugins import load_plugin, plugin_names
-from ragwitness.quoting import quote_error
+from ragwitness.plugins import load_plugin, made_by_plugin, plugin_names
 from ragwitness.types import Audit
 
 __all__ = [
@@ -120,19 +119,8 @@ def build_audit(name: str, proxy: LanguageModel, config: object | None = None) -
 
 
 def _made(name: str, make: Callable[[], Any]) -> Any:
-    """Make something of an audit; one of another package may fail in any way.
-
-    Raises:
-        InputError: It fails.
-    """
-    if name in AUDITS:
-        return make()
-    try:
-        return make()
-    except RagwitnessError:
-        raise
-    except Exception as error:
-        raise InputError(f"The plug-in audit {name!r} failed: {quote_error(error)}.") from None
+    """Make something of an audit, ours or another package's."""
+    return make() if name in AUDITS else made_by_plugin(f"audit {name!r}", make)
 
 
 def _classes(name: str) -> tuple[Any, Any, Mapping[str, object]]:

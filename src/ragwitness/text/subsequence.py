@@ -125,10 +125,6 @@ class SubsequenceIndex:
         """Yield every record whose ROUGE-L F1 with the output is above a threshold."""
         yield from self._pairs(output, np.float64(threshold / 2) * (len(output) + self.sizes))
 
-    def above_either(self, output: NDArray[np.int32], threshold: float) -> Iterator[Pair]:
-        """Yield every record whose ROUGE-L recall or precision is above it (as published)."""
-        yield from self._pairs(output, np.float64(threshold) * np.minimum(len(output), self.sizes))
-
     def _pairs(self, output: NDArray[np.int32], above: NDArray[np.float64]) -> Iterator[Pair]:
         """Yield the records whose subsequence is longer than ``above``, shape (records,)."""
         for place in np.flatnonzero(self.overlaps(output) > above).tolist():
