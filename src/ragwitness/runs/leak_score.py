@@ -109,14 +109,16 @@ def score_leaks(
     if not once:
         reason = next((one.error for one in transcripts if one.error), "there is no transcript")
         raise InputError(f"No prompt was answered: {reason}.", "ragwitness doctor TARGET looks.")
-    together = _measures(list(once.values())[::-1], plan, cosines)
+    together = attacks[0].measures
+    if len(attacks) > 1:
+        together = _measures(list(once.values())[::-1], plan, cosines)
     return LeakResult(
         target=asked.target if asked else None,
         started=started,
         seconds=time.monotonic() - clock,
         records=len(unique),
         attacks=tuple(attacks),
-        together=together if len(attacks) > 1 else attacks[0].measures,
+        together=together,
         settings=dict(settings or {}),
         warnings=tuple(warnings),
         spent=asked.spent if asked else None,
