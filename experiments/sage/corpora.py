@@ -11,9 +11,9 @@ from typing import Any
 
 from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
 from ragwitness.defenses.synthetic.registry import build_method, guard_config
-from ragwitness.extraction.wiki_pii import wiki_pii
+from ragwitness.extraction.wiki_pii import made_up, wiki_pii
 from ragwitness.runs.synthesis import run_synthesis
-from ragwitness.text.secrets import Secret, contacts_of
+from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
 
 __all__ = ["Material", "Question", "load", "replaced"]
@@ -51,14 +51,24 @@ def _dialogues(own: Config, data: Path, seed: int) -> Material:
     rows = [json.loads(line) for line in (data / own["file"]).read_text().splitlines()]
     random.Random(seed).shuffle(rows)
     held, kept = rows[: own["held_out"]], rows[own["held_out"] :]
-    records = tuple(Document(row["id"], row["text"]) for row in kept)
+    chosen = [row["id"] for row in kept[: own["planted"]]]
+    made = made_up([*chosen, *[""] * len(chosen)], seed=seed)
+    planted = {one.record: one.text for one in made[: len(chosen)]}
     return Material(
-        records,
+        tuple(Document(row["id"], _with(row["text"], planted.get(row["id"]))) for row in kept),
         tuple(Document(row["id"], row["text"]) for row in held),
         tuple(Question(row["question"], row["answer"]) for row in held[: own["questions"]]),
-        tuple(contacts_of((one.id, one.text) for one in records)),
-        (),
+        tuple(made[: len(chosen)]),
+        tuple(made[len(chosen) :]),
     )
+
+
+def _with(text: str, contact: str | None) -> str:
+    """A dialogue in which the patient leaves a contact detail."""
+    if contact is None:
+        return text
+    said, doctor, reply = text.partition("Doctor:")
+    return f"{said.rstrip()} You can reach me at {contact} {doctor}{reply}".rstrip()
 
 
 def _wiki(own: Config, data: Path, seed: int) -> Material:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
 
-__all__ = ["CHUNK", "KINDS", "WikiPii", "chunks", "wiki_pii"]
+__all__ = ["CHUNK", "KINDS", "WikiPii", "chunks", "made_up", "wiki_pii"]
 
 CHUNK = 1500
 """Characters of a chunk."""
@@ -80,6 +80,21 @@ def wiki_pii(text: str, *, seed: int = 0, size: int = CHUNK, most: int | None = 
         secrets += [Secret(made, kind, name) for kind, made in found]
     decoys = [Secret(maker.make(secret.kind), secret.kind, "") for secret in secrets]
     return WikiPii(tuple(records), tuple(secrets), tuple(decoys))
+
+
+def made_up(records: Iterable[str], *, seed: int = 0) -> list[Secret]:
+    """Make up one contact detail for each record; no two alike.
+
+    Args:
+        records: Ids; an empty one makes a decoy.
+        seed: Of the kinds and the secrets.
+    """
+    maker = _Maker(random.Random(seed))
+    return [
+        Secret(maker.make(kind), kind, record)
+        for record in records
+        for kind in [maker.rng.choice(KINDS)]
+    ]
 
 
 def chunks(text: str, size: int = CHUNK) -> list[str]:

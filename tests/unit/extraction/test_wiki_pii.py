@@ -9,7 +9,7 @@ import pytest
 from ragwitness.errors import InputError
 from ragwitness.extraction.score import find_secrets
 from ragwitness.extraction.transcript import Transcript
-from ragwitness.extraction.wiki_pii import KINDS, WikiPii, chunks, wiki_pii
+from ragwitness.extraction.wiki_pii import KINDS, WikiPii, chunks, made_up, wiki_pii
 from ragwitness.text.secrets import contacts
 
 _PROSE = "\n\n".join(
@@ -80,3 +80,11 @@ def test_sizes_must_make_sense(options: dict[str, int]) -> None:
 def test_a_blank_text_is_refused() -> None:
     with pytest.raises(InputError, match="no text"):
         wiki_pii(" \n ")
+
+
+def test_contacts_are_made_up_one_a_record_and_decoys_are_none_of_them() -> None:
+    made = made_up(["a", "b", "", ""] * 50, seed=3)
+    assert [one.record for one in made] == ["a", "b", "", ""] * 50
+    assert len({one.text for one in made}) == len(made)
+    assert {one.kind for one in made} == set(KINDS)
+    assert made == made_up(["a", "b", "", ""] * 50, seed=3)
