@@ -120,7 +120,9 @@ def _by_document(result: AuditResult) -> dict[str, Verdict]:
 
 def _described(run: Run) -> dict[str, str]:
     """Return label and value of everything that is known of a run."""
-    return {"Kind": str(run.kind), **_of_audit(run), **_of_evaluation(run), **_of_collection(run)}
+    of_kind = (_of_audit, _of_evaluation, _of_collection, _of_leak, _of_making)
+    known = {label: value for say_of in of_kind for label, value in say_of(run).items()}
+    return {"Kind": str(run.kind), **known}
 
 
 def _of_audit(run: Run) -> dict[str, str]:
@@ -166,9 +168,40 @@ def _of_collection(run: Run) -> dict[str, str]:
     }
 
 
+def _of_leak(run: Run) -> dict[str, str]:
+    result = run.leak
+    if result is None:
+        return {}
+    return {
+        "System": result.target or say.MISSING,
+        "Records": say.count(result.records),
+        **{f"Prompts of {one.name}": say.count(one.prompts) for one in result.attacks},
+        "Started": result.started,
+        "Time": say.duration(result.seconds),
+        **dict(result.settings),
+        "Ragwitness": result.ragwitness or say.MISSING,
+    }
+
+
+def _of_making(run: Run) -> dict[str, str]:
+    result = run.making
+    if result is None:
+        return {}
+    return {
+        "Model": result.model or "none",
+        "Queries": say.count(result.queries),
+        "Time": say.duration(result.seconds),
+        "Texts": result.out or say.MISSING,
+        **result.settings,
+    }
+
+
 def _rates(run: Run) -> dict[str, Rate]:
     if run.audit is not None:
         return {one.name: one.rate for one in view.measures(run.audit)}
     if run.battery is not None:
         return {f"AUC of {one.audit}": one.auc for one in run.battery.audits}
+    if run.leak is not None:
+        ours = [(one.label, one.rate) for one in run.leak.together if not one.published]
+        return {f"Share of {label}": rate for label, rate in ours if rate is not None}
     return {}

@@ -61,22 +61,24 @@ def run_page(run: Run) -> str:
     Raises:
         InputError: A file of it cannot be read.
     """
-    own = {"run": run, "page_of": lambda name: document_link(run, name)}
+    own: dict[str, object] = {"run": run, "page_of": lambda name: document_link(run, name)}
     if run.audit is not None:
         return _render("run.html.j2", **{**report_values(run.audit), **own}, curves=_curves(run))
     if run.battery is not None:
         from ragwitness.report.battery import battery_values
 
         return _render("evaluation.html.j2", **battery_values(run.battery), **own)
-    spent = sum(spending_of(run), Use())
+    own |= {"heard": heard(run.folder), "curves": _curves(run)}
+    if run.leak is not None:
+        from ragwitness.report.leak_html import leak_values
+
+        return _render("leakage.html.j2", **{**leak_values(run.leak), **own})
     return _render(
         "other.html.j2",
         **own,
         row=_row(run),
-        heard=heard(run.folder),
-        spent=spent,
         facts=comparing.facts(run, run),
-        curves=_curves(run),
+        spent=sum(spending_of(run), Use()),
     )
 
 
@@ -182,6 +184,15 @@ def _row(run: Run) -> _Row:
         names = [one.audit for one in run.battery.audits if "/" not in one.audit]
         method, found = ", ".join(names), "see its rates"
         target = run.battery.settings.get("generator", "")
+    elif run.leak is not None:
+        from ragwitness.report.leak import headline
+
+        method, target = ", ".join(a.name for a in run.leak.attacks), run.leak.target or ""
+        found, queries = headline(run.leak)[0], say.count(sum(a.prompts for a in run.leak.attacks))
+    elif run.making is not None:
+        made = run.making
+        method, target, queries = made.method, made.model, say.count(made.queries)
+        found = f"{made.counts.get('passed', 0)} of {sum(made.counts.values())} texts passed"
     else:
         found = run.problem or _so_far(run)
     return _Row(run, run_link(run), method, target, found, auc, queries, written)
@@ -204,7 +215,7 @@ def _curves(run: Run) -> list[figures.Line]:
 
 def _of_target(run: Run, found: Sequence[Exchange]) -> tuple[Exchange, ...]:
     """Leave out what a shadow system was asked about a document of the same name."""
-    known = run.audit or run.collection
+    known = run.audit or run.collection or run.leak
     return tuple(one for one in found if known is None or one.asked.target == known.target)
 
 

@@ -2,77 +2,30 @@
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.report.jsonout import from_json
 from ragwitness.runs.budget import Use
 from ragwitness.runs.ledger import LEDGER, uses
 from ragwitness.runs.result import AuditResult
 from ragwitness.runs.transcript import JOURNAL, files_of
+from ragwitness.web.results import Collection, Kind, Making, Result, parsed
 
 if TYPE_CHECKING:
     from ragwitness.runs.battery import Battery
+    from ragwitness.runs.leak_score import LeakResult
 
-__all__ = ["Collection", "Kind", "Run", "find_runs", "spending_of"]
+__all__ = ["Run", "find_runs", "spending_of"]
 
 RESULT = "result.json"
 _SIGNS = (RESULT, JOURNAL, LEDGER, "manifest.json")
 _CACHED = 256
-
-
-class Kind(enum.StrEnum):
-    """What a run folder holds; the value is what it is called."""
-
-    AUDIT = "audit"
-    COLLECTION = "collection"
-    EVALUATION = "evaluation"
-    UNFINISHED = "not finished"
-    BROKEN = "not readable"
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """The result of ``ragwitness owner``.
-
-    Attributes:
-        method: Name of the audit.
-        target: Name of the system.
-        alpha: Level.
-        decided: Whether "the collection is like documents outside" is refused.
-        log10_e: Decimal logarithm of the e-value.
-        p_value: Anytime-valid.
-        documents_asked: Until it was decided.
-        documents: In the collection.
-        known_out: Scored documents known to be outside.
-        unscorable: Documents left out.
-        queries: Calibration included.
-        seconds: Wall time.
-        path: log10 of the e-value after each scored document.
-        permutation_p_value: Over all documents; None after an early stop.
-    """
-
-    method: str
-    target: str
-    alpha: float
-    decided: bool
-    log10_e: float
-    p_value: float
-    documents_asked: int
-    documents: int
-    known_out: int
-    unscorable: int
-    queries: int
-    seconds: float
-    path: tuple[float, ...]
-    permutation_p_value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +47,7 @@ class Run:
     folder: Path
     kind: Kind
     changed: float
-    result: AuditResult | Battery | Collection | None = None
+    result: Result | None = None
     problem: str = ""
 
     @property
@@ -112,6 +65,16 @@ class Run:
         """The evaluation; None for other runs."""
         # Its class brings the machinery of evaluations, which no other page needs.
         return cast("Battery", self.result) if self.kind is Kind.EVALUATION else None
+
+    @property
+    def leak(self) -> LeakResult | None:
+        """The leak measurement; None for other runs."""
+        return cast("LeakResult", self.result) if self.kind is Kind.LEAK else None
+
+    @property
+    def making(self) -> Making | None:
+        """What became of the records that synthetic data was made from; None for other runs."""
+        return self.result if isinstance(self.result, Making) else None
 
 
 def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
@@ -166,40 +129,15 @@ def _run(folder: Path) -> Run:
 
 
 @lru_cache(maxsize=_CACHED)
-def _read(
-    path: Path, _changed: int, _size: int
-) -> tuple[Kind, AuditResult | Battery | Collection | None, str]:
+def _read(path: Path, _changed: int, _size: int) -> tuple[Kind, Result | None, str]:
     """Read a result once for each of its states."""
     try:
         data = json.loads(path.read_bytes())
         if not isinstance(data, dict):
             raise InputError(f"{path} holds no result.")
-        kind, result = _parsed(data)
+        kind, result = parsed(data)
     except RagwitnessError as error:
         return Kind.BROKEN, None, error.message
     except (OSError, ValueError, RecursionError) as error:
         return Kind.BROKEN, None, f"{path.name} is not JSON, or not whole: {error}."
     return kind, result, ""
-
-
-def _parsed(data: Mapping[str, Any]) -> tuple[Kind, AuditResult | Battery | Collection]:
-    if data.get("kind") == "leak":
-        raise InputError("A leak measurement has a page of its own: report.html in its folder.")
-    if "audits" in data:
-        from ragwitness.report.stored import battery_from_json
-
-        return Kind.EVALUATION, battery_from_json(data)
-    if "summary" not in data and "log10_e" in data:
-        return Kind.COLLECTION, _collection(data)
-    return Kind.AUDIT, from_json(data)
-
-
-def _collection(data: Mapping[str, Any]) -> Collection:
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        return TypeAdapter(Collection).validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"The stored result is malformed at {where}: {first['msg']}.") from error

@@ -17,7 +17,15 @@ from ragwitness.types import Decision, Evidence, Interval, Verdict
 from ragwitness.web import create_app
 from tests.support.markup import Checker, check
 from tests.unit.report.fake_results import fake_result
-from tests.unit.web.web_runs import EVIL, audit_run, collection_run, two_audits, unfinished_run
+from tests.unit.web.web_runs import (
+    EVIL,
+    audit_run,
+    collection_run,
+    leak_run,
+    synthesis_run,
+    two_audits,
+    unfinished_run,
+)
 
 
 class Site:
@@ -211,6 +219,53 @@ def test_a_collection_has_its_path(tmp_path: Path) -> None:
     assert "decided, e-value 10^1.5" in site.get("/")
 
 
+def test_a_leak_measurement_is_its_report_with_what_was_asked(tmp_path: Path) -> None:
+    leak_run(tmp_path / "leak")
+    site = Site(tmp_path)
+    assert "2 of 4 records leaked in part" in site.get("/")
+    page = site.get(site.run("leak"))
+    harmless(page)
+    assert "repeat records 10" in page
+    assert "What it cost" in page
+    document = re.search(r'href="(/run/\w+/document[^"]+)"', page)
+    assert document is not None
+    assert "say it plain" in site.get(html.unescape(document[1]))
+
+
+def test_a_synthesis_counts_what_became_of_each_record(tmp_path: Path) -> None:
+    synthesis_run(tmp_path / "made")
+    site = Site(tmp_path)
+    assert "7 of 9 texts passed" in site.get("/")
+    page = site.get(site.run("made"))
+    harmless(page)
+    assert "7 of 9 texts passed" in page
+    assert "shares 8 tokens plain" in page
+    assert "Only few plain" in page
+
+
+def test_leaks_are_compared_by_their_shares(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        leak_run(tmp_path / name)
+    synthesis_run(tmp_path / "made")
+    site = Site(tmp_path)
+    one, other, made = (site.run(name).rsplit("/", 1)[1] for name in ("one", "other", "made"))
+    page = site.get(f"/compare?first={one}&second={other}")
+    harmless(page)
+    assert "Share of repeat records 10" in page
+    harmless(site.get(f"/compare?first={one}&second={made}"))
+
+
+def test_untrusted_text_of_leaks_and_syntheses_stays_text(tmp_path: Path) -> None:
+    evil = EVIL.replace("\ud800", "")
+    leak_run(tmp_path / "leak", evil)
+    synthesis_run(tmp_path / "made", evil)
+    site = Site(tmp_path)
+    for name in ("leak", "made"):
+        page = site.get(site.run(name))
+        harmless(page)
+        assert "<script>" not in page
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -219,6 +274,8 @@ def test_a_collection_has_its_path(tmp_path: Path) -> None:
         (b"{}", "malformed at summary"),
         (b'{"audits": {"s-rag": {}}, "controls": {}}', "malformed"),
         (b'{"log10_e": "x", "path": []}', "malformed at method"),
+        (b'{"kind": "leak"}', "malformed at"),
+        (b'{"counts": {}, "reasons": {}}', "malformed at method"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 100_000, "not JSON"),
     ],

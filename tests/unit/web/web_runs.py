@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ragwitness.extraction.score import LeakPlan
+from ragwitness.extraction.transcript import Transcript
 from ragwitness.report import write_json
+from ragwitness.report.leak import leak_json
 from ragwitness.runs.budget import Use
 from ragwitness.runs.journal import Asked, Journal, query_key
+from ragwitness.runs.leak_score import score_leaks
 from ragwitness.runs.ledger import LEDGER, Ledger
 from ragwitness.runs.result import AuditResult, Spending
-from ragwitness.types import Answer, Query, TokenLogprob
+from ragwitness.types import Answer, Document, Query, TokenLogprob
 from tests.unit.report.fake_results import fake_result
 
 TARGET = "lab:documents.jsonl"
@@ -94,6 +98,45 @@ def collection_run(folder: Path) -> Path:
         "seconds": 12.0,
         "spent": None,
         "path": [0.3, 0.9, 1.49],
+    }
+    (folder / "result.json").write_text(json.dumps(data), encoding="utf-8")
+    return folder
+
+
+def leak_run(folder: Path, text: str = "plain") -> Path:
+    """Write the result of ``ragwitness leak`` with two attacks.
+
+    Args:
+        folder: Of the run.
+        text: Stands in a prompt, a setting and the name of an attack.
+    """
+    records = [Document(str(i), " ".join(f"word{i}x{j}" for j in range(30))) for i in range(4)]
+    told = [
+        Transcript("composite", "say it", records[0].text, (records[0].text,)),
+        Transcript("composite", "say more", "nothing at all", (records[1].text,)),
+        Transcript(text, "go on", records[2].text, (records[2].text,)),
+    ]
+    unfinished_run(folder, [("composite 0", f"say it {text}", "told")])
+    plan = LeakPlan(records, [Document("b", "some unrelated text")])
+    result = replace(score_leaks(told, plan, settings={"setting": text}), target=TARGET)
+    (folder / "result.json").write_text(json.dumps(leak_json(result)), encoding="utf-8")
+    return folder
+
+
+def synthesis_run(folder: Path, text: str = "plain") -> Path:
+    """Write the result of ``ragwitness synthesize``."""
+    unfinished_run(folder, [("record-1", "Rewrite this.", "rewritten")], "model")
+    data = {
+        "method": "sage",
+        "model": "model",
+        "settings": {"rounds": text},
+        "counts": {"passed": 7, "withheld": 2},
+        "reasons": {f"shares 8 tokens {text}": 2},
+        "records": [],
+        "queries": 40,
+        "seconds": 3.0,
+        "warnings": [f"Only few {text}"],
+        "out": None,
     }
     (folder / "result.json").write_text(json.dumps(data), encoding="utf-8")
     return folder
