@@ -14,12 +14,11 @@ import json
 import random
 import resource
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from ragwitness.extraction.score.hits import Hits, likeness, long_runs
+from ragwitness.extraction.score.hits import Finder, Reference, likeness, long_runs
 from ragwitness.text.tokens import plain_tokens, word_tokens
 
 _FILES = ("healthcaremagic.jsonl", "medical-qa.jsonl", "pubmedqa.jsonl")
@@ -35,10 +34,10 @@ def main() -> None:
     texts = _texts(options.data)
     _against_the_loop(*_collections(texts, 40, 200, rng))
     outputs, records = _collections(texts, options.transcripts, options.records, rng)
-    started = time.perf_counter()
+    started, private = time.perf_counter(), Reference(records)
     for name, find in _MEASURES.items():
         begun = time.perf_counter()
-        hits = find(outputs, records)
+        hits = find(outputs, private)
         print(
             f"{name}: {hits.outputs.sum()} of {len(outputs)} outputs,"
             f" {hits.records.sum()} of {len(records)} records,"
@@ -48,7 +47,7 @@ def main() -> None:
     print(f"all: {time.perf_counter() - started:.1f} s, peak {peak:.2f} GiB")
 
 
-_MEASURES: dict[str, Callable[[list[str], list[str]], Hits]] = {
+_MEASURES: dict[str, Finder] = {
     "runs of 10": long_runs(10),
     "runs of 20": long_runs(20),
     "ROUGE-L F1 above .5": lambda outputs, records: likeness(outputs, records).hits,
@@ -96,7 +95,7 @@ def _against_the_loop(outputs: list[str], records: list[str]) -> None:
         begun = time.perf_counter()
         table = np.array([[same(output, record) for record in records] for output in outputs])
         slow, begun = time.perf_counter() - begun, time.perf_counter()
-        hits = _MEASURES[name](outputs, records)
+        hits = _MEASURES[name](outputs, Reference(records))
         fast = time.perf_counter() - begun
         equal = np.array_equal(hits.outputs, table.any(1)) and np.array_equal(
             hits.records, table.any(0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragwitness.errors import InputError
 from ragwitness.extraction.score import Measure
-from ragwitness.extraction.score.hits import long_runs
+from ragwitness.extraction.score.hits import Reference, long_runs
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.report import wording as say
 from ragwitness.runs.leak_score import AttackLeaks, LeakResult
@@ -189,7 +189,8 @@ def pick_examples(
     """
     if count < 1 or not transcripts:
         return ()
-    hits = long_runs(_TELLING_RUN)([t.output for t in transcripts], [d.text for d in records])
+    outputs, private = [t.output for t in transcripts], Reference([d.text for d in records])
+    hits = long_runs(_TELLING_RUN)(outputs, private)
     told = [one for one, hit in zip(transcripts, hits.outputs.tolist(), strict=True) if hit]
     first = list({one.attack: one for one in reversed(told)}.values())[::-1]
     ordered = [*first, *(one for one in told if one not in first)]

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.text.runs import shared_runs
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.tokens import Vocabulary, word_tokens
+from ragwitness.text.tokens import Tokenized, Vocabulary, word_tokens
 
-__all__ = ["Finder", "Hits", "Likeness", "likeness", "long_runs", "recovered_tokens"]
+__all__ = [
+    "Finder",
+    "Hits",
+    "Likeness",
+    "Reference",
+    "likeness",
+    "long_runs",
+    "recovered_tokens",
+]
 
 Flags = NDArray[np.bool_]
 
@@ -34,16 +43,39 @@ class Hits:
     records: Flags
 
 
-Finder = Callable[[Sequence[str], Sequence[str]], Hits]
-"""Outputs and records in, hits out."""
+class Reference:
+    """Texts that outputs are held against, tokenized and indexed once for all measures.
+
+    Args:
+        texts: Records, or background.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    @cached_property
+    def words(self) -> tuple[Vocabulary, Tokenized]:
+        """The texts as words, case-sensitive, and the vocabulary that outputs must share."""
+        vocabulary = Vocabulary(word_tokens)
+        return vocabulary, vocabulary.tokenize(self.texts)
+
+    @cached_property
+    def subsequences(self) -> tuple[Vocabulary, SubsequenceIndex]:
+        """The texts without regard to case, indexed, and their vocabulary."""
+        vocabulary = Vocabulary()
+        return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
+
+
+Finder = Callable[[Sequence[str], Reference], Hits]
+"""Outputs and what they are held against in, hits out."""
 
 
 def long_runs(n: int) -> Finder:
     """Return the finder of word-for-word runs of at least ``n`` tokens, case-sensitive."""
 
-    def find(outputs: Sequence[str], records: Sequence[str]) -> Hits:
-        vocabulary = Vocabulary(word_tokens)
-        found = shared_runs(vocabulary.tokenize(outputs), vocabulary.tokenize(records), n)
+    def find(outputs: Sequence[str], records: Reference) -> Hits:
+        vocabulary, texts = records.words
+        found = shared_runs(vocabulary.tokenize(outputs), texts, n)
         return Hits(found.outputs, found.records)
 
     return find
@@ -63,15 +95,15 @@ class Likeness:
     best: NDArray[np.float64]
 
 
-def likeness(outputs: Sequence[str], records: Sequence[str], threshold: float = 0.5) -> Likeness:
+def likeness(outputs: Sequence[str], records: Reference, threshold: float = 0.5) -> Likeness:
     """Find all pairs of an output and a record whose ROUGE-L F1 is above a threshold.
 
     Tokens are runs of letters and digits of any script, without regard to case, not stemmed.
     """
-    vocabulary = Vocabulary()
-    said, index = vocabulary.tokenize(outputs), SubsequenceIndex(vocabulary.tokenize(records))
+    vocabulary, index = records.subsequences
+    said = vocabulary.tokenize(outputs)
     best = np.zeros(len(outputs))
-    repeated = np.zeros(len(records), np.bool_)
+    repeated = np.zeros(len(records.texts), np.bool_)
     for place in range(len(outputs)):
         for pair in index.above_f1(said[place], threshold):
             best[place] = max(best[place], pair.f1)
@@ -80,7 +112,7 @@ def likeness(outputs: Sequence[str], records: Sequence[str], threshold: float = 
 
 
 def recovered_tokens(
-    outputs: Sequence[str], records: Sequence[str], n: int = 10
+    outputs: Sequence[str], records: Reference, n: int = 10
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many tokens of each record stand in runs of ``n`` or more, and its tokens.
 
@@ -89,6 +121,5 @@ def recovered_tokens(
     Returns:
         Tokens recovered and tokens there are, each of shape (records,).
     """
-    vocabulary = Vocabulary(word_tokens)
-    said, texts = vocabulary.tokenize(outputs), vocabulary.tokenize(records)
-    return shared_runs(said, texts, n).recovered, texts.sizes
+    vocabulary, texts = records.words
+    return shared_runs(vocabulary.tokenize(outputs), texts, n).recovered, texts.sizes

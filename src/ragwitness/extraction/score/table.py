@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError, MissingExtraError
 from ragwitness.extraction.score import published
-from ragwitness.extraction.score.hits import Finder, likeness, long_runs, recovered_tokens
+from ragwitness.extraction.score.hits import (
+    Finder,
+    Reference,
+    likeness,
+    long_runs,
+    recovered_tokens,
+)
 from ragwitness.extraction.score.ledger import Secret, find_secrets
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.stats import Rate, bootstrap_interval, proportion_interval
@@ -58,9 +65,9 @@ class Measure:
         return f"{self.name} {self.key}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LeakPlan:
-    """What outputs are compared with.
+    """What outputs are compared with, tokenized once for all attacks and measures.
 
     Attributes:
         records: The private corpus.
@@ -76,6 +83,16 @@ class LeakPlan:
     secrets: Sequence[Secret] = ()
     decoys: Sequence[Secret] = ()
     seed: int = 0
+
+    @cached_property
+    def private(self) -> Reference:
+        """The records' texts."""
+        return Reference([record.text for record in self.records])
+
+    @cached_property
+    def unrelated(self) -> Reference:
+        """The background's texts."""
+        return Reference([text.text for text in self.background])
 
 
 def measure_leaks(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[Measure]:
@@ -152,10 +169,10 @@ def _corrected(
     key: str = "",
 ) -> list[Measure]:
     outputs, what = _outputs(transcripts), f"{what}, every record"
-    hits = find(outputs, [record.text for record in plan.records])
+    hits = find(outputs, plan.private)
     prompts = records = None
     if plan.background:
-        chance = find(outputs, [record.text for record in plan.background])
+        chance = find(outputs, plan.unrelated)
         prompts, records = chance.outputs, chance.records
     return [
         _measure(f"{name} prompts", what, hits.outputs, prompts, plan.seed, key),
@@ -184,8 +201,8 @@ def _measure(
 def _recovered(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[Measure]:
     """Shares of the corpus that come back word for word, all answers together."""
     outputs = _outputs(transcripts)
-    shares = _recovered_shares(outputs, plan.records)
-    chance = _recovered_shares(outputs, plan.background) if plan.background else None
+    shares = _recovered_shares(outputs, plan.private)
+    chance = _recovered_shares(outputs, plan.unrelated) if plan.background else None
     found = [
         _measure(
             "recovered records",
@@ -203,8 +220,8 @@ def _recovered(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[Measur
     return [*found, Measure("coverage", what, False, mean.value, 0, mean, background)]
 
 
-def _recovered_shares(outputs: Sequence[str], records: Sequence[Document]) -> Values:
-    tokens, sizes = recovered_tokens(outputs, [record.text for record in records])
+def _recovered_shares(outputs: Sequence[str], records: Reference) -> Values:
+    tokens, sizes = recovered_tokens(outputs, records)
     return tokens / np.maximum(sizes, 1)
 
 
