@@ -1,0 +1,224 @@
+"""What a release depends on besides index, query and key: one value, one hash."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.ranges import positive
+from ragwitness.privacy.accounting.sensitivity import Relation
+from ragwitness.privacy.sampler import (
+    EXACT_SAMPLER,
+    TABLE_SAMPLER,
+    as_variance,
+    check_table,
+    gaussian_table,
+    variance_of,
+)
+from ragwitness.privacy.streams import canonical
+
+__all__ = ["MOST_SCALE", "Mechanism", "Sampler", "mechanism_for"]
+
+Sampler: TypeAlias = Literal["table", "exact"]
+
+MOST_SCALE = 1 << 12
+"""Largest norm of an integer embedding: products of two stay exact in 32-bit floats."""
+
+_FORMAT = "ragwitness/noise-then-select/v1"
+_LEAST_VARIANCE = 64  # sigma 8
+_SMOOTHING = 4
+_STEPS = 256  # of the score grid within one sigma, where there is a choice
+_FEWEST = 8  # of the score grid from 0 to a perfect match
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """Noise-then-select over integers, M(v) = TopK(s + noise) (eq. 2.1).
+
+    A score is the inner product of two integer vectors of norm at most ``scale``, shifted right
+    by ``shift`` bits (a grid, rounded down) and clipped to ``low`` … ``high``. Each slot gets its
+    own discrete Gaussian noise before anything is compared. An empty slot is a row of zeros and
+    takes part like any other: neither the result nor its time tells how many are full.
+
+    Attributes:
+        dimension: Of the vectors.
+        capacity: Slots, empty ones included.
+        top: Slots returned, K.
+        variance: Of the noise in grid steps, sigma²; at least 64.
+        shift: Binary digits of an inner product that a grid step drops.
+        low: Least score in grid steps; None for the least there can be.
+        high: Highest score; None for the highest there can be.
+        scale: Bound on the norm of the integer vectors.
+        sampler: ``"table"``, or ``"exact"``, some hundred times slower.
+
+    Raises:
+        InputError: A value is outside its range; the message names it.
+    """
+
+    dimension: int
+    capacity: int
+    top: int
+    variance: Fraction | int
+    shift: int
+    low: int | None = None
+    high: int | None = None
+    scale: int = MOST_SCALE
+    sampler: Sampler = "table"
+
+    def __post_init__(self) -> None:
+        _within("dimension", self.dimension, 1, 1 << 20)
+        _within("capacity", self.capacity, 1, 1 << 32)
+        _within("top", self.top, 1, self.capacity)
+        _within("scale", self.scale, 2, MOST_SCALE)
+        _within("shift", self.shift, 0, (self.scale**2).bit_length() - 1)
+        least, most = self._reach()
+        _within("low", self.bounds[0], least, most - 1)
+        _within("high", self.bounds[1], self.bounds[0] + 1, most)
+        if as_variance(self.variance) < _LEAST_VARIANCE:
+            raise InputError(
+                f"Noise with a variance of {float(self.variance):g} grid steps is too coarse:"
+                f" its accounting needs {_LEAST_VARIANCE} or more.",
+                "Use a finer score grid (a smaller shift), or more noise.",
+            )
+        if self.sampler not in get_args(Sampler):
+            raise InputError(f"There is no sampler {self.sampler!r}.", "Use 'table' or 'exact'.")
+        if self.sampler == "table":
+            check_table(self.variance)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Least and highest score, in grid steps."""
+        least, most = self._reach()
+        low = least if self.low is None else self.low
+        return low, most if self.high is None else self.high
+
+    @property
+    def empty_score(self) -> int:
+        """Score of an empty slot before the noise, in grid steps: that of a row of zeros."""
+        low, high = self.bounds
+        return min(max(0, low), high)
+
+    def sensitivity(self, relation: Relation) -> int:
+        """Return the most by which the scores of neighbouring indexes differ, in grid steps.
+
+        Neighbours differ in one slot, and a slot has one score, so that the L2 norm of the
+        difference is its size.
+
+        Args:
+            relation: ``"replace"``: another document in the slot (2 for unclipped cosines);
+                ``"add-remove"``: a document, or an empty slot (1 for unclipped cosines).
+        """
+        low, high = self.bounds
+        if relation not in get_args(Relation):
+            raise InputError(
+                f"There is no relation between neighbours named {relation!r}.",
+                "Use 'add-remove' or 'replace'.",
+            )
+        if relation == "replace":
+            return high - low
+        return max(high - self.empty_score, self.empty_score - low)
+
+    @property
+    def gaussian_sigma(self) -> float:
+        """Standard deviation of a continuous Gaussian that is nowhere more private, in grid steps.
+
+        The square root of sigma² - 4, rounded down: rounding that Gaussian's answer at random
+        with a discrete Gaussian of variance 4 gives this mechanism's, up to a factor
+        1 ± 2⁻¹¹⁰ (``docs/design/mechanism.md``). What holds for the continuous one, the exact
+        composition among it, holds for this.
+        """
+        return math.nextafter(math.sqrt(float(Fraction(self.variance) - _SMOOTHING)), 0.0)
+
+    def extra_delta(self, epsilon: float, releases: int) -> float:
+        """Return what the sampler adds to delta: 0 for the exact one.
+
+        Args:
+            epsilon: Of the guarantee.
+            releases: Answers it covers.
+
+        Raises:
+            InputError: ``epsilon`` or ``releases`` is negative.
+        """
+        if self.sampler == "exact":
+            return 0.0
+        return gaussian_table(self.variance).extra_delta(epsilon, releases)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the canonical JSON of everything here and the sampler's version."""
+        low, high = self.bounds
+        table = self.sampler == "table"
+        numbers = {
+            "capacity": self.capacity,
+            "dimension": self.dimension,
+            "high": high,
+            "low": low,
+            "scale": self.scale,
+            "shift": self.shift,
+            "top": self.top,
+        }
+        fields = {name: str(value) for name, value in numbers.items()} | {
+            "format": _FORMAT,
+            "sampler": TABLE_SAMPLER if table else EXACT_SAMPLER,
+            "table": gaussian_table(self.variance).digest if table else "",
+            "variance": str(Fraction(self.variance)),
+        }
+        return hashlib.sha256(canonical(fields)).hexdigest()
+
+    def _reach(self) -> tuple[int, int]:
+        """Least and highest inner product of two vectors within the norm (Cauchy-Schwarz)."""
+        return -(self.scale**2) >> self.shift, self.scale**2 >> self.shift
+
+
+def mechanism_for(
+    dimension: int,
+    capacity: int,
+    top: int,
+    sigma: float,
+    *,
+    clip: tuple[float, float] | None = None,
+    sampler: Sampler = "table",
+) -> Mechanism:
+    """Return a mechanism for noise that is given on the scale of cosines.
+
+    The grid is the coarsest power of two with 256 steps in one sigma, and 8 from 0 to 1.
+
+    Args:
+        dimension: Of the vectors.
+        capacity: Slots, empty ones included.
+        top: Slots returned.
+        sigma: Standard deviation of the noise; 1 is the score of a perfect match. Rounded up.
+        clip: Bounds of the scores, rounded to the grid; none by default.
+        sampler: See :class:`Mechanism`.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    sigma = positive("sigma", sigma)
+    most = (MOST_SCALE**2).bit_length() - 1
+    wanted = max(_STEPS / sigma, _FEWEST)
+    bits = most if wanted >= MOST_SCALE**2 else math.ceil(math.log2(wanted))
+    steps = 1 << bits
+    low, high = (None, None) if clip is None else (_step(clip[0], steps), _step(clip[1], steps))
+    variance = variance_of(sigma * steps)  # a power of two: exact
+    return Mechanism(
+        dimension, capacity, top, variance, most - bits, low=low, high=high, sampler=sampler
+    )
+
+
+def _step(score: float, steps: int) -> int:
+    if not math.isfinite(score):
+        raise InputError(f"Scores are clipped to finite bounds, not {score}.")
+    return round(score * steps)
+
+
+def _within(name: str, value: int, least: int, most: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise InputError(
+            f"The mechanism's {name} must be a whole number from {least} to {most}, not {value!r}."
+        )

@@ -1,0 +1,171 @@
+"""The key of each answer's noise: derived, so that it cannot be chosen, and opened one by one.
+
+::
+
+    window seed ──HKDF──► sub-seed of one record ──HKDF(record)──► key ──SHAKE256──► noise
+
+A provider commits to the sub-seeds before the window (their Merkle root) and opens those of
+challenged records alone: an opened sub-seed takes the noise off that one answer and says nothing
+of the others (``docs/design/mechanism.md``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from ragwitness.errors import InputError
+from ragwitness.privacy.sampler import ShakeBits
+
+__all__ = [
+    "SEED_BYTES",
+    "Record",
+    "canonical",
+    "hkdf_sha256",
+    "record_key",
+    "slot_bits",
+    "sub_seed",
+]
+
+SEED_BYTES = 32
+"""Length of a window's seed, of a record's, and of a key."""
+
+_NOISE = "ragwitness/noise/v1"
+_SUB_SEED = "ragwitness/sub-seed/v1"
+_HASH_BYTES = 32
+_U64 = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the noise of one answer hangs on: nothing that the provider can choose once it is asked.
+
+    The policy fixes ``window`` and ``mechanism``, the log ``account`` and ``sequence``, the client
+    the rest. The answer and the time are left out on purpose: by either a provider could look
+    for noise that it likes. ``query`` is in, so that no two questions ever share their noise, not
+    even where a crash makes a service count the same number twice.
+
+    Attributes:
+        window: Identifier of the audit window.
+        tenant: Whose index is asked.
+        account: Who asks.
+        sequence: How many queries of this account in this window came before.
+        nonce: The client's own random text.
+        checkpoint: The log's checkpoint that the client names in its request, the last it saw.
+        query: SHA-256 of the query as the client sent it, in hex.
+        mechanism: :attr:`~ragwitness.privacy.mechanism.Mechanism.digest` of what answers, in hex.
+    """
+
+    window: str
+    tenant: str
+    account: str
+    sequence: int
+    nonce: str
+    checkpoint: str
+    query: str
+    mechanism: str
+
+
+def sub_seed(window_seed: bytes, window: str, number: int) -> bytes:
+    """Return the secret of one record; it tells nothing of the window's seed or other records.
+
+    All numbers are known before the window opens, so that a Merkle tree over them can be
+    committed: an account that is admitted gets a place p, and its query of sequence s has the
+    number ``p * queries_per_account + s``. A number by order of arrival would let a provider that
+    dislikes a noise slip in a query of its own.
+
+    Args:
+        window_seed: 32 secret bytes.
+        window: Identifier of the audit window.
+        number: Of the record, from 0.
+
+    Returns:
+        32 bytes.
+
+    Raises:
+        InputError: The seed has another length, or the number is negative or above 2⁶⁴ - 1.
+    """
+    info = {"domain": _SUB_SEED, "number": _u64("number", number), "window": window}
+    return hkdf_sha256(_seed(window_seed), canonical(info))
+
+
+def record_key(seed: bytes, record: Record) -> bytes:
+    """Return the key of one answer's noise.
+
+    Args:
+        seed: The record's :func:`sub_seed`, 32 bytes.
+        record: What is answered.
+
+    Returns:
+        32 bytes.
+
+    Raises:
+        InputError: The seed has another length, the sequence is no unsigned 64-bit integer, or a
+            field holds half a surrogate pair, which has no UTF-8.
+    """
+    info = asdict(record) | {"sequence": _u64("sequence", record.sequence), "domain": _NOISE}
+    return hkdf_sha256(_seed(seed), canonical(info))
+
+
+def slot_bits(key: bytes, number: int) -> ShakeBits:
+    """Return stream ``number`` of a key, SHAKE256(key ‖ number as 8 bytes, big-endian).
+
+    The exact sampler has one per slot, since it takes as many bytes as it needs; that of the
+    table one per block of slots.
+    """
+    return ShakeBits(key + number.to_bytes(8, "big"))
+
+
+def canonical(fields: Mapping[str, str]) -> bytes:
+    """Return the one JSON text of an object of strings (RFC 8785, JCS), in UTF-8.
+
+    Numbers are given as decimal strings: JSON's own lose digits above 2⁵³. Names are ASCII, for
+    which Python's order is that of the standard.
+
+    Raises:
+        InputError: A value is not a string that UTF-8 can hold.
+    """
+    try:
+        if not all(name.isascii() and isinstance(value, str) for name, value in fields.items()):
+            raise InputError("Only strings under ASCII names have a canonical form here.")
+        text = json.dumps(dict(fields), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"A field holds half a surrogate pair, {error.object[error.start]!r}: that is no text.",
+            "Send names and nonces as valid Unicode.",
+        ) from error
+
+
+def hkdf_sha256(secret: bytes, info: bytes, *, salt: bytes = b"", size: int = 32) -> bytes:
+    """Return ``size`` bytes by HKDF with SHA-256 (RFC 5869, extract and expand).
+
+    Args:
+        secret: Input key material.
+        info: What the bytes are for.
+        salt: Optional; none counts as 32 zero bytes.
+        size: At most 8,160.
+    """
+    key = hmac.digest(salt or bytes(_HASH_BYTES), secret, hashlib.sha256)
+    block, found = b"", b""
+    for counter in range(1, -(-size // _HASH_BYTES) + 1):
+        block = hmac.digest(key, block + info + bytes([counter]), hashlib.sha256)
+        found += block
+    return found[:size]
+
+
+def _seed(seed: bytes) -> bytes:
+    if len(seed) != SEED_BYTES:
+        raise InputError(
+            f"A seed has {SEED_BYTES} bytes, not {len(seed)}.", "Draw one with os.urandom(32)."
+        )
+    return seed
+
+
+def _u64(name: str, value: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _U64:
+        raise InputError(f"The {name} must be a whole number from 0 to 2^64 - 1, not {value!r}.")
+    return str(value)
