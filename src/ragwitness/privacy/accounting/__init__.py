@@ -1,0 +1,1 @@
+"""What noisy answers cost: exact Gaussian accounting, and the bounds of the collusion paper."""

@@ -1,0 +1,195 @@
+"""Every account of the same noise at the same delta, side by side."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.calibration import classic_sigma, implied_epsilon, per_query
+from ragwitness.privacy.accounting.composition import Budget, joint_budget, optimal_composition
+from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, mu_of, sigma_for
+from ragwitness.privacy.accounting.ranges import positive, probability, whole
+from ragwitness.privacy.accounting.renyi import moments_epsilon, renyi_epsilon
+from ragwitness.privacy.accounting.verdict import Certificate, certify
+
+__all__ = ["Bounds", "Plan", "Service", "joint_bounds", "noise_plan"]
+
+_SUMMED = 1_000_000
+"""Queries up to which the best composition of opaque queries is summed up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a provider commits to, and the coalition that is assumed.
+
+    Attributes:
+        delta: Of one account.
+        queries: Of one account in a window.
+        accounts: That pool their answers, k.
+        epsilon: On the label, of one account; None for none.
+        sigma: Committed noise; None for what (3.4) chooses for the label.
+        sensitivity: L2 change of one score when one document changes.
+        slack: delta' of Theorem 3.4; None for ``delta``.
+    """
+
+    delta: float
+    queries: int
+    accounts: int
+    epsilon: float | None = None
+    sigma: float | None = None
+    sensitivity: float = 1.0
+    slack: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What ``accounts`` spend together, by each account of it, all at ``delta``.
+
+    Attributes:
+        service: What was asked about.
+        sigma: The noise that is accounted for.
+        label: epsilon per account for which (3.4) chooses ``sigma``; None where it cannot.
+        delta: Of the joint guarantee.
+        mu: Gaussian privacy of all answers.
+        exact: epsilon; nothing smaller holds.
+        moments: By Renyi divergences on a grid of orders.
+        renyi: By (3.6).
+        opaque: The smallest that (epsilon_q, delta_q) per query allow; None beyond 10^6 queries.
+        paper: By Theorem 3.4, from ``label``; None where that does not hold.
+        one: Exact epsilon of one account at its own delta.
+        why: Why ``paper`` is None.
+    """
+
+    service: Service
+    sigma: float
+    label: float | None
+    delta: float
+    mu: float
+    exact: float
+    moments: float
+    renyi: float
+    opaque: float | None
+    paper: float | None
+    one: float
+    why: str = ""
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the noise gives one account its label; None without a label."""
+        label = self.service.epsilon
+        return None if label is None else self.one <= label * (1 + 1e-9)  # rounding of inverses
+
+    def verdict(self, cap: int, goal: float) -> Certificate:
+        """Return what an audit certifies up to ``cap`` accounts at a joint delta* ``goal``.
+
+        Raises:
+            InputError: The policy is not well formed.
+        """
+        asked = self.service
+        return certify(
+            self.sigma,
+            asked.queries,
+            cap,
+            goal,
+            delta=asked.delta,
+            sensitivity=asked.sensitivity,
+        )
+
+
+def joint_bounds(service: Service) -> Bounds:
+    """Account for a coalition in every way, from the noise itself.
+
+    Raises:
+        InputError: A value is outside its range, or there is neither a label nor a noise.
+    """
+    sigma = _sigma(service)
+    count = whole("accounts", service.accounts) * whole("queries", service.queries)
+    delta = probability("delta", service.delta)
+    slack = delta if service.slack is None else probability("delta'", service.slack)
+    joint = probability("the joint delta", service.accounts * delta + slack)
+    mu = mu_of(sigma, count, service.sensitivity)
+    label, paper, opaque, why = _published(service, sigma, joint)
+    return Bounds(
+        service=service,
+        sigma=sigma,
+        label=label,
+        delta=joint,
+        mu=mu,
+        exact=epsilon_at(joint, mu),
+        moments=moments_epsilon(mu, joint),
+        renyi=renyi_epsilon(mu, joint),
+        opaque=opaque,
+        paper=paper,
+        one=epsilon_at(delta, mu / math.sqrt(service.accounts)),
+        why=why,
+    )
+
+
+def _sigma(service: Service) -> float:
+    if service.epsilon is not None:
+        positive("epsilon", service.epsilon)
+    if service.sigma is not None:
+        return positive("sigma", service.sigma)
+    if service.epsilon is None:
+        raise InputError("There is nothing to account for.", "Give --epsilon or --sigma.")
+    return classic_sigma(service.epsilon, service.delta, service.queries, service.sensitivity)
+
+
+def _published(
+    service: Service, sigma: float, joint: float
+) -> tuple[float | None, float | None, float | None, str]:
+    """Return label, Theorem 3.4 and the best that opaque queries allow, where they hold."""
+    k, q = service.accounts, service.queries
+    try:
+        label = implied_epsilon(sigma, service.delta, q, service.sensitivity)
+        paper = joint_budget(label, service.delta, q, k, service.slack).epsilon
+    except InputError as error:
+        return None, None, None, error.message
+    if k * q > _SUMMED:
+        return label, paper, None, ""
+    part = per_query(label, service.delta, q)
+    return label, paper, optimal_composition(Budget(part.epsilon, part.delta), k * q, joint), ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Noise for a joint budget against ``accounts``.
+
+    Attributes:
+        accounts: That may pool, k.
+        exact: sigma that is needed.
+        paper: sigma by the paper: epsilon / sqrt(k) per account (§3.6) and (3.4); None where
+            (3.4) does not hold.
+        share: Exact epsilon of one account under ``exact``, at the joint delta.
+        rule: epsilon / sqrt(k).
+    """
+
+    accounts: int
+    exact: float
+    paper: float | None
+    share: float
+    rule: float
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the noise needed the paper asks for."""
+        return None if self.paper is None else self.paper / self.exact
+
+
+def noise_plan(
+    epsilon: float, delta: float, queries: int, accounts: int, sensitivity: float = 1.0
+) -> Plan:
+    """Return the noise with which ``accounts`` of ``queries`` each stay within a joint budget.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    k = whole("accounts", accounts)
+    exact = sigma_for(epsilon, delta, k * whole("queries", queries), sensitivity)
+    rule = positive("epsilon", epsilon) / math.sqrt(k)
+    try:
+        paper = classic_sigma(rule, delta, queries, sensitivity)
+    except InputError:
+        paper = None
+    return Plan(k, exact, paper, epsilon_at(delta, mu_for(epsilon, delta) / math.sqrt(k)), rule)
