@@ -6,19 +6,27 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
+from ragwitness.defenses.synthetic.private.config import PrivateConfig
+from ragwitness.defenses.synthetic.private.embedding import WORDS, load_embedding
+from ragwitness.defenses.synthetic.private.evolution import Candidates
 from ragwitness.defenses.synthetic.registry import build_method, guard_config
 from ragwitness.extraction.wiki_pii import made_up, wiki_pii
 from ragwitness.runs.synthesis import run_synthesis
+from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
 
 __all__ = ["Material", "Question", "load", "replaced"]
 
 Config = dict[str, Any]
+
+_PUBLIC = 2000  # public texts to choose among
+_EVOLVED = 200  # texts that stand in the records' place
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class Material:
     questions: tuple[Question, ...]
     secrets: tuple[Secret, ...]
     decoys: tuple[Secret, ...]
+    public: tuple[str, ...] = ()
 
 
 def load(name: str, config: Config, data: Path) -> Material:
@@ -60,6 +69,7 @@ def _dialogues(own: Config, data: Path, seed: int) -> Material:
         tuple(Question(row["question"], row["answer"]) for row in held[: own["questions"]]),
         tuple(made[: len(chosen)]),
         tuple(made[len(chosen) :]),
+        tuple(one.text for one in load_documents(data / own["public"]).documents[:_PUBLIC]),
     )
 
 
@@ -84,14 +94,28 @@ def _wiki(own: Config, data: Path, seed: int) -> Material:
     )
 
 
-async def replaced(material: Material, spec: str) -> tuple[Document, ...]:
-    """Return what stands in the records' place: ``NAME`` or ``keywords:K``.
+async def replaced(material: Material, spec: str, folder: Path) -> tuple[Document, ...]:
+    """Return what stands in the records' place: ``NAME``, ``keywords:K``, ``private-evolution:E``.
 
-    What a method withholds is in no index.
+    What a method withholds is in no index. Noisy votes are kept in ``folder``.
     """
     name, _, option = spec.partition(":")
+    if name == "private-evolution":
+        return await _evolved(material, float(option), folder)
     method = build_method(name, secrets=material.secrets, k=int(option or 10))
     texts = [one.text for one in material.records]
     guard = Guard(texts, material.secrets, guard_config(name, GuardConfig()))
     made = await run_synthesis(material.records, method, guard)
     return tuple(Document(one.record, one.text) for one in made.made if one.text)
+
+
+async def _evolved(material: Material, epsilon: float, folder: Path) -> tuple[Document, ...]:
+    """Public texts that the records vote for; no text stands for a record."""
+    candidates = Candidates(
+        material.public, WORDS, partial(load_embedding, WORDS, material.public), None
+    )
+    budget = PrivateConfig(epsilon, texts=_EVOLVED)
+    method = build_method("private-evolution", private=(budget, candidates))
+    guard = Guard((), (), guard_config("private-evolution", GuardConfig()))
+    made = await run_synthesis(material.records, method, guard, run=folder / "made")
+    return tuple(Document(f"made-{i}", one.text) for i, one in enumerate(made.made) if one.text)

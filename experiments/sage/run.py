@@ -47,12 +47,14 @@ def _attacks(config: Config, corpus: str) -> list[Attack]:
     return [build_attack(name, limits) for name in names]
 
 
-async def _system(config: Config, material: Material, method: str) -> tuple[LabTarget, Any]:
+async def _system(
+    config: Config, material: Material, method: str, folder: Path
+) -> tuple[LabTarget, Any]:
     """The system behind a method, and what it says of itself."""
     where, _, spec = method.partition(":")
     documents = material.records
     if where == "corpus":
-        documents = await replaced(material, spec)
+        documents = await replaced(material, spec, folder)
     defense = spec if where == "query" else "none"
     target = lab_target(documents, rag_config(**config["rag"]), defense)
     return target, {"indexed": len(documents)}
@@ -64,9 +66,11 @@ def _originals(told: Sequence[Transcript], target: LabTarget, material: Material
     As in the published code: whatever was retrieved, outputs are held against the originals.
     """
     origin = {one.id: one.text for one in material.records}
-    by_text = {passage.text: origin[passage.document] for passage in target.system.passages}
+    # Texts that stand for no record have no original: nothing of one was retrieved.
+    by_text = {passage.text: origin.get(passage.document) for passage in target.system.passages}
     return [
-        replace(one, contexts=tuple(by_text[text] for text in one.contexts or ())) for one in told
+        replace(one, contexts=tuple(filter(None, map(by_text.get, one.contexts or ()))))
+        for one in told
     ]
 
 
@@ -95,7 +99,7 @@ def _utility(material: Material, said: list[str]) -> Config | None:
 
 async def _measured(config: Config, corpus: str, method: str, data: Path, folder: Path) -> Config:
     material = load(corpus, config, data)
-    target, about = await _system(config, material, method)
+    target, about = await _system(config, material, method, folder)
     asked = await ask_attacks(
         _attacks(config, corpus), config["prompts"], target.for_owner(), run=folder
     )
@@ -142,7 +146,8 @@ def main() -> None:
             raise SystemExit("skipped: give the folder of the data sets with --data")
         one_thread_per_answer()
         for corpus in options.corpus or config["corpora"]:
-            for method in options.method or config["methods"]:
+            own = [*config["methods"], *config["corpora"][corpus].get("methods", ())]
+            for method in options.method or own:
                 _run(config, corpus, method, options.data, out)
     text = table(config, out)
     (out / "table.md").write_text(text, encoding="utf-8")

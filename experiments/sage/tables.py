@@ -38,7 +38,7 @@ def table(config: Config, out: Path) -> str:
     lines: list[str] = []
     for corpus in config["corpora"]:
         stored = {}
-        for method in config["methods"]:
+        for method in (*config["methods"], *config["corpora"][corpus].get("methods", ())):
             path = out / corpus / method.replace(":", "-") / "result.json"
             if path.exists():
                 stored[method] = json.loads(path.read_text())

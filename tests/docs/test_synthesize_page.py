@@ -27,6 +27,8 @@ def test_the_commands_run_in_order(tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [{"id": d.id, "text": f"{d.text} Mail a@b.org."} for d in load_sample()[:12]]
     Path("corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    public = "".join(json.dumps({"text": d.text}) + "\n" for d in load_sample()[12:])
+    Path("public.jsonl").write_text(public)
     Path("secrets.jsonl").write_text('{"text": "a@b.org"}\n')
     verb = typer.main.get_command(app)
     for line in block("").splitlines():
@@ -38,6 +40,7 @@ def test_the_commands_run_in_order(tmp_path, monkeypatch, capfd) -> None:
     assert set(safe[0]) == {"id", "text", "fate", "method"}
     assert all(row["text"].endswith("Mail <EMAIL>.") for row in safe)
     assert Path("words.jsonl").exists()
+    assert Path("private.jsonl").exists()
 
 
 def test_the_domain_file_is_read(tmp_path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ragwitness.defenses.synthetic.config import MakingConfig
 from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
+from ragwitness.defenses.synthetic.private.config import PrivateConfig
+from ragwitness.defenses.synthetic.private.evolution import Candidates
 from ragwitness.defenses.synthetic.registry import build_method, guard_config
 from ragwitness.runs.budget import Budget
 from ragwitness.runs.governor import Governor
@@ -48,12 +50,15 @@ def make(
     evaluation: bool = False,
     config: MakingConfig | None = None,
     timeout: float = 5.0,
+    private: tuple[PrivateConfig, Candidates] | None = None,
 ) -> SynthesisResult:
     known = secrets(documents)
     guard = Guard(
         [d.text for d in documents], known, guard_config(method, GuardConfig(pii="contacts"))
     )
-    made = build_method(method, config, known, pii="contacts", k=2, evaluation=evaluation)
+    made = build_method(
+        method, config, known, pii="contacts", k=2, evaluation=evaluation, private=private
+    )
 
     async def work() -> SynthesisResult:
         with Governor.of_run(run, budget, Pace.at_most(3)) as governor:

@@ -74,6 +74,7 @@ _OWN = (
     "spent.jsonl",
     "target.json",
     "transcripts.jsonl",
+    "votes.jsonl",
 )
 
 

@@ -32,20 +32,38 @@ def synthesize(
         str,
         typer.Option(
             help="sage, stage-1, paraphrase, paraphrase-checklist, zerogen, attrprompt; without a"
-            " model: redact, keywords."
+            " model: redact, keywords; with or without: private-evolution, which is differentially"
+            " private."
         ),
     ] = "sage",
     model: Annotated[
         str | None,
         typer.Option(
             help="Chat model that writes, addressed like a target, e.g. openai/MODEL or"
-            " http://host:port/v1#MODEL. It is shown the records."
+            " http://host:port/v1#MODEL. It is shown the records, except by private-evolution."
         ),
     ] = None,
     domain: Annotated[
         str, typer.Option(help="What the records are: auto, medical, wiki or a .toml file.")
     ] = "auto",
-    rounds: Annotated[int, typer.Option(help="Most versions of a record that are judged.")] = 3,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            help="Most versions of a record that are judged; private-evolution: rounds of votes."
+        ),
+    ] = 3,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="private-evolution: of the whole output, for one record more or less."),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="private-evolution: far below 1 / number of records.")
+    ] = 1e-6,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="private-evolution: texts that are no secret, to choose from or vary."),
+    ] = None,
+    texts: Annotated[int, typer.Option(help="private-evolution: most texts to make.")] = 50,
     secrets: Annotated[
         Path | None, typer.Option(help='Known secrets, JSONL rows {"text", "kind", "record"}.')
     ] = None,
@@ -62,7 +80,10 @@ def synthesize(
     cosine: Annotated[
         float | None, typer.Option(help="Highest cosine with any record, by --embedder.")
     ] = None,
-    embedder: Annotated[str, typer.Option(help="minilm, hf:NAME or URL#MODEL.")] = "minilm",
+    embedder: Annotated[
+        str,
+        typer.Option(help="minilm, hf:NAME or URL#MODEL; private-evolution also words, no model."),
+    ] = "minilm",
     pii: Annotated[
         str,
         typer.Option(help="Who finds contact details: presidio, contacts, none, or auto."),
@@ -99,10 +120,12 @@ def synthesize(
 
     Each record that passes shares no long run of words with any record (redact copies), no known
     secret and no contact detail. It may still tell a fact in other words: measure with
-    ragwitness leak.
+    ragwitness leak. private-evolution looks at no condition on the records; its output depends on
+    them by noisy votes alone, within --epsilon and --delta.
     """
     from ragwitness.cli.common import load_saying, run_folder
     from ragwitness.cli.outputs import Outputs, check_writable, files_of_run
+    from ragwitness.cli.privately import check_options, only_run, private_of
     from ragwitness.cli.synthesizing import (
         conclude,
         guard_of,
@@ -120,16 +143,20 @@ def synthesize(
     reach = Reach(timeout, retries, key_env)
     asking = Asking(answer_tokens, temperature, attempts, seed)
     conditions = GuardConfig(longest_run, common, rouge, cosine, pii)
+    check_options(method, corpus, epsilon, public, looks=contacts or secrets is not None)
     loaded = load_saying(corpus, text_field)
     known = secrets_of(secrets, loaded.documents, contacts=contacts)
-    chosen = method_of(method, domain, rounds, asking, known, pii, k, model)
+    private = private_of(epsilon, delta, texts, rounds, public, embedder, text_field, model)
+    chosen = method_of(method, domain, rounds, asking, known, pii, k, model, private)
     folder = run_folder(
         run, "synthesize", loaded.documents, chosen.describe(), model, conditions, known
     )
+    if run is None and private is not None:
+        folder = only_run(folder)
     if dry_run:
         preview(chosen, len(loaded.documents), folder, budget)
         return
-    Outputs(json_out).check([*files_of_run(folder), corpus, secrets, out])
+    Outputs(json_out).check([*files_of_run(folder), corpus, secrets, public, out])
     if out is not None:
         check_writable(out)
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:

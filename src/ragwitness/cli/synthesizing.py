@@ -11,8 +11,10 @@ from ragwitness.errors import InputError, RagwitnessError
 
 if TYPE_CHECKING:
     from ragwitness.defenses.synthetic.asking import Asking
-    from ragwitness.defenses.synthetic.base import Method
+    from ragwitness.defenses.synthetic.base import AnyMethod
     from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
+    from ragwitness.defenses.synthetic.private.config import PrivateConfig
+    from ragwitness.defenses.synthetic.private.evolution import Candidates
     from ragwitness.runs import Budget, Governor
     from ragwitness.runs.made import SynthesisResult
     from ragwitness.targets import TransportOptions
@@ -50,7 +52,8 @@ def method_of(
     pii: str,
     k: int,
     model: str | None,
-) -> Method:
+    private: tuple[PrivateConfig, Candidates] | None = None,
+) -> AnyMethod:
     """Return the method.
 
     Raises:
@@ -61,7 +64,7 @@ def method_of(
     from ragwitness.defenses.synthetic.registry import build_method
 
     config = MakingConfig(domain=load_domain(domain), asking=asking, rounds=rounds)
-    found = build_method(name, config, secrets, pii=pii, k=k)
+    found = build_method(name, config, secrets, pii=pii, k=k, private=private)
     if found.asks and model is None:
         raise InputError(
             f"{name} asks a chat model, and there is none.",
@@ -84,9 +87,11 @@ def guard_of(
         ModelError: The embedder cannot be loaded.
     """
     from ragwitness.defenses.synthetic.guard import Guard
-    from ragwitness.defenses.synthetic.registry import guard_config
+    from ragwitness.defenses.synthetic.registry import METHODS, guard_config
 
     applied = guard_config(method, config)
+    if METHODS[method].private:
+        return Guard((), (), applied)
     embed = None
     if applied.cosine is not None:
         from ragwitness.rag.embedders import load_embedder
@@ -95,7 +100,7 @@ def guard_of(
     return Guard([document.text for document in documents], secrets, applied, embed)
 
 
-def preview(method: Method, records: int, folder: Path, budget: Budget) -> None:
+def preview(method: AnyMethod, records: int, folder: Path, budget: Budget) -> None:
     """Say what a command would ask at most, and what its run folder has; send nothing."""
     from ragwitness.cli.caps import kept_lines
     from ragwitness.cli.common import console
@@ -112,7 +117,7 @@ def preview(method: Method, records: int, folder: Path, budget: Budget) -> None:
 
 def make(
     documents: Sequence[Document],
-    method: Method,
+    method: AnyMethod,
     guard: Guard,
     model: str | None,
     transport: TransportOptions,
@@ -128,6 +133,7 @@ def make(
     from ragwitness.cli.caps import spent_so_far
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.finish import leaving_resumable
+    from ragwitness.defenses.synthetic.base import CorpusMethod
     from ragwitness.runs.synthesis import run_synthesis
     from ragwitness.targets import open_target
 
@@ -136,7 +142,8 @@ def make(
     async def work() -> SynthesisResult:
         target = await open_target(model, transport) if model and method.asks else None
         try:
-            with progress_bars(screen, spent_so_far(governor), "records") as progress:
+            items = "queries" if isinstance(method, CorpusMethod) else "records"
+            with progress_bars(screen, spent_so_far(governor), items) as progress:
                 return await run_synthesis(
                     documents,
                     method,
@@ -200,8 +207,8 @@ def conclude(
     screen.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
     if not passed:
         raise RagwitnessError(
-            "No record has a synthetic text that may be used; nothing was written.",
-            f"{folder / 'result.json'} says why for each record.",
+            "No synthetic text may be used; nothing was written.",
+            f"{folder / 'result.json'} says why for each.",
         )
     screen.print(f"synthetic records: {path}", markup=False, soft_wrap=True)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -18,7 +18,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from ragwitness.defenses.synthetic.asking import StoppedError
-from ragwitness.defenses.synthetic.base import Fate, Maker, Method, Steps, Synthesis, checked, flaw
+from ragwitness.defenses.synthetic.base import (
+    AnyMethod,
+    CorpusMethod,
+    CorpusSynthesis,
+    Fate,
+    Maker,
+    Steps,
+    Synthesis,
+    checked,
+    flaw,
+)
 from ragwitness.defenses.synthetic.guard import Guard
 from ragwitness.errors import (
     CapReachedError,
@@ -30,7 +40,7 @@ from ragwitness.errors import (
 from ragwitness.runs.budget import OPTIONS
 from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import ANSWERS, Asked, Journal, query_key
-from ragwitness.runs.made import MADE, Book, SynthesisResult, digest
+from ragwitness.runs.made import MADE, VOTES, Book, Shelf, SynthesisResult, digest
 from ragwitness.runs.pace import Pace
 from ragwitness.runs.remarks import spending
 from ragwitness.runs.result import Spending
@@ -57,8 +67,15 @@ class _Desk:
     sent: int = 0
     lost: int = 0
 
-    async def follow(self, steps: Steps[T], record: str) -> T:
+    async def follow(
+        self, steps: Steps[T], record: str, told: Callable[[int], None] | None = None
+    ) -> T:
         """Ask what a generator asks until it returns.
+
+        Args:
+            steps: The generator.
+            record: Whose queries they are, for the journal.
+            told: Called with the queries so far, after each batch.
 
         Raises:
             CapReachedError: A cap refused one of its queries.
@@ -72,10 +89,21 @@ class _Desk:
                 result: T = stop.value
                 return result
             try:
-                answers = await asyncio.gather(*(self._ask(query, record) for query in batch))
+                answers = await self._ask_all(batch, record)
             except BaseException:
                 steps.close()
                 raise
+            if told:
+                told(self.queries)
+
+    async def _ask_all(self, batch: Sequence[Query], record: str) -> list[Answer]:
+        """Ask side by side; where one is refused, those under way are still kept."""
+        asked = (self._ask(query, record) for query in batch)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+        return [one for one in found if isinstance(one, Answer)]
 
     async def _ask(self, query: Query, record: str) -> Answer:
         if self.target is None:
@@ -103,7 +131,7 @@ class _Desk:
 
 async def run_synthesis(
     documents: Sequence[Document],
-    method: Method,
+    method: AnyMethod,
     guard: Guard,
     target: Target | None = None,
     *,
@@ -114,10 +142,12 @@ async def run_synthesis(
 ) -> SynthesisResult:
     """Make a text of every record; answers and records already in ``run`` are not made again.
 
+    A corpus method makes its texts of all records together; its votes are not repeated either.
+
     Args:
         documents: The corpus.
         method: How texts are made.
-        guard: The conditions; made from the same corpus.
+        guard: The conditions; made from the same corpus, for a private method from no record.
         target: The language model; None for methods that ask none.
         run: Folder of the journal and the book; None keeps nothing.
         in_flight: Records at the same time.
@@ -149,24 +179,37 @@ async def run_synthesis(
         if run is not None:
             journal = Journal(run / ANSWERS)
             files.callback(journal.close)
-            book = files.enter_context(Book(run / MADE, identity))
         desk = _Desk(target, governor, journal)
         try:
-            maker = await desk.follow(method.begin(usable, guard), "")
+            if isinstance(method, CorpusMethod):
+                shelf = files.enter_context(Shelf(run and run / VOTES, "record of votes"))
+                steps, most = method.make_all(usable, guard, shelf), method.most(len(usable))
+
+                def told(queries: int) -> None:
+                    if progress:
+                        progress("synthesis", queries, max(queries, most))
+
+                found = await desk.follow(steps, "", told)
+            else:
+                if run is not None:
+                    book = files.enter_context(Book(run / MADE, identity))
+                maker = await desk.follow(method.begin(usable, guard), "")
+                work = _Work(documents, maker, guard, desk, book, in_flight, progress)
+                found = CorpusSynthesis(await work.all())
         except StoppedError as stop:
             raise TargetResponseError(
                 f"{method.name} cannot begin: {stop.reason}.",
                 "Try another model, or give the attributes in a domain file.",
             ) from None
-        work = _Work(documents, maker, guard, desk, book, in_flight, progress)
-        made = await work.all()
+    made = found.made
     unasked = sum(one.fate is Fate.UNASKED for one in made)
     spent = replace(
         spending(governor.spent, governor.budget, governor.cap, ()),
         unasked=unasked,
     )
     seconds = time.monotonic() - clock
-    warnings = tuple(_warnings(made, settings, spent))
+    of_records = () if isinstance(method, CorpusMethod) else _warnings(made, settings, spent)
+    warnings = (*found.warnings, *of_records)
     return SynthesisResult(
         method.name, name, made, settings, desk.queries, desk.sent, seconds, spent, warnings
     )

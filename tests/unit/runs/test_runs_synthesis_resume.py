@@ -67,7 +67,9 @@ def test_a_model_that_cannot_be_reached_or_begins_with_nothing() -> None:
         make(server.url, [Document("a", " ")], None)
 
 
-@pytest.mark.parametrize("method", [m for m, entry in METHODS.items() if not entry.evaluation])
+@pytest.mark.parametrize(
+    "method", [m for m, entry in METHODS.items() if not (entry.evaluation or entry.private)]
+)
 def test_every_method_writes_only_what_passes(method: str, tmp_path: Path) -> None:
     documents = corpus()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,13 +13,26 @@ from ragwitness.text.languages import same_language
 from ragwitness.text.refusals import refuses
 from ragwitness.types import Answer, Query
 
-__all__ = ["BEGIN", "END", "SAFE", "SUGGEST", "Asking", "StoppedError", "as_it_is", "ask", "shown"]
+__all__ = [
+    "BEGIN",
+    "END",
+    "SAFE",
+    "SUGGEST",
+    "Asking",
+    "StoppedError",
+    "as_it_is",
+    "as_list",
+    "ask",
+    "shown",
+    "together",
+]
 
 # The protocol words of SAGE, App. A.1.2 (Tables 15 and 16).
 SAFE, SUGGEST, BEGIN, END = "THISISSAFE", "SUGGESTIONS:", "[BEG]", "[END]"
 _PROTOCOL = re.compile(
     r"THIS\W?IS\W?SAFE|SUGGESTIONS:|SAFE\W{0,2}DATA:|\[(?:BEG|END)\]|<<<|>>>", re.IGNORECASE
 )
+_LINE = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s*(.{2,80}?)\s*$", re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -103,10 +116,48 @@ def ask(
     raise trouble
 
 
+def together(parts: Iterable[Steps[T]], width: int = 32) -> Steps[list[T | StoppedError]]:
+    """Follow several generators side by side; what stopped one stands in its result's place.
+
+    Args:
+        parts: The generators.
+        width: Most that are followed at the same time.
+    """
+    found: list[T | StoppedError] = []
+    waiting = list(parts)
+    while waiting:
+        some, waiting = waiting[:width], waiting[width:]
+        found += yield from _abreast(some)
+    return found
+
+
+def _abreast(parts: list[Steps[T]]) -> Steps[list[T | StoppedError]]:
+    found: dict[int, T | StoppedError] = {}
+    answers: dict[int, list[Answer] | None] = dict.fromkeys(range(len(parts)))
+    while answers:
+        asked: dict[int, list[Query]] = {}
+        for place, given in answers.items():
+            try:
+                asked[place] = parts[place].send(given)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as stop:
+                found[place] = stop.value
+            except StoppedError as stop:
+                found[place] = stop
+        batch = [query for queries in asked.values() for query in queries]
+        said = iter((yield batch) if batch else ())
+        answers = {n: [next(said) for _ in queries] for n, queries in asked.items()}
+    return [found[place] for place in range(len(parts))]
+
+
 def as_it_is(text: str) -> str | None:
     """Read a text that is all of the answer; a refusal or protocol words make it none."""
     found = text.strip()
     return None if not found or _PROTOCOL.search(found) or refuses(found) else found
+
+
+def as_list(text: str) -> list[str] | None:
+    """Read the lines of a list, "- one" or "1. one"; None where there is none."""
+    return [line.strip("[]*: ") for line in _LINE.findall(text)] or None
 
 
 def shown(text: str) -> str:

@@ -7,14 +7,13 @@ takes attributes and subtopics from a few records; subtopics that break a condit
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ragwitness.defenses.sage.attributes import Attribute, identify
 from ragwitness.defenses.sage.extract import Pair, sheet
 from ragwitness.defenses.sage.generate import generate, of_form
-from ragwitness.defenses.synthetic.asking import StoppedError, ask, shown
+from ragwitness.defenses.synthetic.asking import StoppedError, as_list, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
@@ -40,7 +39,6 @@ _BLIND = """\
 Name the {n} attributes that matter most when {records} is made up, in the form of a list: one \
 attribute of a few words per line, "- attribute", and nothing else."""
 _ABOUT = "Here are examples of {records}:\n\n{examples}\n\n"
-_LINE = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s*(.{2,80}?)\s*$", re.MULTILINE)
 
 
 class AttrPrompt:
@@ -80,7 +78,7 @@ class AttrPrompt:
         topics: list[tuple[Attribute, list[str]]] = []
         for attribute in attributes:
             prompt = _LIST.format(about=about, n=_SUBTOPICS, attribute=attribute[1])
-            named = yield from ask(prompt, _lines, self.config.asking)
+            named = yield from ask(prompt, as_list, self.config.asking)
             fit = [one for one in named if self.published or guard.violation(one) is None]
             if fit:
                 topics.append((attribute, fit[:_SUBTOPICS]))
@@ -95,7 +93,7 @@ class AttrPrompt:
             return (yield from identify(documents, self.config, guard))
         domain = self.config.domain
         prompt = _BLIND.format(n=domain.count, records=domain.records)
-        named = yield from ask(prompt, _lines, self.config.asking)
+        named = yield from ask(prompt, as_list, self.config.asking)
         return tuple(("", name) for name in named[: domain.count])
 
     def _about(self, documents: Sequence[Document]) -> str:
@@ -142,7 +140,3 @@ class AttrPrompt:
             turn=turn,
         )
         return text
-
-
-def _lines(text: str) -> list[str] | None:
-    return [line.strip("[]*: ") for line in _LINE.findall(text)] or None

@@ -2,6 +2,7 @@
 
 A method makes a maker from the corpus, once, and the maker one text from each record. Both are
 generators: batches of queries out, their answers in. Who drives them owns network, cache and caps.
+A corpus method makes texts that no record stands behind, all at once.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 import enum
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ragwitness.defenses.synthetic.guard import Guard
 from ragwitness.types import Answer, Document, Query
 
 __all__ = [
+    "AnyMethod",
+    "CorpusMethod",
+    "CorpusSynthesis",
     "Fate",
+    "Keeper",
     "Maker",
     "Method",
     "Steps",
@@ -110,6 +115,65 @@ class Method(Protocol):
 
     def most(self, records: int) -> int:
         """Return the most queries that so many records may take."""
+
+
+class Keeper(Protocol):
+    """Keeps what must not be made twice, across starts of a run."""
+
+    def keys(self) -> Collection[str]:
+        """Return the names of all rows."""
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Return a row; None where there is none."""
+
+    def put(self, key: str, row: dict[str, Any]) -> None:
+        """Keep a row; it is on the disk when this returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSynthesis:
+    """What was made of a corpus as a whole.
+
+    Attributes:
+        made: One per text, under ids of their own.
+        warnings: What to beware of.
+    """
+
+    made: tuple[Synthesis, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class CorpusMethod(Protocol):
+    """A way of making texts of which none stands for a record."""
+
+    @property
+    def name(self) -> str:
+        """As for :class:`Method`."""
+
+    @property
+    def asks(self) -> bool:
+        """As for :class:`Method`."""
+
+    def describe(self) -> dict[str, str]:
+        """As for :class:`Method`."""
+
+    def most(self, records: int) -> int:
+        """As for :class:`Method`; may be the same for every number of records."""
+
+    def make_all(
+        self, documents: Sequence[Document], guard: Guard, keeper: Keeper
+    ) -> Steps[CorpusSynthesis]:
+        """Return the generator that makes all texts.
+
+        Args:
+            documents: The usable records.
+            guard: The conditions on every text.
+            keeper: For what must not be made twice.
+        """
+
+
+AnyMethod: TypeAlias = Method | CorpusMethod
 
 
 def flaw(text: str, longest: int) -> str | None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from ragwitness.defenses.sage import PublishedSage, Sage
 from ragwitness.defenses.synthetic.attrprompt import AttrPrompt
-from ragwitness.defenses.synthetic.base import Method
+from ragwitness.defenses.synthetic.base import AnyMethod
 from ragwitness.defenses.synthetic.config import MakingConfig
 from ragwitness.defenses.synthetic.guard import GuardConfig
 from ragwitness.defenses.synthetic.local import Keywords, Redact
 from ragwitness.defenses.synthetic.paraphrase import Paraphrase
+from ragwitness.defenses.synthetic.private.config import PrivateConfig
+from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateEvolution
 from ragwitness.defenses.synthetic.zerogen import ZeroGen
 from ragwitness.errors import InputError
 from ragwitness.text.secrets import Secret
@@ -27,6 +29,7 @@ class Materials:
     secrets: Sequence[Secret]
     pii: str
     k: int
+    private: tuple[PrivateConfig, Candidates] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +41,29 @@ class Entry:
         summary: What it does, in a few words.
         evaluation: Only for evaluation: as published, without our conditions.
         copies: Copies text by design, so that the conditions on copying do not apply.
+        private: Differentially private: no condition may look at a record.
     """
 
-    make: Callable[[Materials], Method]
+    make: Callable[[Materials], AnyMethod]
     summary: str
     evaluation: bool = False
     copies: bool = False
+    private: bool = False
 
 
-def _sage(given: Materials) -> Method:
+def _sage(given: Materials) -> AnyMethod:
     if not given.config.rounds:
         raise InputError("sage judges each text at least once.", "Take stage-1, or --rounds 1.")
     return Sage(given.config)
+
+
+def _evolution(given: Materials) -> AnyMethod:
+    if given.private is None:
+        raise InputError(
+            "private-evolution needs a privacy budget.",
+            "Add --epsilon 1, and --public FILE with texts that are no secret.",
+        )
+    return PrivateEvolution(*given.private, given.config)
 
 
 METHODS = {
@@ -69,6 +83,9 @@ METHODS = {
         lambda m: Redact(m.secrets, m.pii), "<KIND> for contacts and secrets, no model", copies=True
     ),
     "keywords": Entry(lambda m: Keywords(m.k), "words that many records share, no model"),
+    "private-evolution": Entry(
+        _evolution, "texts that the records vote for, differentially private", private=True
+    ),
     "sage-published": Entry(
         lambda m: PublishedSage(m.config), "SAGE as its code is", evaluation=True
     ),
@@ -93,7 +110,8 @@ def build_method(
     pii: str = "auto",
     k: int = 10,
     evaluation: bool = False,
-) -> Method:
+    private: tuple[PrivateConfig, Candidates] | None = None,
+) -> AnyMethod:
     """Return a method by name.
 
     Args:
@@ -103,9 +121,10 @@ def build_method(
         pii: Who finds contact details, for ``redact``.
         k: Records that a word must stand in, for ``keywords``.
         evaluation: Allow methods that enforce none of our conditions.
+        private: Budget and candidates, for ``private-evolution``.
 
     Raises:
-        InputError: Unknown name, or one for evaluation alone.
+        InputError: Unknown name, one for evaluation alone, or what it needs is missing.
     """
     entry = METHODS.get(name)
     offered = [key for key, one in METHODS.items() if evaluation or not one.evaluation]
@@ -116,11 +135,15 @@ def build_method(
             f"{name} enforces no condition and is for evaluation alone.",
             f"Choose {', '.join(offered)}.",
         )
-    return entry.make(Materials(config or MakingConfig(), secrets, pii, k))
+    return entry.make(Materials(config or MakingConfig(), secrets, pii, k, private))
 
 
 def guard_config(name: str, config: GuardConfig) -> GuardConfig:
-    """Return the conditions as they apply to a method: one that copies by design may copy."""
-    if name in METHODS and METHODS[name].copies:
+    """Return the conditions as they apply to a method.
+
+    One that copies by design may copy. One that is differentially private keeps the conditions
+    on form alone; give its guard no record and no secret either.
+    """
+    if name in METHODS and (METHODS[name].copies or METHODS[name].private):
         return replace(config, run=0, rouge=1.0, cosine=None)
     return config

@@ -1,0 +1,1 @@
+"""Differentially private synthesis: texts that depend on the records by noisy votes alone."""

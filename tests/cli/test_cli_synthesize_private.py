@@ -1,0 +1,136 @@
+"""``ragwitness synthesize --method private-evolution``: its statement, its files, bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragwitness.text.sample import load_sample
+from tests.support.writers import blocks, writers
+
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    sample = load_sample()
+    rows = [{"id": f"p{n}", "text": f"{d.text} Ask Ada Fenn."} for n, d in enumerate(sample[:40])]
+    for name, texts in (("corpus", rows), ("public", [{"text": d.text} for d in sample[40:]])):
+        lines = "".join(json.dumps(row) + "\n" for row in texts)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    return tmp_path
+
+
+def evolve(command: Command, folder: Path, *more: object) -> tuple[int, str]:
+    given = ("--method", "private-evolution", "--pii", "contacts", "--run", folder / "run")
+    return command("synthesize", folder / "corpus.jsonl", *given, *more)
+
+
+def usual(folder: Path) -> tuple[object, ...]:
+    public = folder / "public.jsonl"
+    return ("--epsilon", 4, "--public", public, "--embedder", "words", "-o", folder / "safe.jsonl")
+
+
+def test_without_a_model_it_writes_public_texts_and_says_what_epsilon_covers(
+    command: Command, folder: Path
+) -> None:
+    report = folder / "report.json"
+    code, said = evolve(command, folder, *usual(folder), "--texts", 8, "--json", report)
+    assert code == 0, said
+    rows = [json.loads(line) for line in (folder / "safe.jsonl").read_text().splitlines()]
+    lines = (folder / "public.jsonl").read_text().splitlines()
+    public = {json.loads(line)["text"] for line in lines}
+    assert {row["text"] for row in rows} <= public
+    assert [row["id"] for row in rows] == [f"text-{n + 1}" for n in range(len(rows))]
+    found = json.loads(report.read_text())
+    assert found["counts"]["passed"] == len(rows)
+    ids = [one["id"] for one in found["records"]]
+    assert ids[:8] == [f"text-{n + 1}" for n in range(8)]
+    assert all(one.startswith("draft-") for one in ids[8:])  # public texts with contact details
+    assert found["settings"]["privacy"] == "epsilon 4, delta 1e-06, for one record added or removed"
+    for label in ("covers", "does not cover", "assumes", "a record replaced", "noise"):
+        assert label in said
+        assert found["settings"][label]
+    assert "Ada Fenn" not in said + report.read_text() + (folder / "safe.jsonl").read_text()
+    before = (folder / "safe.jsonl").read_bytes()
+    code, _ = evolve(command, folder, *usual(folder), "--texts", 8)
+    assert (code, (folder / "safe.jsonl").read_bytes()) == (0, before)
+
+
+def test_a_finished_command_draws_nothing_anew(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    method = ("--method", "private-evolution", "--pii", "contacts", "--texts", 8)
+    texts = []
+    for _ in range(3):
+        code, said = command("synthesize", "corpus.jsonl", *method, *usual(folder))
+        assert code == 0, said
+        texts.append((folder / "safe.jsonl").read_bytes())
+    assert len(set(texts)) == 1
+    assert len(list((folder / "ragwitness-runs").iterdir())) == 1
+    code, _ = command("synthesize", "corpus.jsonl", *method, *usual(folder), "--seed", 1)
+    assert len(list((folder / "ragwitness-runs").iterdir())) == 2
+
+
+def test_a_model_varies_what_was_voted_for(command: Command, folder: Path) -> None:
+    def script(kind: str, prompt: str) -> str:
+        words = blocks(prompt)[0].split()
+        return f"Another case: {' '.join(words[:12])}, and {len(server.prompts)} more."
+
+    with writers(script) as server:
+        model = ("--model", f"{server.url}#m", "--texts", 6)
+        code, said = evolve(command, folder, *usual(folder), *model)
+        asked = len(server.prompts)
+        assert code == 0, said
+        assert evolve(command, folder, *usual(folder), *model)[0] == 0
+        assert len(server.prompts) == asked > 0
+    assert not any("Ada Fenn" in prompt for prompt, _ in server.prompts)
+    assert "by the model, which is shown no record" in said
+    assert "Another case" in (folder / "safe.jsonl").read_text()
+
+
+def test_a_look_beforehand_sends_and_draws_nothing(command: Command, folder: Path) -> None:
+    with writers() as server:
+        model = ("--model", f"{server.url}#m", "--dry-run")
+        code, said = evolve(command, folder, *usual(folder), *model)
+        assert (code, server.prompts) == (0, [])
+    assert "at most 800 queries" in said  # two rounds of variations, two attempts each
+    assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ((), "needs a privacy budget"),
+        (("--epsilon", 0), "epsilon must be above 0"),
+        (("--epsilon", -3), "epsilon must be above 0"),
+        (("--epsilon", 1, "--delta", 1), "delta must be at least"),
+        (("--epsilon", 1), "nothing to choose from"),
+        (("--epsilon", 1, "--public", "missing.jsonl"), "missing.jsonl does not exist"),
+        (("--epsilon", 1, "--public", "EMPTY"), "empty.jsonl is empty"),
+        (("--epsilon", 1, "--public", "ONE"), "1 usable texts"),
+        (("--epsilon", 1, "--public", "CORPUS"), "is the private corpus itself"),
+        (("--epsilon", 1, "--public", "PUBLIC", "--contacts"), "cannot look for secrets"),
+        (("--epsilon", 1e-7, "--public", "PUBLIC"), "asks for noise"),
+        (("--epsilon", 1, "--public", "PUBLIC", "--texts", 0), "texts must be"),
+        (("--epsilon", 1, "--public", "PUBLIC", "--rounds", 0), "rounds 1 to"),
+        (("--method", "keywords", "--epsilon", 1), "keywords is not differentially private"),
+        (("--method", "redact", "--public", "PUBLIC"), "redact is not differentially private"),
+    ],
+)
+def test_bad_input_is_named(
+    command: Command, folder: Path, options: tuple[object, ...], cause: str
+) -> None:
+    (folder / "empty.jsonl").write_text("")
+    (folder / "one.jsonl").write_text('{"text": "one text stands here alone"}\n')
+    known = {"EMPTY": "empty", "ONE": "one", "CORPUS": "corpus", "PUBLIC": "public"}
+    given = [folder / f"{known[one]}.jsonl" if one in known else one for one in options]
+    code, said = evolve(command, folder, *given)
+    assert code == 2
+    assert cause in said
+    assert "next:" in said
+    assert not (folder / "run" / "votes.jsonl").exists()
