@@ -1,6 +1,6 @@
 """How near texts chosen by noisy votes come to the private records, by epsilon.
 
-    python experiments/sage/private.py --data DIR [--public N] [--texts N] [--repeats R]
+    python experiments/sage/private.py --data DIR [--private FILE] [--public N] [--texts N]
 
 Each record's cosine (MiniLM) with the nearest text, against as many public texts drawn at random.
 The vectors are kept; the noise is the operating system's and new in every repeat.
@@ -76,16 +76,18 @@ def best(cosines: NDArray[np.float32], count: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--private", default="healthcaremagic.jsonl")
     parser.add_argument("--public", type=int, default=1200)
     parser.add_argument("--texts", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=10)
     given = parser.parse_args()
-    documents = load_documents(given.data / "healthcaremagic.jsonl").documents
+    documents = load_documents(given.data / given.private).documents
     pool = [d.text for d in load_documents(given.data / "medical-qa.jsonl").documents]
     pool = list(dict.fromkeys(pool))
     random.Random(0).shuffle(pool)
     pool = pool[: given.public]
-    private, public = vectors("private", [d.text for d in documents]), vectors("public", pool)
+    private = vectors(Path(given.private).stem, [d.text for d in documents])
+    public = vectors("public", pool)
     known = dict(zip(pool, public, strict=True))
     known |= dict(zip((d.text for d in documents), private, strict=True))
     cosines = private @ public.T
