@@ -21,11 +21,14 @@ llama: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
 	  tests/services/test_llama_cpp.py
 
-# Against a foreign server, frameworks, stores, Ray and a browser.
+# Against a foreign server, frameworks, stores, Ray, PostgreSQL and a browser.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
 	command -v chromium >/dev/null || apt-get install -qy --no-install-recommends chromium || \
 	  echo "no Chromium: the tests of the pages are skipped"
+	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || \
+	  apt-get install -qy --no-install-recommends postgresql || \
+	  echo "no PostgreSQL: the service's tests on it are skipped"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
 	  tests/services tests/cli/test_cli_scale.py tests/unit/rag/test_rag_stores.py \
 	  tests/unit/targets/test_target_frameworks.py

@@ -13,6 +13,7 @@ Each error says what happened, why, and what to do next; the command line prints
     │   └── TargetResponseError    1  it answered, but not in the protocol
     ├── CapabilityError            5  the target lacks what the audit requires
     ├── CapReachedError            1  a query could pass a cap of the user's; it was not sent
+    ├── VerificationError          3  evidence was checked and does not hold
     └── ModelError                 1  a local model or embedder cannot be loaded
 """
 
@@ -31,6 +32,7 @@ __all__ = [
     "TargetError",
     "TargetResponseError",
     "TargetUnreachableError",
+    "VerificationError",
 ]
 
 
@@ -122,3 +124,23 @@ class CapabilityError(RagwitnessError):
 
 class ModelError(RagwitnessError):
     """A local language model or embedder cannot be loaded or used."""
+
+
+class VerificationError(RagwitnessError):
+    """Evidence was checked and does not hold, or is not in the one form that it must have.
+
+    Args:
+        check: Name of the check that failed, for programs, e.g. ``"log.inclusion"``.
+        message: What does not hold and why, in one line.
+        hint: What to do next, in one line; may be empty.
+    """
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, check: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.check = check
+
+    def __reduce__(self) -> tuple[type[VerificationError], tuple[str, str, str]]:
+        """Travel between processes: what it was made from, not its message."""
+        return type(self), (self.check, self.message, self.hint)

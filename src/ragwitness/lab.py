@@ -6,7 +6,7 @@ Heavy imports are local: the command line reads this file for every verb.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragwitness.errors import InputError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragwitness.targets.address import Address
     from ragwitness.types import Document
 
-__all__ = ["lab_target", "open_hf", "open_lab", "rag_config"]
+__all__ = ["lab_target", "open_hf", "open_lab", "originals_of", "rag_config"]
 
 _SETTINGS = frozenset(
     {
@@ -30,7 +30,7 @@ _SETTINGS = frozenset(
         "chunk_words",
     }
 )
-_OTHERS = frozenset({"defense", "text_field", "paragraphs"})
+_OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs"})
 
 _log = logging.getLogger(__name__)
 
@@ -68,20 +68,35 @@ def rag_config(
     )
 
 
-def lab_target(documents: Sequence[Document], config: RagConfig, defense: str) -> LabTarget:
+def lab_target(
+    documents: Sequence[Document],
+    config: RagConfig,
+    defense: str,
+    originals: Mapping[str, str] | None = None,
+) -> LabTarget:
     """Return a RAG system of ours as a target, behind a defense.
 
+    Args:
+        documents: The database.
+        config: Settings.
+        defense: What stands before it.
+        originals: By id, what each document is found by; None: its own text.
+
     Raises:
-        InputError: No document holds text, or a setting or the defense is unusable.
+        InputError: No document holds text, an original is missing, or a setting or the defense
+            is unusable.
     """
     from ragwitness.defenses import defend, load_defense
     from ragwitness.rag import LabTarget, build_system
 
-    return LabTarget(defend(build_system(documents, config), load_defense(defense)))
+    system = build_system(documents, config, originals=originals)
+    return LabTarget(defend(system, load_defense(defense)))
 
 
 async def open_lab(address: Address) -> LabTarget:
     """Open ``lab:CORPUS[?k=4&retrieval=minilm&defense=mirabel]``.
+
+    With ``originals=FILE`` each document is found by the text of that file under its id.
 
     Raises:
         InputError: No such file or setting.
@@ -111,10 +126,22 @@ async def open_hf(address: Address) -> LabTarget:
     return _opened(corpus, {**options, "generator": f"hf:{model}"})
 
 
+def originals_of(path: str, text_field: str | None = None) -> dict[str, str]:
+    """Return the texts by which documents are found, by id.
+
+    Raises:
+        InputError: Nothing in the file can be used.
+    """
+    from ragwitness.text.documents import load_documents
+
+    _log.warning("the index holds the texts of %s: keep it as private as these", path)
+    return {one.id: one.text for one in load_documents(path, text_field=text_field).documents}
+
+
 def _opened(corpus: str, options: dict[str, str]) -> LabTarget:
     from ragwitness.text.documents import load_documents
 
-    defense = options.pop("defense", "none")
+    defense, originals = options.pop("defense", "none"), options.pop("originals", None)
     field, paragraphs = options.pop("text_field", None), options.pop("paragraphs", None)
     loaded = load_documents(
         corpus, text_field=field, split=None if paragraphs is None else "paragraphs"
@@ -123,7 +150,8 @@ def _opened(corpus: str, options: dict[str, str]) -> LabTarget:
         _log.warning("skipped %s: %s", skipped.where, skipped.why)
     if len(loaded.skipped) > 5:
         _log.warning("… and %d more rows skipped", len(loaded.skipped) - 5)
-    return lab_target(loaded.documents, _settings(options), defense)
+    found_by = None if originals is None else originals_of(originals, field)
+    return lab_target(loaded.documents, _settings(options), defense, found_by)
 
 
 def _settings(values: dict[str, str]) -> RagConfig:

@@ -13,10 +13,11 @@ from ragwitness.cli.main import app
 from ragwitness.text.sample import load_sample
 
 _ROOT: Any = typer.main.get_command(app)
-_VERBS = {
-    **{name: verb for name, verb in _ROOT.commands.items() if name not in ("corpus", "lab")},
-    "corpus wiki-pii": _ROOT.commands["corpus"].commands["wiki-pii"],
-    "lab serve": _ROOT.commands["lab"].commands["serve"],
+_GROUPS = {name: group for name, group in _ROOT.commands.items() if hasattr(group, "commands")}
+_VERBS = {name: verb for name, verb in _ROOT.commands.items() if name not in _GROUPS} | {
+    f"{name} {word}": verb
+    for name, group in _GROUPS.items()
+    for word, verb in group.commands.items()
 }
 
 

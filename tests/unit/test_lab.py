@@ -45,7 +45,7 @@ def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixtur
 def test_hf_is_lab_with_a_generator(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
 
-    def make(documents: Any, config: Any, defense: str) -> Any:
+    def make(documents: Any, config: Any, defense: str, _originals: Any) -> Any:
         given.update(n=len(documents), config=config, defense=defense)
         return "target"
 

@@ -47,6 +47,10 @@ def serve(
             " several joined by +."
         ),
     ] = "none",
+    originals: Annotated[
+        str | None,
+        typer.Option(help="Find each document by the text with its id here, and show its own."),
+    ] = None,
     paragraphs: Annotated[
         bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
     ] = False,
@@ -62,6 +66,7 @@ def serve(
         rag_config,
         read_documents,
     )
+    from ragwitness.lab import originals_of
     from ragwitness.rag.serve import serve as serve_lab
 
     config = rag_config(
@@ -76,7 +81,8 @@ def serve(
     )
     one_thread_per_answer()
     documents = read_documents(corpus, text_field, paragraphs=paragraphs)
-    system = lab_target(documents, config, defense).system
+    found_by = None if originals is None else originals_of(originals, text_field)
+    system = lab_target(documents, config, defense, found_by).system
     screen = console()
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)

@@ -10,6 +10,8 @@ import typer
 
 from ragwitness.cli import (
     audit,
+    collusion,
+    compare,
     corpus,
     demo,
     doctor,
@@ -21,7 +23,9 @@ from ragwitness.cli import (
     plan,
     report,
     reproduce,
+    serve,
     synthesize,
+    tenants,
     view,
     work,
 )
@@ -50,13 +54,17 @@ _verb("merge", epilog=EXIT_CODES)(merge.merge)
 _verb("owner", epilog=EXIT_CODES)(owner.owner)
 _verb("leak", epilog=EXIT_CODES)(leak.leak)
 _verb("synthesize", epilog=EXIT_CODES)(synthesize.synthesize)
+_verb("compare", epilog=EXIT_CODES)(compare.compare)
 _verb("evaluate")(evaluate.evaluate)
 _verb("doctor")(doctor.doctor)
 _verb("reproduce")(reproduce.reproduce)
 _verb("report", epilog=EXIT_CODES)(report.report)
 _verb("view")(view.view)
+_verb("serve")(serve.serve)
+app.add_typer(collusion.app, name="collusion")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(lab.app, name="lab")
+app.add_typer(tenants.app, name="tenants")
 
 
 def _version(show: bool) -> None:

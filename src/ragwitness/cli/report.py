@@ -50,6 +50,12 @@ def report(
         given = {"--jsonl": jsonl_out, "--parquet": parquet_out, "--junit": junit_out}
         show_again(stored, path, html, json_out, fail_on or (), given)
         return
+    if isinstance(stored, dict) and stored.get("kind") == "comparison":
+        from ragwitness.cli.compared import show_again as show_comparison_again
+
+        given = {"--jsonl": jsonl_out, "--parquet": parquet_out, "--junit": junit_out}
+        show_comparison_again(stored, path, html, json_out, {**given, "--fail-on": fail_on})
+        return
     wanted = parse_conditions(fail_on or ())
     outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
     result = from_json(stored)

@@ -17,11 +17,20 @@ __all__ = ["reproduce"]
 def reproduce(
     name: Annotated[str, typer.Argument(help="paper/table, e.g. mba/table2; list shows all.")],
     data: Annotated[Path | None, typer.Option(help="Folder of the table's corpora.")] = None,
-    limit: Annotated[int, typer.Option(help="Audited documents per case, half inside.")] = 200,
-    calibration: Annotated[int, typer.Option(help="Calibration documents per side.")] = 100,
+    limit: Annotated[int, typer.Option(help="Audits: documents per case, half inside.")] = 200,
+    calibration: Annotated[int, typer.Option(help="Audits: calibration documents.")] = 100,
     generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
     retrieval: Annotated[str, typer.Option(help="lexical, minilm or hf:NAME.")] = "lexical",
     proxy: Annotated[str, typer.Option(help="The auditor's own model.")] = "reader",
+    model: Annotated[
+        str | None, typer.Option(help="Chat model of methods that ask one; they are left out else.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Chat model that judges answers, where the table has that.")
+    ] = None,
+    prompts: Annotated[
+        int | None, typer.Option(help="Most prompts and questions; default: the table's.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
     tables: Annotated[Path, typer.Option(help="Folder of paper/tables.toml.")] = Path(
         "experiments"
@@ -32,15 +41,26 @@ def reproduce(
 ) -> None:
     """Run a table of a paper; print it beside the published one."""
     from ragwitness.cli.common import console
+    from ragwitness.cli.comparisons import ComparisonOptions, reproduce_comparison
     from ragwitness.errors import InputError
-    from ragwitness.runs.battery.tables import list_tables, load_table
+    from ragwitness.runs.battery.tables import list_tables, load_table, read_table
+    from ragwitness.runs.comparison.tables import compares, load_compare_table
 
     screen = console()
     if name == "list":
         for known in list_tables(tables):
-            table = load_table(known, tables)
-            screen.print(f"{known:<16}{table.title}", markup=False, soft_wrap=True)
+            title = read_table(known, tables).get("title", "")
+            screen.print(f"{known:<16}{title}", markup=False, soft_wrap=True)
         return
+    if compares(name, tables):
+        chosen = ComparisonOptions(data, out, model, judge, prompts, generator, retrieval, seed)
+        reproduce_comparison(load_compare_table(name, tables), chosen)
+        return
+    if model or judge or prompts is not None:
+        raise InputError(
+            f"{name} evaluates audits: --model, --judge and --prompts do not apply.",
+            "Its size is --limit and --calibration.",
+        )
     table = load_table(name, tables)
     if data is None or not data.is_dir():
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")

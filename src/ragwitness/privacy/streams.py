@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from ragwitness.crypto import canonical as jcs
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler import ShakeBits
 
@@ -36,7 +36,6 @@ SEED_BYTES = 32
 _NOISE = "ragwitness/noise/v1"
 _SUB_SEED = "ragwitness/sub-seed/v1"
 _HASH_BYTES = 32
-_U64 = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def sub_seed(window_seed: bytes, window: str, number: int) -> bytes:
     Raises:
         InputError: The seed has another length, or the number is negative or above 2⁶⁴ - 1.
     """
-    info = {"domain": _SUB_SEED, "number": _u64("number", number), "window": window}
+    info = {"domain": _SUB_SEED, "number": jcs.u64_text(number), "window": window}
     return hkdf_sha256(_seed(window_seed), canonical(info))
 
 
@@ -106,7 +105,10 @@ def record_key(seed: bytes, record: Record) -> bytes:
         InputError: The seed has another length, the sequence is no unsigned 64-bit integer, or a
             field holds half a surrogate pair, which has no UTF-8.
     """
-    info = asdict(record) | {"sequence": _u64("sequence", record.sequence), "domain": _NOISE}
+    info = asdict(record) | {
+        "sequence": jcs.u64_text(record.sequence, "sequence"),
+        "domain": _NOISE,
+    }
     return hkdf_sha256(_seed(seed), canonical(info))
 
 
@@ -128,16 +130,9 @@ def canonical(fields: Mapping[str, str]) -> bytes:
     Raises:
         InputError: A value is not a string that UTF-8 can hold.
     """
-    try:
-        if not all(name.isascii() and isinstance(value, str) for name, value in fields.items()):
-            raise InputError("Only strings under ASCII names have a canonical form here.")
-        text = json.dumps(dict(fields), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"A field holds half a surrogate pair, {error.object[error.start]!r}: that is no text.",
-            "Send names and nonces as valid Unicode.",
-        ) from error
+    if not all(name.isascii() and isinstance(value, str) for name, value in fields.items()):
+        raise InputError("Only strings under ASCII names have a canonical form here.")
+    return jcs.canonical(fields)
 
 
 def hkdf_sha256(secret: bytes, info: bytes, *, salt: bytes = b"", size: int = 32) -> bytes:
@@ -163,9 +158,3 @@ def _seed(seed: bytes) -> bytes:
             f"A seed has {SEED_BYTES} bytes, not {len(seed)}.", "Draw one with os.urandom(32)."
         )
     return seed
-
-
-def _u64(name: str, value: int) -> str:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _U64:
-        raise InputError(f"The {name} must be a whole number from 0 to 2^64 - 1, not {value!r}.")
-    return str(value)

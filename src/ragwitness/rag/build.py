@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder, LanguageModel
-from ragwitness.rag.chunk import chunk_documents
+from ragwitness.rag.chunk import Passage, chunk_documents
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.index import DenseIndex, Index, LexicalIndex
 from ragwitness.rag.pipeline import RagSystem
@@ -20,6 +22,7 @@ def build_system(
     *,
     generator: LanguageModel | None = None,
     embedder: Embedder | None = None,
+    originals: Mapping[str, str] | None = None,
 ) -> RagSystem:
     """Chunk and index documents, and put a generator before them.
 
@@ -29,16 +32,22 @@ def build_system(
         generator: Used instead of loading ``config.generator``.
         embedder: Used instead of loading ``config.retrieval``; ignored in lexical
             retrieval.
+        originals: By id, the text that each document is found by in place of its own: SAGE finds
+            a record by the original's vector and shows its synthetic text (Sec. 3, "when the
+            original data is identified, the corresponding synthetic data is returned"). The
+            index then holds the originals.
 
     Raises:
-        InputError: No document holds text, or a setting is unusable.
+        InputError: No document holds text, a setting is unusable, or an original is missing.
         MissingExtraError: The index or a model needs an extra that is not installed.
         ModelError: A model cannot be loaded.
         TargetError: The embeddings endpoint does not answer.
     """
     config = config or RagConfig()
     passages = chunk_documents(documents, config.chunk_words, config.chunk_overlap)
-    texts = [passage.text for passage in passages]
+    if originals is not None:
+        passages = _found_by(originals, passages)
+    texts = [passage.text if passage.key is None else passage.key for passage in passages]
     index: Index
     if config.retrieval == "lexical":
         index = LexicalIndex(texts)
@@ -58,3 +67,13 @@ def _load_generator(spec: str) -> LanguageModel:
     from ragwitness.models.registry import load_language_model
 
     return load_language_model(spec)
+
+
+def _found_by(originals: Mapping[str, str], passages: Sequence[Passage]) -> list[Passage]:
+    """Give every passage its whole original as key."""
+    if unknown := sorted({one.document for one in passages} - set(originals)):
+        raise InputError(
+            f"{len(unknown)} documents have no original, the first {unknown[0]!r}.",
+            "Give texts under the ids of their originals, or let them be found by their own text.",
+        )
+    return [replace(one, key=originals[one.document]) for one in passages]

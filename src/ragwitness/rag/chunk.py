@@ -24,12 +24,14 @@ class Passage:
         start: First character of it in the document.
         end: One past its last character.
         text: ``document.text[start:end]``.
+        key: What it is found by in its place; None where it is found by its own text.
     """
 
     document: str
     start: int
     end: int
     text: str
+    key: str | None = None
 
 
 def chunk_document(document: Document, words: int = 200, overlap: int = 20) -> list[Passage]:

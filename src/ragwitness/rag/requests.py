@@ -99,7 +99,7 @@ class _Message(BaseModel):
         return self.content or ""
 
 
-_R = TypeVar("_R", bound=_Request)
+_R = TypeVar("_R", bound=BaseModel)
 
 
 class ChatRequest(_Request):

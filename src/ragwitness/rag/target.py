@@ -112,6 +112,7 @@ def _fingerprint(system: RagSystem) -> str:
     digest.update(json.dumps(inside, sort_keys=True).encode())
     for passage in system.passages:
         # The length keeps two different splits of one text apart.
-        data = passage.text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big") + data)
+        for text in (passage.text, *(() if passage.key is None else (passage.key,))):
+            data = text.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()[:16]

@@ -120,7 +120,7 @@ def _by_document(result: AuditResult) -> dict[str, Verdict]:
 
 def _described(run: Run) -> dict[str, str]:
     """Return label and value of everything that is known of a run."""
-    of_kind = (_of_audit, _of_evaluation, _of_collection, _of_leak, _of_making)
+    of_kind = (_of_audit, _of_evaluation, _of_collection, _of_leak, _of_comparison, _of_making)
     known = {label: value for say_of in of_kind for label, value in say_of(run).items()}
     return {"Kind": str(run.kind), **known}
 
@@ -176,6 +176,21 @@ def _of_leak(run: Run) -> dict[str, str]:
         "System": result.target or say.MISSING,
         "Records": say.count(result.records),
         **{f"Prompts of {one.name}": say.count(one.prompts) for one in result.attacks},
+        "Started": result.started,
+        "Time": say.duration(result.seconds),
+        **dict(result.settings),
+        "Ragwitness": result.ragwitness or say.MISSING,
+    }
+
+
+def _of_comparison(run: Run) -> dict[str, str]:
+    result = run.comparison
+    if result is None:
+        return {}
+    return {
+        "Records": say.count(result.records),
+        "Questions": say.count(result.questions),
+        "Variants": ", ".join(one.name for one in result.variants),
         "Started": result.started,
         "Time": say.duration(result.seconds),
         **dict(result.settings),

@@ -73,6 +73,10 @@ def run_page(run: Run) -> str:
         from ragwitness.report.leak_html import leak_values
 
         return _render("leakage.html.j2", **{**leak_values(run.leak), **own})
+    if run.comparison is not None:
+        from ragwitness.report.compare_html import comparison_values
+
+        return _render("comparison.html.j2", **{**comparison_values(run.comparison), **own})
     return _render(
         "other.html.j2",
         **own,
@@ -121,7 +125,7 @@ def compare_page(first: Run, second: Run) -> str:
     audits = (ones, others) if ones and others else None
     changed = comparing.changes(*audits) if audits else ()
     return _render(
-        "compare.html.j2",
+        "pair.html.j2",
         first=first,
         second=second,
         facts=comparing.facts(first, second),
@@ -171,31 +175,41 @@ def _version() -> str:
 
 def _row(run: Run) -> _Row:
     written = datetime.fromtimestamp(run.changed, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    method, target, found, auc, queries = "", "", "", None, say.MISSING
+    auc = run.audit.evaluation.auc if run.audit and run.audit.evaluation else None
+    method, target, found, queries = _summary(run)
+    return _Row(run, run_link(run), method, target, found, auc, queries, written)
+
+
+def _summary(run: Run) -> tuple[str, str, str, str]:
+    """Return method, system, what was found, and the number of queries."""
     if run.audit is not None:
-        method, target = run.audit.method, run.audit.target
-        found, queries = view.headline(run.audit)[0], say.count(run.audit.queries)
-        auc = run.audit.evaluation.auc if run.audit.evaluation else None
-    elif run.collection is not None:
-        one = run.collection
-        method, target, queries = one.method, one.target, say.count(one.queries)
-        found = f"{'decided' if one.decided else 'not decided'}, e-value 10^{one.log10_e:.1f}"
-    elif run.battery is not None:
+        one = run.audit
+        return one.method, one.target, view.headline(one)[0], say.count(one.queries)
+    if run.collection is not None:
+        held = run.collection
+        found = f"{'decided' if held.decided else 'not decided'}, e-value 10^{held.log10_e:.1f}"
+        return held.method, held.target, found, say.count(held.queries)
+    if run.battery is not None:
         names = [one.audit for one in run.battery.audits if "/" not in one.audit]
-        method, found = ", ".join(names), "see its rates"
         target = run.battery.settings.get("generator", "")
-    elif run.leak is not None:
+        return ", ".join(names), target, "see its rates", say.MISSING
+    if run.leak is not None:
         from ragwitness.report.leak import headline
 
-        method, target = ", ".join(a.name for a in run.leak.attacks), run.leak.target or ""
-        found, queries = headline(run.leak)[0], say.count(sum(a.prompts for a in run.leak.attacks))
-    elif run.making is not None:
+        attacks = run.leak.attacks
+        prompts = say.count(sum(one.prompts for one in attacks))
+        names = [one.name for one in attacks]
+        return ", ".join(names), run.leak.target or "", headline(run.leak)[0], prompts
+    if run.making is not None:
         made = run.making
-        method, target, queries = made.method, made.model, say.count(made.queries)
         found = f"{made.counts.get('passed', 0)} of {sum(made.counts.values())} texts passed"
-    else:
-        found = run.problem or _so_far(run)
-    return _Row(run, run_link(run), method, target, found, auc, queries, written)
+        return made.method, made.model, found, say.count(made.queries)
+    if run.comparison is not None:
+        from ragwitness.report.compare import headline as compared
+
+        names = [one.name for one in run.comparison.variants]
+        return ", ".join(names), "", compared(run.comparison)[0], say.MISSING
+    return "", "", run.problem or _so_far(run), say.MISSING
 
 
 def _so_far(run: Run) -> str:

@@ -19,6 +19,7 @@ from ragwitness.web.results import Collection, Kind, Making, Result, parsed
 
 if TYPE_CHECKING:
     from ragwitness.runs.battery import Battery
+    from ragwitness.runs.comparison import Comparison
     from ragwitness.runs.leak_score import LeakResult
 
 __all__ = ["Run", "find_runs", "spending_of"]
@@ -70,6 +71,11 @@ class Run:
     def leak(self) -> LeakResult | None:
         """The leak measurement; None for other runs."""
         return cast("LeakResult", self.result) if self.kind is Kind.LEAK else None
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """What may stand in a corpus's place, side by side; None for other runs."""
+        return cast("Comparison", self.result) if self.kind is Kind.COMPARISON else None
 
     @property
     def making(self) -> Making | None:

@@ -13,6 +13,7 @@ from ragwitness.runs.result import AuditResult
 
 if TYPE_CHECKING:
     from ragwitness.runs.battery import Battery
+    from ragwitness.runs.comparison import Comparison
     from ragwitness.runs.leak_score import LeakResult
 
 __all__ = ["Collection", "Kind", "Making", "Result", "parsed"]
@@ -27,6 +28,7 @@ class Kind(enum.StrEnum):
     COLLECTION = "collection"
     EVALUATION = "evaluation"
     LEAK = "leak"
+    COMPARISON = "comparison"
     SYNTHESIS = "synthesis"
     UNFINISHED = "not finished"
     BROKEN = "not readable"
@@ -96,7 +98,7 @@ class Making:
     out: str | None
 
 
-Result: TypeAlias = "AuditResult | Battery | Collection | LeakResult | Making"
+Result: TypeAlias = "AuditResult | Battery | Collection | Comparison | LeakResult | Making"
 
 
 def parsed(data: Mapping[str, Any]) -> tuple[Kind, Result]:
@@ -109,6 +111,10 @@ def parsed(data: Mapping[str, Any]) -> tuple[Kind, Result]:
         from ragwitness.report.leak import leak_from_json
 
         return Kind.LEAK, leak_from_json(data)
+    if data.get("kind") == "comparison":
+        from ragwitness.report.compare import comparison_from_json
+
+        return Kind.COMPARISON, comparison_from_json(data)
     if "audits" in data:
         from ragwitness.report.stored import battery_from_json
 

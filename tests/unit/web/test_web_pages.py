@@ -13,10 +13,12 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
+from ragwitness.report.compare import comparison_json
 from ragwitness.types import Decision, Evidence, Interval, Verdict
 from ragwitness.web import create_app
 from tests.support.markup import Checker, check
 from tests.unit.report.fake_results import fake_result
+from tests.unit.report.test_report_compare import a_comparison
 from tests.unit.web.web_runs import (
     EVIL,
     audit_run,
@@ -241,6 +243,20 @@ def test_a_synthesis_counts_what_became_of_each_record(tmp_path: Path) -> None:
     assert "7 of 9 texts passed" in page
     assert "shares 8 tokens plain" in page
     assert "Only few plain" in page
+
+
+def test_a_comparison_is_its_report(tmp_path: Path) -> None:
+    audit_run(tmp_path / "audit", fake_result(6))
+    (tmp_path / "variants").mkdir()
+    stored = json.dumps(comparison_json(a_comparison()))
+    (tmp_path / "variants" / "result.json").write_text(stored, encoding="utf-8")
+    site = Site(tmp_path)
+    page = site.get(site.run("variants"))
+    harmless(page)
+    assert "What leaks of the original records" in page
+    assert "origin, " in site.get("/")
+    one, other = (site.run(name).rsplit("/", 1)[1] for name in ("variants", "audit"))
+    harmless(site.get(f"/compare?first={one}&second={other}"))
 
 
 def test_leaks_are_compared_by_their_shares(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ragwitness.errors import InputError
 
-__all__ = ["Case", "Table", "list_tables", "load_table"]
+__all__ = ["Case", "Table", "list_tables", "load_table", "read_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,28 @@ def list_tables(folder: Path) -> list[str]:
     ]
 
 
+def read_table(name: str, folder: Path) -> dict[str, Any]:
+    """Return a table as it is written.
+
+    Args:
+        name: ``paper/table``, e.g. ``"mba/table2"``.
+        folder: Holds ``paper/tables.toml``.
+
+    Raises:
+        InputError: There is no such table, or its file cannot be read.
+    """
+    paper, _, key = name.partition("/")
+    path = folder / paper / "tables.toml"
+    if not path.is_file() or key not in (tables := _read(path)):
+        known = ", ".join(list_tables(folder)) or f"none below {folder}"
+        raise InputError(
+            f"There is no table {name!r}.",
+            f"Known: {known}. The tables are in the repository, not in the wheel.",
+        )
+    data: dict[str, Any] = tables[key]
+    return data
+
+
 def load_table(name: str, folder: Path) -> Table:
     """Return a table by its name.
 
@@ -80,15 +102,7 @@ def load_table(name: str, folder: Path) -> Table:
     Raises:
         InputError: There is no such table, or it is malformed.
     """
-    paper, _, key = name.partition("/")
-    path = folder / paper / "tables.toml"
-    known = ", ".join(list_tables(folder)) or f"none below {folder}"
-    if not path.is_file() or key not in (tables := _read(path)):
-        raise InputError(
-            f"There is no table {name!r}.",
-            f"Known: {known}. The tables are in the repository, not in the wheel.",
-        )
-    data = tables[key]
+    data = read_table(name, folder)
     try:
         cases = [_case(row, data) for row in data["case"]]
         rate = data.get("rate", "auc")
@@ -97,7 +111,7 @@ def load_table(name: str, folder: Path) -> Table:
         control = data.get("control", True)
         return Table(name, data["title"], tuple(data["audits"]), control, rate, tuple(cases))
     except (KeyError, TypeError) as error:
-        raise InputError(f"The table {name!r} in {path} is malformed: {error}.") from error
+        raise InputError(f"The table {name!r} is malformed: {error}.") from error
 
 
 def _case(row: dict[str, Any], table: dict[str, Any]) -> Case:

@@ -1,0 +1,221 @@
+"""The service under load, killed, and attacked; on SQLite and on PostgreSQL.
+
+python benchmarks/service.py [--requests 10000] [--in-flight 200] [--hostile 500] [--workers 2]
+
+Prints what was asked, what was paid, whether any meter was passed by a single query, what a kill -9
+in the middle lost, what 500 requests for another tenant's documents brought, and the time per
+retrieval beside the same stack without noise and meters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' server and clients
+
+from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.mechanism import quantise
+from ragwitness.service.overview import Budget, budget_of
+from ragwitness.service.policy import Claim, Policy, make_policy
+from ragwitness.service.store import Store, open_store
+from tests.support.postgres import find_postgres, postgres
+from tests.support.service import (
+    Outcome,
+    Server,
+    attempts,
+    flood,
+    make_tenant,
+    parrot,
+    send_all,
+)
+
+DIMENSION = 384
+_ACCOUNTS, _PAYERS = 40, 8
+_LARGE = Claim(
+    epsilon=3.0, queries=5000, accounts=2, capacity=1000, top=4, embedder=f"hashing:{DIMENSION}"
+)
+
+
+def claims(requests: int) -> dict[str, Claim]:
+    """Three claims, each short of one meter: it admits 60 % of a third of the requests."""
+    admitted = requests // 5
+    policy = make_policy(_LARGE, DIMENSION)
+    joint = epsilon_at(_LARGE.joint_delta, policy.terms.worst_mu(admitted))
+    return {
+        "account": replace(_LARGE, queries=admitted // _ACCOUNTS, accounts=_ACCOUNTS),
+        "payer": replace(_LARGE, payer_queries=admitted // _PAYERS),
+        "index": replace(_LARGE, joint_epsilon=joint),
+    }
+
+
+def main() -> None:
+    """Run everything on each database."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--in-flight", type=int, default=200)
+    parser.add_argument("--hostile", type=int, default=500)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=6)
+    options = parser.parse_args()
+    for kind in ("sqlite", "postgresql"):
+        with tempfile.TemporaryDirectory() as name, _database(kind, Path(name)) as url:
+            if url is None:
+                print(f"== {kind}: not installed")
+                continue
+            print(f"== {kind}, {options.workers} workers", flush=True)
+            log = Path(name) / "log"
+            load(url, log, options)
+            overhead(url, log, options.rounds)
+            hostile(url, log, options.hostile)
+
+
+@contextlib.contextmanager
+def _database(kind: str, folder: Path) -> Iterator[str | None]:
+    if kind == "sqlite":
+        open_store(str(folder / "service.db"), create=True).close()
+        yield str(folder / "service.db")
+        return
+    programs = find_postgres()
+    if programs is None:
+        yield None
+        return
+    with postgres(programs) as cluster:
+        yield cluster.url
+
+
+def load(url: str, log: Path, options: argparse.Namespace) -> None:
+    """Three tenants at once, each short of another meter; kill -9 in the middle."""
+    store = open_store(url)
+    claimed = claims(options.requests)
+    keys = {
+        name: make_tenant(store, name, _ACCOUNTS, _PAYERS, claim) for name, claim in claimed.items()
+    }
+    mixed = [key for trio in zip(*keys.values(), strict=True) for key in trio]
+    with Server(url, log, options.workers) as server:
+
+        async def until_killed() -> list[Outcome]:
+            task = asyncio.ensure_future(
+                flood(server.url, mixed, options.requests, options.in_flight, DIMENSION, 1, 0.9)
+            )
+            while sum(budget_of(store, name).queries for name in claimed) < options.requests // 10:
+                await asyncio.sleep(0.2)
+            await asyncio.to_thread(server.kill)
+            return await task
+
+        before = asyncio.run(until_killed())
+        paid = {name: _paid(before, keys[name]) for name in claimed}
+        kept = {name: budget_of(store, name).queries for name in claimed}
+        lost = {name: max(0, len(paid[name]) - kept[name]) for name in claimed}
+        print(
+            f"kill -9 with {options.in_flight} in flight: answered {_sizes(paid)}, charged {kept},"
+        )
+        print(f"  answered but not charged: {lost}")
+        server.start()
+        outcomes = asyncio.run(
+            flood(server.url, mixed, options.requests, options.in_flight, DIMENSION, 2, 0.9)
+        )
+    print(f"{options.requests} retrievals, {options.in_flight} in flight:", end=" ")
+    print(dict(Counter(one.status for one in outcomes)))
+    seconds = np.array([one.seconds for one in outcomes])
+    quantiles = np.quantile(seconds, [0.5, 0.95, 0.99]) * 1000
+    print("  ms p50 / p95 / p99: {:.0f} / {:.0f} / {:.0f}".format(*quantiles))
+    for name in claimed:
+        every = [*paid[name], *_paid(outcomes, keys[name])]
+        _check(name, make_policy(claimed[name], DIMENSION), budget_of(store, name), every)
+    store.close()
+
+
+def _check(meter: str, policy: Policy, found: Budget, paid: list[Outcome]) -> None:
+    """Print by how much a meter was passed, from what the clients hold in their hands."""
+    numbered = Counter((one.key, one.body["sequence"]) for one in paid)
+    twice = sum(count - 1 for count in numbered.values())
+    rows = quantise(np.array([one.vector for one in paid]), policy.mechanism).astype(float)
+    rows /= policy.terms.scale
+    mu = policy.terms.mu_of(float(np.linalg.eigvalsh(rows.T @ rows)[-1]), len(rows))
+    most = {
+        "account": max(row.queries for row in found.accounts) - found.account_limit,
+        "payer": max(row.payer_queries for row in found.accounts) - (found.payer_limit or 0),
+        "index": found.mu / found.budget - 1,
+    }
+    clients = Counter(one.key for one in paid)
+    print(
+        f"  {meter:<8} answered {len(paid)}, charged {found.queries}; above its limit by"
+        f" {most[meter]:.3g}; most answers of one account {max(clients.values())}; numbers given"
+        f" twice {twice}; mu of the answers {mu / policy.budget:.4f} of the budget"
+    )
+
+
+def overhead(url: str, log: Path, rounds: int) -> None:
+    """The same server with and without noise and meters, in turn."""
+    store = open_store(url)
+    keys = make_tenant(store, "overhead", accounts=8, claim=_LARGE)
+    store.close()
+    with Server(url, log, 1) as metered, Server(url, log, 1, plain=True) as plain:
+        for flight in (1, 32):
+            ratios, medians = [], []
+            for i in range(-1, rounds):
+                pair = []
+                for server in (metered, plain):
+                    found = asyncio.run(flood(server.url, keys, 300, flight, DIMENSION, 100 + i))
+                    if any(one.status != 200 for one in found):
+                        raise SystemExit(f"the server failed: {found[0]}")
+                    pair.append(float(np.median([one.seconds for one in found])) * 1000)
+                if i >= 0:  # the first round loads what later ones find loaded
+                    ratios.append(pair[0] / pair[1])
+                    medians.append(pair)
+            ms = np.median(np.array(medians), axis=0)
+            print(
+                f"overhead, {flight} in flight (n = {rounds} x 300 each): median {ms[0]:.1f} ms"
+                f" against {ms[1]:.1f} ms; ratio {np.median(ratios):.2f}"
+                f" ({min(ratios):.2f} to {max(ratios):.2f})",
+                flush=True,
+            )
+
+
+def hostile(url: str, log: Path, count: int) -> None:
+    """Requests of one tenant for another's documents; the generator repeats all it is shown."""
+    store = open_store(url)
+    claim = replace(_LARGE, capacity=16)  # most slots are full, so that answers show documents
+    [attacker] = make_tenant(store, "mallory", accounts=1, claim=claim)
+    make_tenant(store, "victim", accounts=2, claim=claim)
+    before = budget_of(store, "victim")
+    with parrot() as generator, Server(url, log, 2, generator) as server:
+        tries = list(attempts(attacker, "victim", count))
+        replies = asyncio.run(send_all(server.url, tries))
+    after = budget_of(store, "victim")
+    # What a client sends of the victim's comes back in its own words; documents are numbered.
+    leaks = sum("of door" in reply.text and "victim0" in reply.text for reply in replies)
+    leaks += sum(f"is victim{i}." in reply.text for reply in replies for i in range(12))
+    own = sum("is mallory" in reply.text for reply in replies)
+    statuses = dict(sorted(Counter(reply.status_code for reply in replies).items()))
+    print(f"{count} hostile requests: {statuses}; with a document of the victim's: {leaks}; with")
+    print(f"  one of the sender's own: {own}; charged to the victim: {after.queries}", end="")
+    print(f" (before: {before.queries}); charged to the sender: {_queries(store, 'mallory')}")
+    store.close()
+
+
+def _queries(store: Store, tenant: str) -> int:
+    return budget_of(store, tenant).queries
+
+
+def _paid(outcomes: list[Outcome], keys: list[str]) -> list[Outcome]:
+    mine = set(keys)
+    return [one for one in outcomes if one.status == 200 and one.key in mine]
+
+
+def _sizes(paid: dict[str, list[Outcome]]) -> dict[str, int]:
+    return {name: len(found) for name, found in paid.items()}
+
+
+if __name__ == "__main__":
+    main()

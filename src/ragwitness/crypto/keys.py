@@ -1,0 +1,289 @@
+"""Signing keys: Ed25519 (RFC 8032) and ML-DSA-44 (FIPS 204), in the key texts of signed notes.
+
+A public key is one line, ``name+key id+base64(type ‖ key)`` (C2SP signed-note, "vkey"); a private
+one ``PRIVATE+KEY+name+key id+base64(type ‖ seed)``, in a file that its owner alone can read.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import stat
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from ragwitness.crypto.encoding import b64, parse_b64
+from ragwitness.errors import InputError, VerificationError
+
+__all__ = [
+    "KeyKind",
+    "PrivateKey",
+    "PublicKey",
+    "ml_dsa_available",
+    "read_key",
+    "require_ml_dsa",
+    "write_key",
+]
+
+_PRIVATE = "PRIVATE+KEY+"
+_SEED_BYTES = 32
+_ID_BYTES = 4
+_LONGEST_FILE = 4096
+
+
+class KeyKind(enum.IntEnum):
+    """What a key signs, by the type byte that C2SP signed-note assigns."""
+
+    NOTE = 0x01
+    """Ed25519 over a note's text."""
+    COSIGNATURE = 0x04
+    """Ed25519 over a checkpoint and a time, by a witness (cosignature/v1)."""
+    COSIGNATURE_ML_DSA_44 = 0x06
+    """ML-DSA-44 over a checkpoint and a time, by a log or a witness (subtree/v1)."""
+
+    @property
+    def key_bytes(self) -> int:
+        """Length of a public key."""
+        return 1312 if self is KeyKind.COSIGNATURE_ML_DSA_44 else 32
+
+    @property
+    def signature_bytes(self) -> int:
+        """Length of a bare signature."""
+        return 2420 if self is KeyKind.COSIGNATURE_ML_DSA_44 else 64
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A name, what it signs, and the key.
+
+    Attributes:
+        name: No spaces, no plus sign; a URL without its scheme, e.g. ``example.org/log``.
+        kind: What it signs.
+        material: 32 bytes (Ed25519) or 1,312 (ML-DSA-44).
+    """
+
+    name: str
+    kind: KeyKind
+    material: bytes
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if len(self.material) != self.kind.key_bytes:
+            raise InputError(
+                f"The public key of {self.name} has {len(self.material)} bytes, not "
+                f"{self.kind.key_bytes}."
+            )
+
+    @property
+    def key_id(self) -> bytes:
+        """First 4 bytes of SHA-256(name ‖ newline ‖ type ‖ key)."""
+        kind = bytes([self.kind])
+        return sha256(self.name.encode() + b"\n" + kind + self.material).digest()[:_ID_BYTES]
+
+    @property
+    def text(self) -> str:
+        """The one line by which the key is published."""
+        return f"{self.name}+{self.key_id.hex()}+{b64(bytes([self.kind]) + self.material)}"
+
+    @classmethod
+    def parse(cls, text: str) -> PublicKey:
+        """Return the key of one line.
+
+        Raises:
+            InputError: Not a key of a known type, or its id is not that of name and key.
+        """
+        kind, material, name = _split(text, text.split("+", 2))
+        key = cls(name, kind, material)
+        if key.text != text:
+            raise InputError(f"{text[:60]!r} is no public key: its id is not that of its key.")
+        return key
+
+    def verify(self, message: bytes, signature: bytes) -> None:
+        """Check a bare signature over ``message``.
+
+        Raises:
+            VerificationError: ``signature.size`` or ``signature.invalid``.
+            InputError: This installation has no ML-DSA.
+        """
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        if len(signature) != self.kind.signature_bytes:
+            raise VerificationError(
+                "signature.size", f"A signature by {self.name} has {len(signature)} bytes."
+            )
+        try:
+            if self.kind is KeyKind.COSIGNATURE_ML_DSA_44:
+                require_ml_dsa()
+                from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PublicKey
+
+                MLDSA44PublicKey.from_public_bytes(self.material).verify(signature, message)
+            else:
+                Ed25519PublicKey.from_public_bytes(self.material).verify(signature, message)
+        except InvalidSignature as error:
+            raise VerificationError(
+                "signature.invalid", f"{self.name} did not sign this, or it was changed since."
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateKey:
+    """A signing key; its text form and ``repr`` never show the seed by accident.
+
+    Attributes:
+        name: As of the public key.
+        kind: What it signs.
+        seed: 32 secret bytes.
+    """
+
+    name: str
+    kind: KeyKind
+    seed: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if len(self.seed) != _SEED_BYTES:
+            raise InputError(f"A signing key's seed has {_SEED_BYTES} bytes, not {len(self.seed)}.")
+
+    @classmethod
+    def generate(cls, name: str, kind: KeyKind = KeyKind.NOTE) -> PrivateKey:
+        """Return a fresh key.
+
+        Raises:
+            InputError: The name has a space or a plus sign, or this installation has no ML-DSA.
+        """
+        if kind is KeyKind.COSIGNATURE_ML_DSA_44:
+            require_ml_dsa()
+        return cls(name, kind, os.urandom(_SEED_BYTES))
+
+    @property
+    def public(self) -> PublicKey:
+        """The key that verifies.
+
+        Raises:
+            InputError: This installation has no ML-DSA.
+        """
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        if self.kind is KeyKind.COSIGNATURE_ML_DSA_44:
+            require_ml_dsa()
+            from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
+
+            material = MLDSA44PrivateKey.from_seed_bytes(self.seed).public_key().public_bytes_raw()
+        else:
+            private = Ed25519PrivateKey.from_private_bytes(self.seed)
+            material = private.public_key().public_bytes_raw()
+        return PublicKey(self.name, self.kind, material)
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the bare signature over ``message``.
+
+        Raises:
+            InputError: This installation has no ML-DSA.
+        """
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        if self.kind is KeyKind.COSIGNATURE_ML_DSA_44:
+            require_ml_dsa()
+            from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
+
+            return MLDSA44PrivateKey.from_seed_bytes(self.seed).sign(message)
+        return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)
+
+
+def ml_dsa_available() -> bool:
+    """Return whether the installed ``cryptography`` can sign and verify with ML-DSA-44."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
+
+        MLDSA44PrivateKey.from_seed_bytes(bytes(_SEED_BYTES))
+    except Exception:  # ImportError; UnsupportedAlgorithm; what an older OpenSSL raises
+        return False
+    return True
+
+
+def require_ml_dsa() -> None:
+    """Refuse where ML-DSA-44 is not there.
+
+    Raises:
+        InputError: This installation has no ML-DSA.
+    """
+    if not ml_dsa_available():
+        raise InputError(
+            "ML-DSA-44 needs a newer version of the package cryptography than is installed.",
+            "Install it with: pip install --upgrade cryptography; or use an Ed25519 key.",
+        )
+
+
+def write_key(path: Path, key: PrivateKey) -> None:
+    """Write a private key to a new file that its owner alone can read.
+
+    Raises:
+        InputError: The file exists, or cannot be written.
+    """
+    kind = bytes([key.kind])
+    text = f"{_PRIVATE}{key.name}+{key.public.key_id.hex()}+{b64(kind + key.seed)}\n"
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise InputError(
+            f"{path} exists; a key is never overwritten.", "Choose another file, or move it away."
+        ) from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def read_key(path: Path) -> PrivateKey:
+    """Return the private key of a file.
+
+    Raises:
+        InputError: The file is unreadable, others can read it, or it holds no private key.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(_LONGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InputError(
+            f"{path} is a private key that other users of this machine can open.",
+            f"Run: chmod 600 {path}",
+        )
+    text = data.decode("utf-8", "replace").removesuffix("\n")
+    if not text.startswith(_PRIVATE):
+        raise InputError(f"{path} holds no private key.", f"Its line starts with {_PRIVATE}")
+    body = text.removeprefix(_PRIVATE)
+    parts = body.split("+", 2)
+    try:
+        kind, seed, name = _split(body, parts)
+        key = PrivateKey(name, kind, seed)
+    except InputError as error:  # its message quotes the text, which is secret here
+        raise InputError(f"{path} holds no valid private key.") from error.__cause__
+    if key.public.key_id.hex() != parts[1]:
+        raise InputError(f"{path} holds a private key whose id is not its own.")
+    return key
+
+
+def _split(text: str, parts: list[str]) -> tuple[KeyKind, bytes, str]:
+    """Return kind, key bytes and name out of ``name+id+base64``."""
+    try:
+        name, _, encoded = parts
+        data = parse_b64(encoded, "key")
+        return KeyKind(data[0]), data[1:], name
+    except (VerificationError, ValueError, IndexError):
+        raise InputError(
+            f"{text[:60]!r} is no key of a known type.", "It looks like name+1a2b3c4d+base64."
+        ) from None
+
+
+def _check_name(name: str) -> None:
+    bad = not name or "+" in name or any(c.isspace() or ord(c) < 0x20 for c in name)
+    if bad or not name.isprintable():
+        raise InputError(
+            f"{name!r} cannot name a key: it is empty, or has a space, a plus or a control sign.",
+            "Use a URL without its scheme, e.g. example.org/log.",
+        )

@@ -1,0 +1,7 @@
+"""``python -m ragwitness.crypto.transcript`` prints the JSON Schema of the log's records."""
+
+import json
+
+from ragwitness.crypto.transcript.reading import schema
+
+print(json.dumps(schema(), indent=1))

@@ -1,0 +1,144 @@
+"""The records of the log, version 1.
+
+A type's name carries its version; a change of meaning is a new name, never a new field. Hashes are
+64 lower-case hex digits, whole numbers decimal strings below 2⁶⁴, so that no reader of JSON can
+round them. Contents never stand here, only their hashes (paper, §5.4).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ragwitness.crypto.canonical import U64_MAX
+
+__all__ = [
+    "CloseRecord",
+    "IndexCommitment",
+    "MapRecord",
+    "OpenRecord",
+    "QueryRecord",
+    "Record",
+]
+
+
+def _below(text: str) -> str:
+    if int(text) > U64_MAX:
+        raise ValueError("the number is above 2^64 - 1")
+    return text
+
+
+_Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
+_Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
+_Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_U64 = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,19})$"), AfterValidator(_below)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class IndexCommitment(_Strict):
+    """One tenant's index as it was committed to.
+
+    Attributes:
+        tenant: Whose index.
+        commitment: C_V, binding every vector to its slot.
+        mechanism: Digest of the noisy retrieval that answers from it.
+    """
+
+    tenant: _Name
+    commitment: _Hash
+    mechanism: _Hash
+
+
+class OpenRecord(_Strict):
+    """The commitments of a window, logged before its first query (paper, eqs. 2.2, 2.3 and 5.1).
+
+    Attributes:
+        window: Identifier of the audit window.
+        embedder: C_E.
+        indexes: C_V of every tenant.
+        seed_root: Root over the sub-seeds of all records, in place of C_s.
+        seed_count: How many sub-seeds there are.
+        policy: C_Π.
+    """
+
+    type: Literal["ragwitness/open/v1"] = "ragwitness/open/v1"
+    window: _Name
+    embedder: _Hash
+    indexes: Annotated[tuple[IndexCommitment, ...], Field(min_length=1, max_length=128)]
+    seed_root: _Hash
+    seed_count: _U64
+    policy: _Hash
+
+
+class QueryRecord(_Strict):
+    """One answered query (R2).
+
+    Attributes:
+        window: Identifier of the audit window.
+        tenant: Whose index was asked.
+        account: Who asked.
+        sequence: How many queries of this account in this window came before.
+        number: Of the record's sub-seed.
+        nonce: The client's own random text.
+        checkpoint: The log's checkpoint that the client named.
+        query: SHA-256 of the query as it was sent.
+        mechanism: Digest of the noisy retrieval that answered.
+        answer: SHA-256 of the answer.
+        prior: :func:`~ragwitness.crypto.transcript.record_hash` of the account's record before
+            this one; zeros at its first.
+    """
+
+    type: Literal["ragwitness/query/v1"] = "ragwitness/query/v1"
+    window: _Name
+    tenant: _Name
+    account: _Name
+    sequence: _U64
+    number: _U64
+    nonce: _Token
+    checkpoint: _Token
+    query: _Hash
+    mechanism: _Hash
+    answer: _Hash
+    prior: _Hash
+
+
+class MapRecord(_Strict):
+    """Root of the map account → (count, last record), logged before a checkpoint is signed.
+
+    Attributes:
+        window: Identifier of the audit window.
+        size: Entries of the log that the map counts: all before this one.
+        root: Of the map.
+    """
+
+    type: Literal["ragwitness/map/v1"] = "ragwitness/map/v1"
+    window: _Name
+    size: _U64
+    root: _Hash
+
+
+class CloseRecord(_Strict):
+    """The end of a window; no query record of it may follow.
+
+    Attributes:
+        window: Identifier of the audit window.
+        queries: Query records of the window.
+        map_root: Root of the map over all of them.
+        coalition: The estimated coalition size (R5).
+        certificate: SHA-256 of the estimate's certificate.
+    """
+
+    type: Literal["ragwitness/close/v1"] = "ragwitness/close/v1"
+    window: _Name
+    queries: _U64
+    map_root: _Hash
+    coalition: _U64
+    certificate: _Hash
+
+
+Record = OpenRecord | QueryRecord | MapRecord | CloseRecord
+"""Any entry of the log."""

@@ -1,0 +1,203 @@
+"""Panels of curves with whiskers as one self-contained SVG, readable on light and dark paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import escape
+
+from ragwitness.report.figures import round_numbers
+
+__all__ = ["Axis", "Line", "Panel", "lines_svg"]
+
+_WIDTH, _HEIGHT = 300.0, 220.0  # of the plotted area
+_LEFT, _TOP, _GAP, _BELOW = 56.0, 44.0, 76.0, 44.0
+_ROW, _COLUMN = 18, 180
+_STYLE = (
+    "<style>svg{color-scheme:light dark;background:#fcfbf8;color:#1d1f21}.m{fill:#5c5f62}"
+    ".g{stroke:#c9c5ba}.c0{color:#17637f}.c1{color:#a83a12}.c2{color:#4d6b1f}.c3{color:#6b3f86}"
+    ".c4{color:#8a6a00}.c5{color:#3c4654}"
+    "@media(prefers-color-scheme:dark){svg{background:#17191b;color:#e8e6e1}.m{fill:#a5a8ab}"
+    ".g{stroke:#43474b}.c0{color:#6db8d6}.c1{color:#f09a75}.c2{color:#aecb7c}"
+    ".c3{color:#c9a2e0}.c4{color:#dcbc55}.c5{color:#b5bfcc}}</style>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis.
+
+    Attributes:
+        label: What it shows.
+        ticks: Values to mark; none for round numbers.
+        log: Whether the scale is logarithmic.
+    """
+
+    label: str
+    ticks: tuple[float, ...] = ()
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve.
+
+    Attributes:
+        name: In the legend.
+        points: (x, y), or (x, y, low, high) with a whisker.
+        colour: Number of the colour, 0 to 5; lines of one colour belong together.
+        marks: Whether points are marked instead of joined.
+        dashed: Whether the curve is dashed.
+    """
+
+    name: str
+    points: tuple[tuple[float, ...], ...]
+    colour: int = 0
+    marks: bool = False
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One plot.
+
+    Attributes:
+        title: Above it.
+        x: Axis.
+        y: Axis.
+        lines: In order of drawing.
+        floor: Least value of y shown, if the lines stay above it.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...] = field(default=())
+    floor: float | None = None
+
+
+def lines_svg(title: str, panels: Sequence[Panel]) -> str:
+    """Return the panels side by side over one legend.
+
+    Args:
+        title: Said to readers of the figure who do not see it, and above it.
+        panels: One or more, each with at least one point.
+    """
+    names = list(
+        dict.fromkeys(
+            (line.name, line.colour, line.marks, line.dashed)
+            for panel in panels
+            for line in panel.lines
+        )
+    )
+    width = _LEFT + len(panels) * (_WIDTH + _GAP) - _GAP + 24
+    bottom = _TOP + _HEIGHT + _BELOW
+    columns = max(1, int(width // _COLUMN))
+    height = bottom + _ROW * math.ceil(len(names) / columns) + 12
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
+        ' font-family="system-ui, sans-serif" font-size="11" fill="currentColor">',
+        f"<title>{escape(title)}</title>{_STYLE}",
+        f'<text x="12" y="18" font-size="13" font-weight="600">{escape(title)}</text>',
+    ]
+    parts += [_panel(panel, _LEFT + at * (_WIDTH + _GAP)) for at, panel in enumerate(panels)]
+    for at, name in enumerate(names):
+        x, y = 16 + _COLUMN * (at % columns), bottom + 12 + _ROW * (at // columns)
+        parts.append(_key(x, y, *name))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _panel(panel: Panel, left: float) -> str:
+    points = [point for line in panel.lines for point in line.points]
+    x = _Scale(panel.x, [p[0] for p in points], left, left + _WIDTH, None)
+    tall = [value for p in points for value in p[1:]]
+    y = _Scale(panel.y, tall, _TOP + _HEIGHT, _TOP, panel.floor)
+    parts = [f'<text x="{left:g}" y="{_TOP - 8:g}">{escape(panel.title)}</text>']
+    parts += [
+        f'<path class="g" d="M{x(value):.1f} {_TOP:g}v{_HEIGHT:g}"/>'
+        f'<text class="m" x="{x(value):.1f}" y="{_TOP + _HEIGHT + 14:g}"'
+        f' text-anchor="middle">{_number(value)}</text>'
+        for value in x.ticks
+    ]
+    parts += [
+        f'<path class="g" d="M{left:g} {y(value):.1f}h{_WIDTH:g}"/>'
+        f'<text class="m" x="{left - 5:g}" y="{y(value) + 4:.1f}"'
+        f' text-anchor="end">{_number(value)}</text>'
+        for value in y.ticks
+    ]
+    parts.append(
+        f'<text class="m" x="{left + _WIDTH / 2:g}" y="{_TOP + _HEIGHT + 30:g}"'
+        f' text-anchor="middle">{escape(panel.x.label)}</text>'
+        f'<text class="m" x="{left + _WIDTH:g}" y="{_TOP - 8:g}"'
+        f' text-anchor="end">{escape(panel.y.label)}</text>'
+    )
+    parts += [_line(line, x, y) for line in panel.lines if line.points]
+    return "\n".join(parts)
+
+
+class _Scale:
+    """Values to coordinates."""
+
+    def __init__(
+        self, axis: Axis, values: Sequence[float], start: float, end: float, floor: float | None
+    ) -> None:
+        self._log = axis.log
+        low, high = min([*values, *axis.ticks]), max([*values, *axis.ticks])
+        if floor is not None:
+            low = min(low, floor)
+        if low == high:
+            low, high = (low / 2, high * 2) if axis.log else (low - 0.5, high + 0.5)
+        self._low, self._span = self._at(low), self._at(high) - self._at(low)
+        self._start, self._length = start, end - start
+        self.ticks = axis.ticks or (
+            tuple(_powers(low, high)) if axis.log else tuple(round_numbers(low, high))
+        )
+
+    def _at(self, value: float) -> float:
+        return math.log10(value) if self._log else value
+
+    def __call__(self, value: float) -> float:
+        return self._start + self._length * (self._at(value) - self._low) / self._span
+
+
+def _powers(low: float, high: float) -> list[float]:
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    return [10.0**power for power in range(first, last + 1)] or [low, high]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
+
+
+def _line(line: Line, x: _Scale, y: _Scale) -> str:
+    parts = [f'<g class="c{line.colour % 6}" stroke="currentColor" fill="none">']
+    if not line.marks:
+        corners = "L".join(f"{x(p[0]):.1f} {y(p[1]):.1f}" for p in line.points)
+        dash = ' stroke-dasharray="5 4"' if line.dashed else ""
+        parts.append(f'<path d="M{corners}" stroke-width="1.6"{dash}/>')
+    for point in line.points:
+        if len(point) == 4:
+            parts.append(
+                f'<path d="M{x(point[0]):.1f} {y(point[2]):.1f}V{y(point[3]):.1f}"'
+                ' stroke-width="2" opacity=".6"/>'
+            )
+        if line.marks:
+            parts.append(
+                f'<circle cx="{x(point[0]):.1f}" cy="{y(point[1]):.1f}" r="3"'
+                ' fill="currentColor" stroke="none"/>'
+            )
+    return "".join([*parts, "</g>"])
+
+
+def _key(x: float, y: float, name: str, colour: int, marks: bool, dashed: bool) -> str:
+    dash = ' stroke-dasharray="5 4"' if dashed else ""
+    sign = (
+        f'<circle cx="{x + 10:g}" cy="{y - 4:g}" r="3" fill="currentColor"/>'
+        if marks
+        else f'<path d="M{x:g} {y - 4:g}h20" stroke="currentColor" stroke-width="1.6"{dash}/>'
+    )
+    return (
+        f'<g class="c{colour % 6}">{sign}</g><text x="{x + 26:g}" y="{y:g}">{escape(name)}</text>'
+    )

@@ -1,0 +1,198 @@
+"""What an operator sees: tenants, accounts, and how much of each budget is spent."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import Connection, func, select
+
+from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.service.meters import load_odometer, window_of
+from ragwitness.service.policy import Policy
+from ragwitness.service.schema import accounts, charges, documents, payers, spent, tenants, windows
+from ragwitness.service.store import Store
+from ragwitness.service.tenants import find_tenant
+
+__all__ = ["AccountRow", "Budget", "TenantRow", "budget_of", "list_tenants"]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    """A tenant in a list.
+
+    Attributes:
+        name: Of the tenant.
+        documents: Slots in use.
+        capacity: Slots in all.
+        accounts: Accounts that are not revoked.
+        embedder: Name of its embedder.
+        account_epsilon: Promised to an account, at ``account_delta``.
+        account_delta: Of an account.
+        joint_epsilon: Budget of the index per window, at ``joint_delta``.
+        joint_delta: Of the index.
+    """
+
+    name: str
+    documents: int
+    capacity: int
+    accounts: int
+    embedder: str
+    account_epsilon: float
+    account_delta: float
+    joint_epsilon: float | None
+    joint_delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRow:
+    """An account's meter in the window under way.
+
+    Attributes:
+        name: Of the account.
+        payer: Who pays for it.
+        queries: Charged.
+        payer_queries: Charged to all accounts of the payer.
+        revoked: Whether its access has ended.
+    """
+
+    name: str
+    payer: str
+    queries: int
+    payer_queries: int
+    revoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a tenant's index has spent.
+
+    Attributes:
+        tenant: Name.
+        window: Number of the window under way.
+        seconds_left: Until the next.
+        queries: Charged in this window, over all accounts.
+        mu: Odometer of this window.
+        budget: mu it may not pass.
+        epsilon: Spent in this window, at ``delta``.
+        joint_epsilon: Budget of a window.
+        delta: Of both.
+        all_windows: Windows in which anything was charged.
+        all_epsilon: Spent by all windows together, at ``delta``.
+        account_limit: Queries of an account per window.
+        payer_limit: Queries of a payer per window.
+        accounts: Meters of the accounts.
+    """
+
+    tenant: str
+    window: int
+    seconds_left: int
+    queries: int
+    mu: float
+    budget: float
+    epsilon: float
+    joint_epsilon: float | None
+    delta: float
+    all_windows: int
+    all_epsilon: float
+    account_limit: int
+    payer_limit: int | None
+    accounts: tuple[AccountRow, ...]
+
+
+def list_tenants(store: Store) -> list[TenantRow]:
+    """Return all tenants by name."""
+    with store.reading() as connection:
+        rows = connection.execute(select(tenants).order_by(tenants.c.name)).all()
+        return [_tenant(connection, row.id, row.name, Policy.from_json(row.policy)) for row in rows]
+
+
+def budget_of(store: Store, tenant: str, now: float | None = None) -> Budget:
+    """Return the meters of a tenant.
+
+    Raises:
+        InputError: No such tenant.
+    """
+    with store.reading(frozen=True) as connection:
+        row = find_tenant(connection, tenant)
+        policy = Policy.from_json(row.policy)
+        claim = policy.claim
+        moment = time.time() if now is None else now
+        window, left = window_of(row.created, claim.window, moment)
+        every = _mus(connection, row.id, policy)
+        queries, mu = every.get(window, (0, 0.0))
+        together = math.sqrt(sum(one * one for _, one in every.values()))
+        return Budget(
+            tenant=tenant,
+            window=window,
+            seconds_left=left,
+            queries=queries,
+            mu=mu,
+            budget=policy.budget,
+            epsilon=epsilon_at(claim.joint_delta, mu),
+            joint_epsilon=claim.joint_epsilon,
+            delta=claim.joint_delta,
+            all_windows=len(every),
+            all_epsilon=epsilon_at(claim.joint_delta, together),
+            account_limit=claim.queries,
+            payer_limit=claim.payer_queries,
+            accounts=_accounts(connection, row.id, window),
+        )
+
+
+def _tenant(connection: Connection, tenant: int, name: str, policy: Policy) -> TenantRow:
+    claim = policy.claim
+    held = select(func.count()).select_from(documents).where(documents.c.tenant == tenant)
+    live = select(func.count()).select_from(accounts)
+    live = live.where(accounts.c.tenant == tenant, accounts.c.revoked.is_(None))
+    return TenantRow(
+        name,
+        connection.execute(held).scalar_one(),
+        claim.capacity,
+        connection.execute(live).scalar_one(),
+        claim.embedder,
+        claim.epsilon,
+        claim.delta,
+        claim.joint_epsilon,
+        claim.joint_delta,
+    )
+
+
+def _mus(connection: Connection, tenant: int, policy: Policy) -> dict[int, tuple[int, float]]:
+    """Charges and odometer of each window."""
+    found = {}
+    for row in connection.execute(select(windows).where(windows.c.tenant == tenant)).all():
+        if not row.charged:
+            continue
+        meter = load_odometer(row.state, policy)
+        later = select(charges.c.vector).where(
+            charges.c.tenant == tenant,
+            charges.c.window == row.number,
+            charges.c.number >= row.folded,
+        )
+        vectors = list(connection.execute(later).scalars())
+        if vectors:
+            meter.add(np.stack([np.frombuffer(one, "<i2") for one in vectors]))
+        found[row.number] = (meter.queries, meter.mu())
+    return found
+
+
+def _accounts(connection: Connection, tenant: int, window: int) -> tuple[AccountRow, ...]:
+    query = select(spent.c.kind, spent.c.owner, spent.c.queries).where(spent.c.window == window)
+    used = {(row.kind, row.owner): row.queries for row in connection.execute(query)}
+    people = select(accounts, payers.c.name.label("paid_by")).join(
+        payers, payers.c.id == accounts.c.payer
+    )
+    rows = connection.execute(people.where(accounts.c.tenant == tenant).order_by(accounts.c.name))
+    return tuple(
+        AccountRow(
+            row.name,
+            row.paid_by,
+            used.get(("account", row.id), 0),
+            used.get(("payer", row.payer), 0),
+            row.revoked is not None,
+        )
+        for row in rows
+    )

@@ -1,0 +1,197 @@
+"""What a tenant is promised: fixed when it is created, checked then, and never changed after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, sigma_for
+from ragwitness.privacy.accounting.ranges import positive, probability, whole
+from ragwitness.privacy.accounting.sensitivity import Relation, score_sensitivity
+from ragwitness.privacy.accounting.verdict import composition_slack
+from ragwitness.privacy.mechanism import Mechanism, mechanism_for
+from ragwitness.privacy.odometer import Terms
+
+__all__ = ["LONGEST_WINDOW", "SHORTEST_WINDOW", "Claim", "Policy", "make_policy"]
+
+SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
+"""Seconds of an audit window."""
+
+_RELEASES = 1 << 32
+"""Answers that the sampler's own share of delta is reserved for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is asked for; :func:`make_policy` turns it into a policy or refuses it.
+
+    Attributes:
+        epsilon: Of one account in one window (the paper's epsilon_acc).
+        delta: Of one account (delta_acc).
+        queries: That one account may ask in a window, q.
+        accounts: Declared cap on a coalition, k_max.
+        joint_delta: delta* of the whole index.
+        joint_epsilon: Of the whole index in one window, whoever asks; None takes what the noise
+            gives for ``accounts`` accounts that ask all they may.
+        sigma: Noise in units of a perfect match's score; None takes the least that keeps the
+            account's promise.
+        payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
+            times ``queries``.
+        top: Slots per answer, K.
+        capacity: Slots of the index; public, so leave room.
+        relation: Which indexes are neighbours; ``replace`` covers adding and removing as well.
+        window: Seconds after which the meters begin anew.
+        embedder: Name of the embedder, for queries and documents.
+        sampler: Of the noise.
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-8
+    queries: int = 1000
+    accounts: int = 16
+    joint_delta: float = 1e-6
+    joint_epsilon: float | None = None
+    sigma: float | None = None
+    payer_queries: int | None = None
+    top: int = 4
+    capacity: int = 1024
+    relation: Relation = "replace"
+    window: int = 30 * 86_400
+    embedder: str = "minilm"
+    sampler: str = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A checked claim with the noise and the budget that follow from it.
+
+    Attributes:
+        claim: As given, with nothing left open.
+        mechanism: What answers; its digest enters the key of every answer's noise.
+        budget: mu that no sequence of answers of one window may pass, over all accounts.
+    """
+
+    claim: Claim
+    mechanism: Mechanism
+    budget: float
+
+    @property
+    def terms(self) -> Terms:
+        """What the index's odometer measures against."""
+        return Terms.of(self.mechanism, self.budget, self.claim.relation)
+
+    @property
+    def account_epsilon(self) -> float:
+        """Exact epsilon of one account that asks all it may, at its delta."""
+        return epsilon_at(self.claim.delta, self.terms.worst_mu(self.claim.queries))
+
+    def to_json(self) -> str:
+        """Return the policy as JSON text."""
+        mechanism = asdict(self.mechanism) | {"variance": str(Fraction(self.mechanism.variance))}
+        everything = {"claim": asdict(self.claim), "mechanism": mechanism, "budget": self.budget}
+        return json.dumps(everything, sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Policy:
+        """Return the policy that :meth:`to_json` wrote.
+
+        Raises:
+            InputError: The text is something else.
+        """
+        try:
+            fields: dict[str, Any] = json.loads(text)
+            mechanism = fields["mechanism"]
+            mechanism["variance"] = Fraction(mechanism["variance"])
+            return cls(Claim(**fields["claim"]), Mechanism(**mechanism), float(fields["budget"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(
+                "The stored policy of a tenant cannot be read.",
+                "Open the database with the version of ragwitness that wrote it.",
+            ) from error
+
+
+def make_policy(claim: Claim, dimension: int) -> Policy:
+    """Check a claim and settle what it leaves open.
+
+    Args:
+        claim: What is asked for.
+        dimension: Of the embedder's vectors.
+
+    Raises:
+        InputError: A value is outside its range, k_max · delta_acc reaches delta*, or the given
+            noise does not keep the account's promise.
+    """
+    _check(claim)
+    goal = mu_for(claim.epsilon, claim.delta)
+    mechanism, sigma = _noise(claim, dimension, goal)
+    worst = Terms.of(mechanism, 1.0, claim.relation).worst_mu
+    if worst(claim.queries) > goal:
+        real = epsilon_at(claim.delta, worst(claim.queries))
+        raise InputError(
+            f"With sigma {sigma:g} an account's {claim.queries} queries come to epsilon {real:.4g},"
+            f" not {claim.epsilon:g}, at delta {claim.delta:g}.",
+            "Raise sigma, ask for fewer queries, or leave sigma out to have it computed.",
+        )
+    all_of_them = claim.accounts * claim.queries
+    joint = claim.joint_epsilon
+    if joint is None:
+        joint = epsilon_at(claim.joint_delta, worst(all_of_them))
+    rest = claim.joint_delta - mechanism.extra_delta(joint, _RELEASES)
+    if rest <= 0:
+        raise InputError(
+            f"At a joint epsilon of {joint:g} the table of the noise alone fails more often than"
+            f" delta* = {claim.joint_delta:g}.",
+            "Lower the joint epsilon: so large a one promises nothing.",
+        )
+    budget = mu_for(joint, rest)
+    payer = claim.payer_queries or all_of_them
+    settled = replace(claim, sigma=sigma, joint_epsilon=joint, payer_queries=payer)
+    return Policy(settled, mechanism, budget)
+
+
+def _check(claim: Claim) -> None:
+    positive("epsilon", claim.epsilon)
+    composition_slack(claim.delta, claim.accounts, claim.joint_delta)  # k_max delta_acc < delta*
+    whole("queries", claim.queries)
+    whole("top", claim.top)
+    whole("capacity", claim.capacity)
+    if claim.payer_queries is not None:
+        whole("payer_queries", claim.payer_queries)
+    if claim.joint_epsilon is not None:
+        positive("joint_epsilon", claim.joint_epsilon)
+    if claim.sigma is not None:
+        positive("sigma", claim.sigma)
+    probability("joint_delta", claim.joint_delta)
+    if not SHORTEST_WINDOW <= whole("window", claim.window) <= LONGEST_WINDOW:
+        raise InputError(
+            f"A window has {SHORTEST_WINDOW} to {LONGEST_WINDOW} seconds, not {claim.window}.",
+            "Name its length in days, e.g. --window-days 30.",
+        )
+
+
+def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]:
+    """Return the mechanism and its sigma; where none is given, the least that keeps ``goal``."""
+
+    def built(sigma: float) -> Mechanism:
+        return mechanism_for(
+            dimension,
+            claim.capacity,
+            claim.top,
+            sigma,
+            sampler=claim.sampler,  # type: ignore[arg-type]  # checked there
+        )
+
+    if claim.sigma is not None:
+        return built(claim.sigma), claim.sigma
+    reach = score_sensitivity(claim.relation)
+    sigma = sigma_for(claim.epsilon, claim.delta, claim.queries, reach)
+    for _ in range(20):  # grid and smoothing cost a little more than the ideal
+        mechanism = built(sigma)
+        worst = Terms.of(mechanism, 1.0, claim.relation).worst_mu(claim.queries)
+        if worst <= goal:
+            break
+        sigma *= worst / goal * (1 + 1e-9)
+    return mechanism, sigma

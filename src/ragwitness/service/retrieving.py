@@ -1,0 +1,189 @@
+"""From a query to the selected slots: embed, pay, then add noise and select."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.privacy.mechanism import SlotIndex, quantise, release, scores, select
+from ragwitness.privacy.streams import Record, record_key, sub_seed
+from ragwitness.rag.pipeline import PARALLEL
+from ragwitness.rag.requests import ApiError
+from ragwitness.service.embedding import tenant_embedder
+from ragwitness.service.indexes import Indexes
+from ragwitness.service.meters import Ask, Reading, Refused, Reserved, window_of
+from ragwitness.service.principals import Principal
+from ragwitness.service.reserver import Reserver
+from ragwitness.service.store import Store
+
+__all__ = ["Query", "Retrieved", "Retriever", "SpentError"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked, and what the client adds to the noise.
+
+    Attributes:
+        what: A text, or a vector of the client's own.
+        nonce: The client's random text.
+        checkpoint: The log's checkpoint that it saw last.
+    """
+
+    what: str | list[float]
+    nonce: str = ""
+    checkpoint: str = ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the query as sent, in hex: UTF-8, or doubles in little-endian order."""
+        given = self.what
+        content = given.encode() if isinstance(given, str) else np.array(given, "<f8").tobytes()
+        return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What a query selected.
+
+    Attributes:
+        slots: Best first; some may be empty.
+        window: Number of the audit window.
+        sequence: Of the record within its account and window.
+        reading: The account's meters after it.
+        seconds_left: Until the next window.
+    """
+
+    slots: tuple[int, ...]
+    window: int
+    sequence: int
+    reading: Reading
+    seconds_left: int
+
+
+class SpentError(Exception):
+    """A meter has no room for the query.
+
+    Args:
+        by: Which, for the log alone.
+        reading: The account's meters.
+        seconds_left: Until the next window.
+    """
+
+    def __init__(self, by: str, reading: Reading, seconds_left: int) -> None:
+        super().__init__(by)
+        self.by, self.reading, self.seconds_left = by, reading, seconds_left
+
+
+class Retriever:
+    """Answers queries of any tenant, each over its own index.
+
+    Args:
+        store: The database.
+        plain: Without noise and meters: the control of a benchmark.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(
+        self, store: Store, *, plain: bool = False, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._indexes = Indexes(store)
+        self._reserver = Reserver(store)
+        self._plain = plain
+        self._clock = clock
+        self._free = asyncio.Semaphore(PARALLEL)
+
+    def window(self, principal: Principal) -> tuple[int, int]:
+        """Return the number of the tenant's audit window and the seconds until the next."""
+        return window_of(principal.created, principal.policy.claim.window, self._clock())
+
+    async def retrieve(self, principal: Principal, query: Query) -> Retrieved:
+        """Pay for a query, then answer it.
+
+        Whatever can be refused is refused before the meters are touched.
+
+        Raises:
+            ApiError: The query is unusable, or the tenant has no index yet.
+            SpentError: A meter has no room for it.
+            StoreGoneError: The database failed.
+        """
+        if not principal.edition:  # a state of the tenant's that its operator ends for good
+            raise ApiError("This service holds no documents yet.", status=409, code="empty_index")
+        mechanism = principal.policy.mechanism
+        async with self._free:
+            vector = await asyncio.to_thread(_vector, principal, query)
+            index = await asyncio.to_thread(
+                self._indexes.get, principal.tenant, principal.edition, mechanism
+            )
+        window, left = self.window(principal)
+        if self._plain:
+            exact = await asyncio.to_thread(_plain, vector, index, principal)
+            return Retrieved(exact, window, 0, Reading(0, 0), left)
+        ask = Ask(
+            principal.tenant, principal.account, principal.payer, principal.policy, window, vector
+        )
+        outcome = await self._reserver.reserve(ask)
+        if isinstance(outcome, Refused):
+            raise SpentError(outcome.by, outcome.reading, left)
+        async with self._free:
+            key = _key(principal, query, window, outcome)
+            found = await asyncio.to_thread(release, vector, index, key, mechanism)
+        return Retrieved(found.ids, window, outcome.sequence, outcome.reading, left)
+
+    def close(self) -> None:
+        """Finish what is being charged."""
+        self._reserver.close()
+
+
+def _key(principal: Principal, query: Query, window: int, paid: Reserved) -> bytes:
+    """Return the key of the answer's noise, from the record alone (see ``privacy.streams``)."""
+    number = paid.place * principal.policy.claim.queries + paid.sequence
+    record = Record(
+        window=str(window),
+        tenant=principal.tenant_name,
+        account=principal.account_name,
+        sequence=paid.sequence,
+        nonce=query.nonce,
+        checkpoint=query.checkpoint,
+        query=query.digest,
+        mechanism=principal.policy.mechanism.digest,
+    )
+    return record_key(sub_seed(paid.seed, str(window), number), record)
+
+
+def _vector(principal: Principal, query: Query) -> NDArray[np.int16]:
+    """Return the quantised query.
+
+    Raises:
+        ApiError: It has no usable vector; the reason is the client's own doing.
+    """
+    given = query.what
+    mechanism = principal.policy.mechanism
+    if isinstance(given, str):
+        embedder = tenant_embedder(principal.policy.claim.embedder)
+        floats = np.asarray(embedder.embed([given]), np.float64)
+        if floats.shape != (1, mechanism.dimension) or not np.isfinite(floats).all():
+            raise RagwitnessError("The tenant's embedder gave no usable vector.")
+        floats = floats[0]
+    else:
+        floats = np.array(given, np.float64)
+        if len(floats) != mechanism.dimension:
+            raise ApiError(
+                f"The vector has {len(floats)} numbers, not {mechanism.dimension}.", param="vector"
+            )
+    try:
+        return quantise(floats, mechanism)
+    except InputError:
+        raise ApiError("The query has no direction: its vector is zero.", param="query") from None
+
+
+def _plain(vector: NDArray[np.int16], index: SlotIndex, principal: Principal) -> tuple[int, ...]:
+    mechanism = principal.policy.mechanism
+    exact = scores(np.atleast_2d(vector), index, mechanism)[0].astype(np.int64)
+    return select(exact, mechanism.top).ids

@@ -1,0 +1,215 @@
+"""One database behind all workers: SQLite in a file, or PostgreSQL by URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
+
+try:
+    from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+    from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+except ImportError:
+    raise MissingExtraError("The service", "service") from None
+
+from ragwitness.service.schema import STEPS, migrate, version_of
+
+__all__ = ["DEFAULT_DATABASE", "VARIABLE", "Store", "StoreGoneError", "open_store"]
+
+VARIABLE = "RAGWITNESS_DATABASE"
+"""Environment variable with the database's URL, where a password does not show in a list of
+processes."""
+
+DEFAULT_DATABASE = "ragwitness-service.db"
+
+_PATIENCE = 20  # seconds that a writer waits for others, and a reader for a connection
+_CONNECTIONS = 6  # of one process; PostgreSQL admits a hundred in all
+_MIGRATION_LOCK = 0x5261675769744E65  # any number that only we use
+
+
+class StoreGoneError(RagwitnessError):
+    """The database did not answer, or not in time; what was not confirmed may be stored or not."""
+
+
+class Store:
+    """Transactions on one database; safe across threads.
+
+    Args:
+        engine: Of :func:`open_store`.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.sqlite = engine.dialect.name == "sqlite"
+
+    @property
+    def name(self) -> str:
+        """Where it is, without a password."""
+        return self._engine.url.render_as_string(hide_password=True)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction that is durable once the block has ended.
+
+        Raises:
+            StoreGoneError: The database failed; the transaction is undone, unless the answer to
+                its commit was lost.
+        """
+        with _translated(), self._engine.connect() as connection:
+            if self.sqlite:  # a reader that turns writer could meet another: ask at once
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+            connection.commit()
+
+    @contextmanager
+    def reading(self, *, frozen: bool = False) -> Iterator[Connection]:
+        """Yield a connection that writes nothing.
+
+        Args:
+            frozen: Whether all that is read in the block is of one moment.
+
+        Raises:
+            StoreGoneError: The database failed.
+        """
+        with _translated(), self._engine.connect() as connection:
+            if frozen and self.sqlite:
+                connection.exec_driver_sql("BEGIN")
+            elif frozen:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
+    def check(self) -> None:
+        """Ask the database for a sign of life.
+
+        Raises:
+            StoreGoneError: There is none.
+        """
+        with self.reading() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+
+def open_store(database: str | None = None, *, create: bool = False) -> Store:
+    """Open a database and bring its tables up to date.
+
+    Args:
+        database: ``postgresql://USER:PASSWORD@HOST/NAME``, ``sqlite:///FILE`` or a file name; None
+            reads :data:`VARIABLE`, and without it takes :data:`DEFAULT_DATABASE`.
+        create: Whether an SQLite file may be made.
+
+    Raises:
+        InputError: It is no such URL, the file is missing or no database of ours.
+        MissingExtraError: The driver is not installed.
+        StoreGoneError: PostgreSQL does not answer.
+    """
+    url = _url(database or os.environ.get(VARIABLE) or DEFAULT_DATABASE)
+    if url.get_backend_name() == "sqlite":
+        _check_file(url, create=create)
+    store = Store(_engine(url))
+    try:
+        with store.reading() as connection:
+            ready = version_of(connection) == len(STEPS)
+        if not ready:
+            with store.writing() as connection:
+                if not store.sqlite:  # two servers may start at once
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
+                migrate(connection)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _url(given: str) -> URL:
+    if "://" not in given:
+        return URL.create("sqlite", database=given)
+    try:
+        url = make_url(given)
+    except (ArgumentError, ValueError):
+        raise InputError("The database's URL cannot be read.", _FORMS) from None
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername == "sqlite" and url.database and url.database != ":memory:":
+        return url
+    raise InputError(f"The service keeps no database of the kind {url.drivername!r}.", _FORMS)
+
+
+def _check_file(url: URL, *, create: bool) -> None:
+    path = Path(str(url.database))
+    if path.exists():
+        return
+    if not create:
+        raise InputError(
+            f"There is no database {path}.",
+            "Make one with: ragwitness tenants create NAME, or name it with --database.",
+        )
+    try:
+        # It will hold documents and the seeds of all noise: for its owner's eyes.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise InputError(f"The database {path} cannot be made: {error.strerror}.") from None
+
+
+def _engine(url: URL) -> Engine:
+    options: dict[str, Any] = {
+        "pool_size": _CONNECTIONS,
+        "max_overflow": 0,
+        "pool_timeout": _PATIENCE,
+        "hide_parameters": True,  # errors are logged; vectors and texts are not
+    }
+    if url.get_backend_name() == "sqlite":
+        options["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
+    else:
+        options |= {"pool_pre_ping": True, "connect_args": {"connect_timeout": 5}}
+    try:
+        engine = create_engine(url, **options)
+    except ImportError:
+        raise MissingExtraError("A PostgreSQL database", "service") from None
+    prepare = _prepare_sqlite if engine.dialect.name == "sqlite" else _prepare_postgres
+    event.listen(engine, "connect", prepare)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")  # a commit has reached the disk
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _prepare_postgres(connection: Any, _record: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = on")  # whatever the server's default is
+        cursor.execute(f"SET lock_timeout = '{_PATIENCE}s'")
+        cursor.execute(f"SET statement_timeout = '{3 * _PATIENCE}s'")
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{3 * _PATIENCE}s'")
+    connection.commit()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Say what went wrong without statement or parameters."""
+    try:
+        yield
+    except DBAPIError as error:
+        if "not a database" in str(error.orig):
+            raise InputError(
+                "The file is no SQLite database.", "Name another with --database."
+            ) from None
+        reason = str(error.orig).splitlines()[0] if str(error.orig) else type(error).__name__
+        raise StoreGoneError(f"The database failed: {reason.rstrip('.')}.", _CHECK) from error
+    except SQLAlchemyError as error:
+        raise StoreGoneError(f"The database failed: {type(error).__name__}.", _CHECK) from error
+
+
+_CHECK = "Check that it runs and is reachable; meters count what was confirmed, never less."
+_FORMS = "Use a file name, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME."

@@ -1,0 +1,288 @@
+"""What an operator does: tenants, their documents, accounts and keys. No client can."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, and_, insert, select, update
+
+from ragwitness.errors import InputError
+from ragwitness.models.base import Embedder
+from ragwitness.privacy.mechanism import quantise
+from ragwitness.service.embedding import tenant_embedder
+from ragwitness.service.keys import ApiKey, new_key
+from ragwitness.service.policy import Claim, Policy, make_policy
+from ragwitness.service.schema import accounts, documents, payers, tenants
+from ragwitness.service.store import Store
+from ragwitness.types import Document
+
+__all__ = [
+    "LONGEST_DOCUMENT",
+    "add_account",
+    "add_documents",
+    "create_tenant",
+    "find_tenant",
+    "revoke",
+    "rotate_key",
+]
+
+LONGEST_DOCUMENT = 400
+"""Words of a document in one slot: more would not be found by its vector, nor fit a prompt."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PASSAGE, _OVERLAP = 200, 20
+_BATCH = 256
+
+
+def create_tenant(
+    store: Store, name: str, claim: Claim, embedder: Embedder | None = None
+) -> Policy:
+    """Make a tenant with a policy that never changes.
+
+    Args:
+        store: The database.
+        name: Of the tenant, unique.
+        claim: What its accounts are promised.
+        embedder: Used instead of loading ``claim.embedder``.
+
+    Returns:
+        The policy, with the noise and the budget that follow from the claim.
+
+    Raises:
+        InputError: The name is taken or unusable, or the claim is refused.
+    """
+    _check_name("tenant", name)
+    model = embedder or tenant_embedder(claim.embedder)
+    policy = make_policy(claim, int(model.embed(["dimension"]).shape[1]))
+    with store.writing() as connection:
+        if _find(connection, name) is not None:
+            raise InputError(f"There is a tenant {name!r} already.", "Take another name.")
+        values = {"name": name, "policy": policy.to_json(), "created": int(time.time())}
+        connection.execute(insert(tenants).values(**values))
+    return policy
+
+
+def add_documents(
+    store: Store,
+    tenant: str,
+    given: Iterable[Document],
+    *,
+    split: bool = False,
+    embedder: Embedder | None = None,
+) -> int:
+    """Put documents into free slots of a tenant's index; all of them or none.
+
+    Args:
+        store: The database.
+        tenant: Name of the tenant.
+        given: Documents with ids that are new to the tenant.
+        split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into passages;
+            each has a slot of its own, and the guarantee covers one slot.
+        embedder: Used instead of loading the tenant's.
+
+    Returns:
+        Slots filled.
+
+    Raises:
+        InputError: No such tenant, a document is too long, has no vector or is there already, or
+            the slots do not suffice.
+    """
+    with store.reading() as connection:
+        policy = Policy.from_json(find_tenant(connection, tenant).policy)
+    pieces = _pieces(given, split=split)
+    vectors = _vectors(pieces, policy, embedder or tenant_embedder(policy.claim.embedder))
+    with store.writing() as connection:
+        row = find_tenant(connection, tenant, lock=True)
+        slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
+        rows = [
+            {
+                "tenant": row.id,
+                "slot": slot,
+                "name": piece.id,
+                "text": piece.text,
+                "vector": vector.astype("<i2").tobytes(),
+            }
+            for slot, piece, vector in zip(slots, pieces, vectors, strict=True)
+        ]
+        connection.execute(insert(documents), rows)
+        edition = {"edition": row.edition + 1}
+        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
+    return len(pieces)
+
+
+def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> ApiKey:
+    """Admit an account and return its key, which cannot be shown again.
+
+    Args:
+        store: The database.
+        tenant: Name of the tenant.
+        name: Of the account, unique within the tenant.
+        payer: Who pays for it; None: the account itself.
+
+    Raises:
+        InputError: No such tenant, or the name is taken or unusable.
+    """
+    _check_name("account", name)
+    _check_name("payer", payer or name)
+    key = new_key()
+    with store.writing() as connection:
+        row = find_tenant(connection, tenant, lock=True)
+        if _account(connection, row.id, name) is not None:
+            raise InputError(
+                f"{tenant} has an account {name!r} already.",
+                f"Take another name, or: ragwitness tenants rotate-key {tenant} {name}",
+            )
+        values = {
+            "tenant": row.id,
+            "payer": _payer(connection, row.id, payer or name),
+            "name": name,
+            "place": row.next_place,
+        }
+        connection.execute(insert(accounts).values(**values, **_kept(key)))
+        place = {"next_place": row.next_place + 1}
+        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**place))
+    return key
+
+
+def rotate_key(store: Store, tenant: str, name: str) -> ApiKey:
+    """Give an account another key; the old one ends with this. Its meters go on.
+
+    A revoked account gets its access back.
+
+    Raises:
+        InputError: No such tenant or account.
+    """
+    key = new_key()
+    _change(store, tenant, name, {**_kept(key), "revoked": None})
+    return key
+
+
+def revoke(store: Store, tenant: str, name: str) -> None:
+    """End an account's access; what it has spent stays spent.
+
+    Raises:
+        InputError: No such tenant or account.
+    """
+    _change(store, tenant, name, {"revoked": int(time.time())})
+
+
+def find_tenant(connection: Connection, name: str, *, lock: bool = False) -> Any:
+    """Return a tenant's row.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    row = _find(connection, name, lock=lock)
+    if row is None:
+        raise InputError(f"There is no tenant {name!r}.", "ragwitness tenants list names them all.")
+    return row
+
+
+def _find(connection: Connection, name: str, *, lock: bool = False) -> Any:
+    query = select(tenants).where(tenants.c.name == name)
+    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+
+
+def _account(connection: Connection, tenant: int, name: str) -> Any:
+    query = select(accounts).where(accounts.c.tenant == tenant, accounts.c.name == name)
+    return connection.execute(query).one_or_none()
+
+
+def _change(store: Store, tenant: str, name: str, values: dict[str, object]) -> None:
+    with store.writing() as connection:
+        row = find_tenant(connection, tenant, lock=True)
+        account = _account(connection, row.id, name)
+        if account is None:
+            raise InputError(
+                f"{tenant} has no account {name!r}.", "ragwitness tenants list names them all."
+            )
+        connection.execute(update(accounts).where(accounts.c.id == account.id).values(**values))
+
+
+def _kept(key: ApiKey) -> dict[str, object]:
+    stored = key.stored
+    return {"key_id": stored.key_id, "salt": stored.salt, "digest": stored.digest}
+
+
+def _payer(connection: Connection, tenant: int, name: str) -> int:
+    here = and_(payers.c.tenant == tenant, payers.c.name == name)
+    found = connection.execute(select(payers.c.id).where(here)).scalar()
+    if found is None:
+        made = connection.execute(insert(payers).values(tenant=tenant, name=name))
+        found = made.inserted_primary_key[0]  # type: ignore[index]
+    return int(found)
+
+
+def _check_name(what: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"The {what}'s name {name!r} cannot be used.",
+            "Use 1 to 64 letters, digits, dots, hyphens and underscores.",
+        )
+
+
+def _pieces(given: Iterable[Document], *, split: bool) -> list[Document]:
+    """One document per slot."""
+    from ragwitness.rag.chunk import chunk_document, word_spans
+
+    found: list[Document] = []
+    for document in given:
+        words = len(word_spans(document.text))
+        if words <= LONGEST_DOCUMENT:
+            found.append(document)
+            continue
+        if not split:
+            raise InputError(
+                f"The document {document.id!r} has {words} words; a slot takes {LONGEST_DOCUMENT}.",
+                "With --split it becomes several, and the guarantee covers each by itself.",
+            )
+        parts = chunk_document(document, _PASSAGE, _OVERLAP)
+        found += [Document(f"{document.id}#{i}", part.text) for i, part in enumerate(parts)]
+    if not found:
+        raise InputError("There is no document to add.", "Give some that are not blank.")
+    return found
+
+
+def _vectors(pieces: Sequence[Document], policy: Policy, embedder: Embedder) -> NDArray[np.int16]:
+    """Return the quantised vectors, shape (n, dimension)."""
+    found = []
+    for start in range(0, len(pieces), _BATCH):
+        batch = pieces[start : start + _BATCH]
+        floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
+        usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
+        if not usable.all():
+            bad = batch[int(np.argmin(usable))].id
+            raise InputError(
+                f"The embedder gives the document {bad!r} no usable vector.",
+                "Leave it out; a text needs words that the embedder can place.",
+            )
+        found.append(quantise(floats, policy.mechanism))
+    return np.concatenate(found)
+
+
+def _free_slots(
+    connection: Connection, tenant: int, capacity: int, pieces: Sequence[Document]
+) -> list[int]:
+    rows = connection.execute(
+        select(documents.c.slot, documents.c.name).where(documents.c.tenant == tenant)
+    ).all()
+    names = {row.name for row in rows}
+    for piece in pieces:
+        if piece.id in names:
+            raise InputError(
+                f"There is a document {piece.id!r} already.", "Ids are unique within a tenant."
+            )
+        names.add(piece.id)
+    taken = {row.slot for row in rows}
+    free = [slot for slot in range(capacity) if slot not in taken]
+    if len(free) < len(pieces):
+        raise InputError(
+            f"{len(pieces)} documents do not fit: {len(free)} of {capacity} slots are free.",
+            "The number of slots is part of the policy: create a tenant with a larger --capacity.",
+        )
+    return free[: len(pieces)]

@@ -1,0 +1,88 @@
+"""``ragwitness tenants`` and ``serve`` as an operator calls them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., tuple[int, str]]
+
+QUICK = ("--embedder", "hashing:64", "--queries", 20, "--accounts", 4, "--capacity", 8, "--top", 2)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "service.db"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"id": f"d{i}", "text": f"The code of door number {i} is {i * 7}."} for i in range(5)]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_tenant_s_life(command: Command, database: Path, corpus: Path) -> None:
+    def tenants(*words: object) -> str:
+        code, out = command("tenants", *words, "--database", database)
+        assert code == 0, out
+        return out
+
+    policy = json.loads(tenants("create", "acme", *QUICK, "--json"))
+    assert policy["epsilon"] == 1.0
+    assert policy["sigma"] > 20
+    assert policy["payer_queries"] == 80
+    assert len(policy["mechanism"]) == 64
+    assert json.loads(tenants("add-documents", "acme", corpus, "--json"))["added"] == 5
+    first = json.loads(tenants("add-account", "acme", "alice", "--payer", "p", "--json"))["key"]
+    second = json.loads(tenants("rotate-key", "acme", "alice", "--json"))["key"]
+    assert first.startswith("rw_")
+    assert first != second
+    assert "acme: 5 of 8 slots, 1 accounts; epsilon 1 per account" in tenants("list")
+    assert json.loads(tenants("list", "--json"))[0]["documents"] == 5
+    tenants("revoke", "acme", "alice")
+    shown = tenants("budget", "acme")
+    assert "index: 0 queries, epsilon 0 of" in shown
+    assert "alice: 0 of 20; payer p: 0 of 80 (revoked)" in shown
+    assert json.loads(tenants("budget", "acme", "--json"))["accounts"][0]["revoked"] is True
+    assert second not in tenants("list") + shown
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("list",), "There is no database"),
+        (("create", "t", "--delta", "1e-7"), "k_max x delta is 1.6e-06"),
+        (("create", "t", *QUICK, "--epsilon", "-1"), "epsilon must be"),
+        (("create", "t", *QUICK, "--window-days", "nan"), "number of days above 0, not nan"),
+        (("create", "t", *QUICK, "--neighbours", "x"), "No such relation: 'x'"),
+        (("create", "t", "--embedder", "none"), "no embedder 'none'"),
+        (("create", "a/b", *QUICK), "The tenant's name 'a/b' cannot be used"),
+        (("budget", "t", "--database", "mysql://u:secret@h/d"), "no database of the kind 'mysql'"),
+    ],
+)
+def test_bad_input_is_named(
+    command: Command, database: Path, words: tuple[object, ...], shown: str
+) -> None:
+    options = () if "--database" in words else ("--database", database)
+    if words[:1] == ("create",) and "--embedder" not in words:
+        words = (*words, "--embedder", "hashing:64")
+    code, out = command("tenants", *words, *options)
+    assert code == 2
+    assert shown in out
+    assert "next:" in out or "epsilon" in out or "days" in out
+    assert "secret" not in out
+
+
+def test_serve_refuses_what_it_cannot_serve(command: Command, database: Path) -> None:
+    code, out = command("serve", "--database", database)
+    assert (code, "There is no database" in out) == (2, True)
+    command("tenants", "create", "t", *QUICK, "--database", database)
+    code, out = command("serve", "--database", database, "--workers", 99)
+    assert (code, "1 to 12 processes, not 99" in out) == (2, True)
+    code, out = command("serve", "--database", database, "--port", 99999)
+    assert (code, "Cannot listen on" in out) == (2, True)
+    code, out = command("serve", "--database", database, "--generator", "none", "--port", 0)
+    assert (code, "no language model 'none'" in out) == (2, True)

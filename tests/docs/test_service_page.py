@@ -1,0 +1,67 @@
+"""The page on the service: its commands run as they stand there, its tables are complete."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+import typer
+
+from ragwitness.cli import tenants
+from ragwitness.cli.main import run
+from ragwitness.service.answering import make_generator
+from ragwitness.service.app import create_app
+from ragwitness.service.store import open_store
+
+_PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+
+
+def test_the_first_commands_and_the_replies_they_lead_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RAGWITNESS_DATABASE", raising=False)
+    rows = [{"id": f"d{i}", "text": f"The code of door {i} is {i * 7}."} for i in range(5)]
+    Path("corpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    commands = re.findall(r"^ragwitness (tenants .*)$", _PAGE, re.MULTILINE)[:3]
+    for words in commands:
+        monkeypatch.setattr(sys, "argv", ["ragwitness", *shlex.split(words)])
+        with pytest.raises(SystemExit) as stop:
+            run()
+        assert stop.value.code in (0, None), words
+    found = re.search(r"rw_\w+[-\w]*", capsys.readouterr().out)
+    assert found is not None
+    reply = asyncio.run(_retrieval(found[0]))
+    assert set(reply.json()) == {"object", "ids", "window", "sequence"}
+    shown = dict(re.findall(r"^(RateLimit[-\w]*): (.*)$", _PAGE, re.MULTILINE))
+    for name, value in shown.items():
+        same = re.sub(r"(?<=[rt]=)\d+", "N", reply.headers[name])
+        assert same == re.sub(r"(?<=[rt]=)\d+", "N", value)
+
+
+async def _retrieval(key: str) -> httpx2.Response:
+    store = open_store()
+    transport = httpx2.ASGITransport(app=create_app(store, make_generator("reader")))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://service") as client:
+        headers = {"Authorization": f"Bearer {key}"}
+        reply = await client.post("/v1/retrieval", json={"query": "door"}, headers=headers)
+    store.close()
+    return reply
+
+
+def test_every_command_is_described() -> None:
+    group = typer.main.get_command(tenants.app)
+    assert isinstance(group, typer.core.TyperGroup)
+    for name in group.commands:
+        assert f"`tenants {name}" in _PAGE, name
+
+
+def test_every_path_is_described() -> None:
+    for route in create_app(None, None, retriever=object()).routes:  # type: ignore[arg-type]
+        assert f"{route.path}`" in _PAGE, route.path

@@ -1,0 +1,167 @@
+"""Commitments, committed sub-seeds and statements: opened right, or refused by name."""
+
+import dataclasses
+import random
+from hashlib import sha256
+
+import pytest
+
+from ragwitness.crypto.commitments import (
+    Opening,
+    commit,
+    commit_digests,
+    draw_blinding,
+    verify_opening,
+)
+from ragwitness.crypto.proving import ProofBackend, Statement
+from ragwitness.crypto.seeds import SeedOpening, SeedTree, verify_seed
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.privacy.streams import sub_seed
+
+OPENING = Opening("ragwitness/window-seed/v1", bytes(range(32)), bytes(reversed(range(32))))
+SEEDS = [sub_seed(bytes(32), "w", number) for number in range(37)]
+STATEMENT = Statement("ragwitness/link/v1", {"n": 4, "k": 1}, 101, (1, 2, 100), b"record")
+
+
+def _fails(call, *checks):
+    with pytest.raises(VerificationError) as found:
+        call()
+    assert found.value.check in checks, found.value.check
+
+
+def test_a_commitment_is_the_hash_that_the_text_states():
+    parts = (b"ragwitness/commit/v1", OPENING.domain.encode(), OPENING.blinding, OPENING.message)
+    by_hand = sha256(b"".join(len(p).to_bytes(8, "big") + p for p in parts)).digest()
+    assert commit(OPENING) == by_hand
+    verify_opening(by_hand, OPENING)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"domain": "ragwitness/window-seed/v2"},
+        {"message": bytes(32)},
+        {"message": bytes(range(33))},
+        {"blinding": bytes(32)},
+        {"domain": OPENING.domain + "\x00", "message": OPENING.message[1:]},
+    ],
+)
+def test_nothing_else_opens_a_commitment(change):
+    wrong = dataclasses.replace(OPENING, **change)
+    _fails(lambda: verify_opening(commit(OPENING), wrong), "commitment.opening")
+
+
+def test_a_blinding_of_another_length_is_refused():
+    short = dataclasses.replace(OPENING, blinding=bytes(31))
+    _fails(lambda: verify_opening(commit(OPENING), short), "commitment.blinding")
+    _fails(lambda: verify_opening(commit(OPENING)[:-1], OPENING), "commitment.opening")
+    with pytest.raises(InputError, match="32 bytes"):
+        commit(short)
+    assert len({draw_blinding() for _ in range(4)}) == 4
+
+
+def test_artifacts_are_committed_to_by_name():
+    digests = {"embedder": "ab" * 32, "template": "cd" * 32}
+    swapped = {"embedder": "cd" * 32, "template": "ab" * 32}
+    blinding = bytes(32)
+    one = commit_digests("d", digests, blinding)
+    assert one == commit_digests("d", dict(reversed(digests.items())), blinding)
+    assert len({one, commit_digests("d", swapped, blinding)}) == 2
+    text = b'{"embedder":"' + b"ab" * 32 + b'","template":"' + b"cd" * 32 + b'"}'
+    assert one == commit(Opening("d", text, blinding))
+    for wrong in ({}, {"a": "AB" * 32}, {"a": "ab"}):
+        with pytest.raises(InputError):
+            commit_digests("d", wrong, blinding)
+
+
+def test_each_sub_seed_opens_alone():
+    tree = SeedTree(SEEDS)
+    for number, seed in enumerate(SEEDS):
+        verify_seed(tree.root, tree.size, tree.open(number, seed))
+    single = SeedTree(SEEDS[:1])
+    verify_seed(single.root, 1, single.open(0, SEEDS[0]))
+
+
+def test_no_other_sub_seed_opens():
+    tree, rng = SeedTree(SEEDS), random.Random(1)
+    good = tree.open(5, SEEDS[5])
+    for _ in range(200):
+        seed, path = bytearray(good.seed), [bytearray(part) for part in good.path]
+        target = rng.choice([seed, *path])
+        target[rng.randrange(32)] ^= 1 << rng.randrange(8)
+        wrong = SeedOpening(5, bytes(seed), tuple(map(bytes, path)))
+        _fails(lambda w=wrong: verify_seed(tree.root, tree.size, w), "log.inclusion")
+    for change, check in (
+        ({"number": 4}, "log.inclusion"),
+        ({"number": 37}, "log.index"),
+        ({"number": -1}, "log.index"),
+        ({"seed": SEEDS[6]}, "log.inclusion"),
+        ({"seed": SEEDS[5][:-1]}, "seed.size"),
+        ({"path": good.path[:-1]}, "log.path_length"),
+        ({"path": (*good.path, bytes(32))}, "log.path_length"),
+        ({"path": good.path[::-1]}, "log.inclusion"),
+    ):
+        wrong = dataclasses.replace(good, **change)
+        _fails(lambda w=wrong: verify_seed(tree.root, tree.size, w), check)
+    for size in (1, 6, 16):
+        with pytest.raises(VerificationError):
+            verify_seed(tree.root, size, good)
+
+
+def test_a_provider_is_stopped_before_it_opens_another_seed():
+    tree = SeedTree(SEEDS)
+    for call in (
+        lambda: tree.open(5, SEEDS[6]),
+        lambda: tree.open(37, SEEDS[0]),
+        lambda: SeedTree([]),
+        lambda: SeedTree([bytes(31)]),
+    ):
+        with pytest.raises(InputError):
+            call()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"circuit": "ragwitness/link/v2"},
+        {"parameters": {"n": 4, "k": 2}},
+        {"modulus": 103},
+        {"inputs": (1, 2, 99)},
+        {"inputs": (2, 1, 100)},
+        {"inputs": (1, 2)},
+        {"context": b"recorc"},
+    ],
+)
+def test_statements_that_differ_have_digests_that_differ(change):
+    assert dataclasses.replace(STATEMENT, **change).digest != STATEMENT.digest
+
+
+@pytest.mark.parametrize("inputs", [(101,), (-1,), (1, 10**9)])
+def test_inputs_outside_the_field_are_refused(inputs):
+    with pytest.raises(InputError, match="outside the field"):
+        dataclasses.replace(STATEMENT, inputs=inputs)
+
+
+class _Squares:
+    """x with x² = y: a back end as small as can be, and no proof of knowledge."""
+
+    name, circuits = "squares/1", ("square",)
+
+    def prove(self, statement, witness):
+        x = witness["x"][0]
+        if x * x % statement.modulus != statement.inputs[0]:
+            raise InputError("The witness does not satisfy the statement.")
+        return x.to_bytes(8, "big")
+
+    def verify(self, statement, proof):
+        if int.from_bytes(proof, "big") ** 2 % statement.modulus != statement.inputs[0]:
+            raise VerificationError("proof.invalid", "The proof does not hold.")
+
+
+def test_a_back_end_is_swapped_by_its_protocol():
+    backend: ProofBackend = _Squares()
+    statement = Statement("square", {}, 101, (49,), b"")
+    backend.verify(statement, backend.prove(statement, {"x": [7]}))
+    _fails(lambda: backend.verify(statement, bytes(8)), "proof.invalid")
+    with pytest.raises(InputError):
+        backend.prove(statement, {"x": [6]})

@@ -1,0 +1,157 @@
+"""Reports of a comparison: the same figures everywhere, every text escaped, names apart."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.extraction.score import Measure
+from ragwitness.report.compare import comparison_from_json, comparison_json, headline, leak_rows
+from ragwitness.report.compare_figure import plane, spread
+from ragwitness.report.compare_html import render_comparison
+from ragwitness.report.compare_terminal import comparison_terminal
+from ragwitness.runs.comparison import Compared, Comparison, Usefulness, WorstCase
+from ragwitness.runs.comparison.useful import CORRECTNESS
+from ragwitness.runs.leak_score import AttackLeaks
+from ragwitness.runs.result import Spending
+from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.intervals import proportion_interval
+
+
+def _variant(name: str, hits: int, useful: float) -> Compared:
+    rate = Rate(hits / 20, *proportion_interval(hits, 20), 20)
+    told = "run of 10 or more tokens, every record"
+    measures = (
+        Measure("repeat prompts", "retrieved", True, hits, 20, rate, key="10"),
+        Measure("repeat prompts", told, False, hits, 20, rate, 0.05, rate, key="10"),
+        Measure("repeat records", told, False, hits, 90, key="10"),
+        Measure("coverage", "tokens", False, hits / 90, 0, rate),
+        Measure("secrets", "email", False, min(hits, 7), 7, key="email"),
+        Measure("secrets", "phone", False, 1, 3, key="phone"),
+    )
+    mean = Rate(useful, useful - 0.02, useful + 0.03, 30)
+    gain = None if name == "origin" else Rate(useful - 0.1, -0.05, 0.06, 30)
+    return Compared(
+        name=name,
+        target="lab:x",
+        indexed=90,
+        words=81.6,
+        attacks=(AttackLeaks("composite", 20, 0, measures),),
+        together=measures,
+        worst=WorstCase(90, 40 + hits, 0.75, measures),
+        usefulness={"ROUGE-L": Usefulness(mean, gain, gain, 12)},
+        answer_words=14.0,
+        unanswered=1,
+        unjudged={"the judge <said> nothing": 2},
+        settings={"texts": "<b>safe</b>.jsonl"},
+    )
+
+
+def a_comparison() -> Comparison:
+    """Return three variants, with text that must be escaped."""
+    return Comparison(
+        started="2026-11-23T00:00:00+00:00",
+        seconds=61.0,
+        records=90,
+        background=10,
+        questions=30,
+        variants=(
+            _variant("origin", 12, 0.1),
+            _variant("redact", 11, 0.1),
+            _variant("sage", 0, 0.09),
+        ),
+        settings={"generator": "<script>"},
+        warnings=("a <warning>",),
+        spent=Spending(4, 5, 6),
+    )
+
+
+@pytest.fixture
+def result() -> Comparison:
+    return a_comparison()
+
+
+def test_json_is_read_back_as_it_was(result: Comparison) -> None:
+    text = json.dumps(comparison_json(result), allow_nan=False)
+    assert comparison_from_json(json.loads(text)) == result
+    data = json.loads(text)
+    del data["variants"][0]["indexed"]
+    with pytest.raises(InputError, match=r"malformed at variants\.0\.indexed"):
+        comparison_from_json(data)
+
+
+def test_the_page_says_everything_and_escapes_it(result: Comparison) -> None:
+    page = render_comparison(result)
+    parts = ("12 of 20", "8 of 10", "1 of 10", "0.090", "\N{MINUS SIGN}0.050", "a &lt;warning&gt;")
+    escaped = ("&lt;script&gt;", "&lt;b&gt;safe", "2 answers not judged", "1 questions failed")
+    for told in (*parts, *escaped):
+        assert told in page, told
+    assert "<script>" not in page
+    assert "none did with sage" in page
+    assert not re.search(r'(?:src|href)="', page)
+    assert len(re.findall("<circle", page)) == 3
+    assert "Like prompts" not in page
+    near = Measure("like prompts", "cosine", False, 3, 20)
+    alike = replace(result.variants[0], together=(*result.variants[0].together, near))
+    assert "3 of 20" in render_comparison(replace(result, variants=(alike,)))
+    bare = [replace(one, usefulness={}) for one in result.variants]
+    assert "<circle" not in render_comparison(replace(result, variants=tuple(bare)))
+
+
+def test_titles_count_what_was_repeated(result: Comparison) -> None:
+    title, sentence = headline(result)
+    assert title == "2 variants beside the records themselves"
+    assert sentence.startswith("12 of 20 prompts repeated a record as it is; none did with sage.")
+    alone = replace(result, variants=(_variant("origin", 0, 0.1), _variant("x", 0, 0.1)))
+    assert headline(alone)[0].startswith("1 variant ")
+    assert headline(alone)[1].startswith("Nothing was repeated even")
+    assert [row.longest for row in leak_rows(result)] == ["52", "51", "40"]
+
+
+def test_the_figure_keeps_its_scale_and_its_names_apart(result: Comparison) -> None:
+    many = tuple(_variant(f"method-{i}", 0, 0.1) for i in range(15))
+    found = plane(replace(result, variants=(*result.variants, *many)))
+    assert found is not None
+    for mark in found.marks:
+        assert mark.left <= mark.x <= mark.right
+        assert mark.top <= mark.y <= mark.bottom <= found.bottom + 0.01
+        assert found.left <= mark.left and mark.right <= found.right  # noqa: PT018
+        assert found.top <= mark.top
+    heights = sorted(mark.label for mark in found.marks)
+    assert min(b - a for a, b in itertools.pairwise(heights)) > 21.9
+    assert found.top <= heights[0] and heights[-1] <= found.bottom + 0.01  # noqa: PT018
+    by_name = {mark.name: mark for mark in found.marks}
+    assert by_name["sage"].y > by_name["redact"].y > by_name["origin"].y  # lower is less
+    assert by_name["sage"].x < by_name["origin"].x
+    assert (by_name["origin"].style, by_name["sage"].style) == ("in", "out")
+    judged = [
+        replace(one, usefulness={**one.usefulness, CORRECTNESS: one.usefulness["ROUGE-L"]})
+        for one in result.variants
+    ]
+    shown = plane(replace(result, variants=tuple(judged)))
+    assert shown is not None
+    assert "judged" in shown.x_name
+
+
+def test_names_are_spread_in_their_order() -> None:
+    assert spread([5.0, 1.0, 5.0], 2.0, 0.0, 10.0) == [5.0, 1.0, 7.0]
+    assert spread([10.0, 10.0, 0.0], 2.0, 0.0, 10.0) == [8.0, 10.0, 0.0]
+
+
+def test_the_terminal_stays_within_80_columns(result: Comparison) -> None:
+    from rich.console import Console
+
+    screen = Console(width=80, record=True, file=io.StringIO())
+    long = replace(result.variants[1], name="a-very-long-name-of-a-variant-with-numbers")
+    shown = replace(result, variants=(*result.variants, long))
+    screen.print(comparison_terminal(shown, where="report.html"))
+    text = screen.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    for told in ("origin", "gain", "equal length", "a-very-long-name-o"):
+        assert told in text, told

@@ -1,0 +1,66 @@
+"""Figures of curves, and the reports of sweeps and coalitions that draw with them."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from ragwitness.collusion.coalition.detectors import Settings
+from ragwitness.collusion.coalition.estimate import estimate
+from ragwitness.collusion.coalition.pairs import group_curve
+from ragwitness.collusion.coalition.patterns import coalition_probes, traffic, unit_rows
+from ragwitness.collusion.gates import judge
+from ragwitness.collusion.scalar import SweepConfig, sweep
+from ragwitness.report.coalition import coalition_json, coalition_svg
+from ragwitness.report.lines import Axis, Line, Panel, lines_svg
+from ragwitness.report.sweep import sweep_json, sweep_svg
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _drawn(svg: str) -> ET.Element:
+    root = ET.fromstring(svg)  # noqa: S314
+    assert root.tag == f"{_SVG}svg"
+    return root
+
+
+def test_points_stand_where_their_values_are() -> None:
+    panel = Panel(
+        "t", Axis("x", (1.0, 10.0, 100.0), log=True), Axis("y"),
+        (Line("dots", ((1.0, 0.0), (10.0, 0.5, 0.4, 0.6), (100.0, 1.0)), marks=True),),
+    )  # fmt: skip
+    dots = _drawn(lines_svg("a < b", [panel])).findall(f".//{_SVG}g/{_SVG}circle")[:3]
+    x, y = ([float(dot.attrib[name]) for dot in dots] for name in ("cx", "cy"))
+    assert x[1] - x[0] == pytest.approx(x[2] - x[1], abs=0.11)  # decades are alike
+    assert y[0] - y[1] == pytest.approx(y[1] - y[2], abs=0.11)
+    assert y[0] > y[2]  # upwards is more
+
+
+def test_flat_single_and_empty_curves_are_drawn() -> None:
+    lines = (Line("one", ((2.0, 3.0),)), Line("none", ()))
+    root = _drawn(lines_svg("t", [Panel("p", Axis("x", log=True), Axis("y"), lines)]))
+    assert "nan" not in ET.tostring(root, encoding="unicode")
+    assert [text.text for text in root.iter(f"{_SVG}text")][-2:] == ["one", "none"]
+
+
+def test_a_sweeps_report_is_strict_json_and_a_figure() -> None:
+    config = SweepConfig((1, 4), (1.0, 160.0), trials=500)  # the second row is saturated
+    cells = sweep(config)
+    told = json.loads(json.dumps(sweep_json(config, cells, judge(config, cells)), allow_nan=False))
+    assert told["findings"]["rows"][1]["slope"] is None
+    assert told["cells"][0]["area"]["n"] == 500
+    names = {text.text for text in _drawn(sweep_svg(config, cells)).iter(f"{_SVG}text")}
+    assert {"epsilon 1, measured", "epsilon 160, theory"} <= names
+
+
+def test_an_estimates_report_is_strict_json_and_a_figure() -> None:
+    rng = np.random.default_rng(0)
+    log = traffic(rng, unit_rows(rng, 12, 3, 16), coalition_probes(rng, "identical", (4, 3, 16)))
+    found = estimate(log, Settings(rounds=3))
+    told = json.loads(json.dumps(coalition_json(found), allow_nan=False))
+    assert told["estimates"]["cores"]["members"] == [f"account-{at}" for at in range(4)]
+    curve = group_curve(log, (0.2, 0.9))
+    assert curve[1][1:] == (4, 4)
+    assert curve[0][1] >= 4
+    _drawn(coalition_svg(curve, found))

@@ -1,0 +1,350 @@
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+from sqlalchemy import update
+
+from ragwitness.errors import ModelError, TargetUnreachableError
+from ragwitness.privacy.mechanism import SlotIndex, quantise, release
+from ragwitness.privacy.streams import Record, record_key, sub_seed
+from ragwitness.service.embedding import HashingEmbedder
+from ragwitness.service.limits import limit_headers
+from ragwitness.service.meters import Reading
+from ragwitness.service.overview import budget_of
+from ragwitness.service.policy import Claim
+from ragwitness.service.principals import authenticate
+from ragwitness.service.retrieving import Query
+from ragwitness.service.schema import accounts, windows
+from ragwitness.service.store import StoreGoneError
+from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
+from tests.support.service import SMALL, attempts, make_tenant, marked
+
+Retrieve = Callable[..., httpx2.Response]
+
+
+def test_retrieval_returns_slots_alone(service: Any, retrieve: Retrieve) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    reply = retrieve(key)
+    assert reply.status_code == 200
+    body = reply.json()
+    assert set(body) == {"object", "ids", "window", "sequence"}
+    assert len(set(body["ids"])) == 3
+    assert all(0 <= slot < 32 for slot in body["ids"])
+    assert [retrieve(key).json()["sequence"] for _ in range(3)] == [1, 2, 3]
+
+
+def test_an_answer_is_what_the_committed_mechanism_gives(service: Any, retrieve: Retrieve) -> None:
+    """Whoever holds the window's seed derives the same slots from the record alone."""
+    [key] = make_tenant(service.store, "t", accounts=1)
+    text = "which door has the code"
+    reply = retrieve(key, text, nonce="n1", checkpoint="c1").json()
+    principal = authenticate(service.store, f"Bearer {key}")
+    assert principal is not None
+    mechanism = principal.policy.mechanism
+    embedder = HashingEmbedder(64)
+    texts = [document.text for document in marked("t")]
+    index = SlotIndex(quantise(embedder.embed(texts), mechanism), mechanism)
+    with service.store.reading() as connection:
+        seed = connection.execute(windows.select()).one().seed
+    record = Record(
+        "0", "t", "a0", 0, "n1", "c1", Query(text).digest, principal.policy.mechanism.digest
+    )
+    noise = record_key(sub_seed(seed, "0", 0), record)
+    query = quantise(embedder.embed([text])[0], mechanism)
+    assert tuple(reply["ids"]) == release(query, index, noise, mechanism).ids
+
+
+def test_chat_shows_documents_of_the_tenant(service: Any) -> None:
+    make_tenant(service.store, "other")
+    [key] = make_tenant(service.store, "mine", accounts=1, claim=Claim(
+        queries=20, accounts=4, capacity=12, top=3, embedder="hashing:64"
+    ))  # fmt: skip
+    ask = {"model": "rag", "messages": [{"role": "user", "content": "doors?"}], "max_tokens": 200}
+    reply = service.send("/v1/chat/completions", ask, key)
+    assert reply.status_code == 200
+    said = reply.json()["choices"][0]["message"]["content"]
+    assert said.count("secretmine") == 3
+    assert "secretother" not in said
+    streamed = service.send("/v1/chat/completions", {**ask, "stream": True}, key)
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    assert streamed.text.endswith("data: [DONE]\n\n")
+    assert budget_of(service.store, "mine").queries == 2
+
+
+def test_rate_limit_fields_count_down_and_429_says_when(service: Any, retrieve: Retrieve) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    service.now = 1e12  # long after: a later window, of which some seconds are left
+    replies = [retrieve(key) for _ in range(21)]
+    assert [reply.status_code for reply in replies] == [200] * 20 + [429]
+    window = SMALL.window
+    assert replies[0].headers["RateLimit-Policy"] == (
+        f'"account";q=20;w={window}, "payer";q=80;w={window}'
+    )
+    left = re.fullmatch(
+        r'"account";r=19;t=(\d+), "payer";r=79;t=\1', replies[0].headers["RateLimit"]
+    )
+    assert left is not None
+    assert 0 < int(left[1]) <= window
+    assert replies[20].headers["Retry-After"] == left[1]
+    assert replies[20].headers["RateLimit"].startswith('"account";r=0;')
+    service.now += int(left[1])
+    assert retrieve(key).status_code == 200
+
+
+def test_every_spent_meter_is_refused_in_the_same_words(service: Any, retrieve: Retrieve) -> None:
+    base = {"accounts": 1, "capacity": 32, "top": 3, "embedder": "hashing:64"}
+    claims = {
+        "account": Claim(queries=2, **base),
+        "payer": Claim(queries=9, payer_queries=2, **base),
+        "index": Claim(queries=900, joint_epsilon=0.05, **base),
+    }
+    refusals = []
+    for name, claim in claims.items():
+        [key] = make_tenant(service.store, name, accounts=1, claim=claim)
+        replies = [retrieve(key) for _ in range(12)]
+        assert replies[0].status_code == 200, name
+        assert replies[-1].status_code == 429, name
+        refusals.append(replies[-1])
+    assert len({reply.content for reply in refusals}) == 1
+    assert all("Retry-After" in reply.headers for reply in refusals)
+    assert "index" not in "".join(reply.headers["RateLimit"] for reply in refusals)
+
+
+def test_every_wrong_key_is_refused_in_the_same_words(service: Any, retrieve: Retrieve) -> None:
+    keys = make_tenant(service.store, "t", accounts=3)
+    revoke(service.store, "t", "a1")
+    fresh = rotate_key(service.store, "t", "a2").text
+    forged = keys[0][:-2] + ("AA" if keys[0][-2:] != "AA" else "BB")
+    wrong = [None, "", "x", forged, keys[1], keys[2], f"rw_{'0' * 16}_{'A' * 43}", keys[0].upper()]
+    replies = [retrieve(key) for key in wrong]
+    replies += [service.send("/v1/usage", None, key) for key in wrong]
+    replies += [service.send("/v1/chat/completions", {"x": 1}, key) for key in wrong]
+    assert {reply.status_code for reply in replies} == {401}
+    assert len({reply.content for reply in replies}) == 1
+    assert len({tuple(sorted(set(reply.headers))) for reply in replies}) == 1
+    assert retrieve(keys[0]).status_code == retrieve(fresh).status_code == 200
+
+
+BAD_RETRIEVALS: list[tuple[Any, int, str]] = [
+    (b"{", 400, "JSON"),
+    (b"[]", 400, "object"),
+    (b"\xff", 400, "JSON"),
+    (b"[" * 100_000, 400, "JSON"),
+    (b'{"query": "' + b"a" * 300_000 + b'"}', 413, "larger"),
+    ({"query": "a " * 5000}, 400, "query"),
+    ({"query": ""}, 400, "blank"),
+    ({"query": 5}, 400, "query"),
+    ({}, 400, "either"),
+    ({"query": "doors", "vector": [1.0] * 64}, 400, "either"),
+    ({"query": "doors", "tenant": "u"}, 400, "tenant"),
+    ({"query": "doors", "k": 30}, 400, "k"),
+    ({"query": "doors", "nonce": "x" * 300}, 400, "nonce"),
+    ({"query": "!!! ???"}, 400, "zero"),
+    (b'{"query": "\\ud800 half"}', 400, "unicode"),
+    ({"vector": [1.0] * 63}, 400, "63 numbers, not 64"),
+    ({"vector": [0.0] * 64}, 400, "zero"),
+    ({"vector": [True] * 64}, 400, "vector"),
+    (b'{"vector": [NaN' + b", 1" * 63 + b"]}", 400, "finite"),
+    (b'{"vector": [1e999' + b", 1" * 63 + b"]}", 400, "finite"),
+]
+
+
+def test_bad_retrievals_are_refused_and_cost_nothing(service: Any) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    for body, status, word in BAD_RETRIEVALS:
+        reply = service.send("/v1/retrieval", body, key)
+        assert reply.status_code == status, body
+        assert word in reply.json()["error"]["message"], body
+    assert budget_of(service.store, "t").queries == 0
+
+
+BAD_CHATS: list[dict[str, Any]] = [
+    {"tenant": "u"},
+    {"logprobs": True},
+    {"top_logprobs": 2, "logprobs": True},
+    {"messages": []},
+    {"messages": [{"role": "system", "content": "x"}]},
+    {"messages": [{"role": "user", "content": " "}]},
+    {"messages": [{"role": "user", "content": "x", "name": "u"}]},
+    {"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "u": 1}]}]},
+    {"stream_options": {"include_usage": True, "tenant": "u"}},
+    {"n": 2},
+    {"temperature": 9},
+    {"model": "gpt"},
+]
+
+
+def test_bad_chats_are_refused_and_cost_nothing(service: Any) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    for change in BAD_CHATS:
+        ask = {"messages": [{"role": "user", "content": "doors?"}], **change}
+        reply = service.send("/v1/chat/completions", ask, key)
+        assert reply.status_code in (400, 404), change
+    assert budget_of(service.store, "t").queries == 0
+
+
+def test_parameters_and_unknown_paths_are_refused(service: Any) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    assert service.send("/v1/usage?tenant=u", None, key).status_code == 400
+    assert service.send("/v1/tenants", None, key).status_code == 404
+    assert service.send("/v1/usage", {"x": 1}, key).status_code == 405
+    assert service.send("/health").json() == {"status": "ok"}
+
+
+def test_hostile_requests_reach_nobody_else(service: Any) -> None:
+    claim = Claim(queries=500, accounts=1, capacity=12, top=3, embedder="hashing:64")
+    [key] = make_tenant(service.store, "mallory", accounts=1, claim=claim)
+    make_tenant(service.store, "victim", claim=claim)
+    said, statuses = "", set()
+    for attempt in attempts(key, "victim", 64):
+        reply = service.send(
+            f"/v1{attempt.path}", attempt.content, method=attempt.method, headers=attempt.headers
+        )
+        said += reply.text
+        statuses.add(reply.status_code)
+    assert "is mallory" in said  # the generator repeats what it is shown
+    assert not any(f"is victim{i}." in said for i in range(12))
+    assert statuses <= {200, 400, 401, 404, 405, 413}
+    assert budget_of(service.store, "victim").queries == 0
+    assert budget_of(service.store, "mallory").queries > 0
+
+
+def test_usage_shows_ones_own_meters(service: Any, retrieve: Retrieve) -> None:
+    keys = make_tenant(service.store, "t", accounts=2, payers=1)
+    retrieve(keys[0])
+    retrieve(keys[1])
+    usage = service.send("/v1/usage", None, keys[0]).json()
+    assert usage["meters"] == {
+        "account": {"limit": 20, "used": 1, "left": 19},
+        "payer": {"limit": 80, "used": 2, "left": 78},
+    }
+    assert usage["promise"] == {"epsilon": 1.0, "delta": 1e-8}
+    assert service.send("/v1/models", None, keys[0]).json()["data"][0]["id"] == "rag"
+
+
+def test_a_tenant_without_documents_is_refused_for_nothing(
+    service: Any, retrieve: Retrieve
+) -> None:
+    create_tenant(service.store, "empty", SMALL)
+    key = add_account(service.store, "empty", "a").text
+    reply = retrieve(key)
+    assert reply.status_code == 409
+    assert "no documents" in reply.json()["error"]["message"]
+    assert budget_of(service.store, "empty").queries == 0
+
+
+def test_a_database_that_goes_away_is_a_503_and_keeps_its_meters(
+    service: Any, retrieve: Retrieve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    assert retrieve(key).status_code == 200
+    with monkeypatch.context() as patch:
+
+        def gone(*_: Any) -> None:
+            raise StoreGoneError("The database failed: it went away.")
+
+        patch.setattr("ragwitness.service.meters._write", gone)  # in the middle of a charge
+        reply = retrieve(key)
+        assert reply.status_code == 503
+        assert reply.json()["error"]["code"] == "unavailable"
+    assert budget_of(service.store, "t").queries == 1
+    assert retrieve(key).json()["sequence"] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ModelError("it quotes doors"), 500), (TargetUnreachableError("it quotes doors"), 502)],
+)
+def test_a_generator_that_fails_leaves_the_query_spent(
+    service: Any, error: Exception, status: int
+) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+
+    class Broken:
+        async def answer(self, *_: Any) -> Any:
+            raise error
+
+    service.generator = Broken()
+    ask = {"messages": [{"role": "user", "content": "doors?"}]}
+    reply = service.send("/v1/chat/completions", ask, key)
+    assert reply.status_code == status
+    assert "quotes" not in reply.text
+    assert budget_of(service.store, "t").queries == 1
+
+
+def test_a_broken_embedder_costs_nothing(
+    service: Any, retrieve: Retrieve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    embed = HashingEmbedder.embed
+    monkeypatch.setattr(HashingEmbedder, "embed", lambda *args: embed(*args) * float("nan"))
+    assert retrieve(key).status_code == 500
+    monkeypatch.setattr(HashingEmbedder, "embed", lambda *args: embed(*args)[:, :9])
+    assert retrieve(key).status_code == 500
+    assert budget_of(service.store, "t").queries == 0
+
+
+def test_documents_added_later_are_searched(service: Any, retrieve: Retrieve) -> None:
+    from ragwitness.service.tenants import add_documents
+    from ragwitness.types import Document
+
+    [key] = make_tenant(service.store, "t", accounts=1)
+    retrieve(key)
+    held = service.retriever._indexes._held[1]
+    add_documents(service.store, "t", [Document("new", "a new record about gardens")])
+    retrieve(key)
+    again = service.retriever._indexes._held[1]
+    assert (held[0], again[0]) == (1, 2)
+    assert [int((one[1].rows != 0).any(axis=1).sum()) for one in (held, again)] == [12, 13]
+
+
+def test_a_key_revoked_during_the_request_is_a_401(
+    service: Any, retrieve: Retrieve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    charge = service.retriever._reserver._meters.charge
+
+    def revoked(connection: Any, asks: Any) -> Any:
+        connection.execute(update(accounts).values(revoked=1))
+        return charge(connection, asks)
+
+    monkeypatch.setattr(service.retriever._reserver._meters, "charge", revoked)
+    assert retrieve(key).status_code == 401
+    assert budget_of(service.store, "t").queries == 0
+
+
+def test_logs_are_json_without_texts_or_keys(
+    service: Any, retrieve: Retrieve, caplog: pytest.LogCaptureFixture
+) -> None:
+    from ragwitness.service.logs import JsonLines
+
+    [key] = make_tenant(service.store, "t", accounts=1)
+    with caplog.at_level("INFO", logger="ragwitness.service"):
+        retrieve(key, "a private question about doors")
+        retrieve(key, "a private question", secretfield="hidden")
+        retrieve(key[:-3] + "abc", "a private question")
+        service.generator = None  # fails inside, with a message of its own
+        chat = {"messages": [{"role": "user", "content": "a private question"}]}
+        service.send("/v1/chat/completions", chat, key)
+        for _ in range(20):
+            retrieve(key, "a private question")
+    lines = [JsonLines().format(record) for record in caplog.records]
+    rows = [json.loads(line) for line in lines]
+    joined = "\n".join(lines)
+    for secret in ("private", "hidden", "secretfield", key, key.split("_", 2)[2], "record"):
+        assert secret not in joined
+    requests = [row for row in rows if row["event"] == "request"]
+    assert [row["status"] for row in requests[:4]] == [200, 400, 401, 500]
+    assert requests[0]["tenant"] == "t"
+    assert requests[0]["account"] == "a0"
+    assert "tenant" not in requests[2]
+    assert requests[3]["cause"].startswith("AttributeError at chat:")
+    assert {row["by"] for row in rows if row["event"] == "refused"} == {"account"}
+
+
+def test_limit_fields_hold_integers_that_structured_fields_can() -> None:
+    headers = limit_headers(Claim(queries=10**18, payer_queries=7), Reading(1, 9), 5)
+    assert headers["RateLimit"] == '"account";r=999999999999999;t=5, "payer";r=0;t=5'

@@ -1,0 +1,305 @@
+import asyncio
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import func, select
+
+from ragwitness.privacy.mechanism import quantise
+from ragwitness.service import meters as meters_module
+from ragwitness.service.meters import Ask, Meters, Reading, Refused, Reserved, window_of
+from ragwitness.service.overview import budget_of
+from ragwitness.service.policy import Claim
+from ragwitness.service.principals import authenticate
+from ragwitness.service.reserver import Reserver
+from ragwitness.service.schema import charges, spent, windows
+from ragwitness.service.store import Store, StoreGoneError, open_store
+from ragwitness.service.tenants import revoke
+from tests.support.service import SMALL, make_tenant
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    store = open_store(str(tmp_path / "s.db"), create=True)
+    yield store
+    store.close()
+
+
+def asks_of(
+    store: Store, keys: list[str], count: int, window: int = 0, aligned: bool = False, seed: int = 0
+) -> list[Ask]:
+    rng = np.random.default_rng(seed)
+    same = rng.normal(size=64)
+    principals = [authenticate(store, f"Bearer {key}") for key in keys]
+    made = []
+    for i in range(count):
+        who = principals[i % len(keys)]
+        assert who is not None
+        vector = quantise(same if aligned else rng.normal(size=64), who.policy.mechanism)
+        made.append(Ask(who.tenant, who.account, who.payer, who.policy, window, vector))
+    return made
+
+
+def mu_of(asks: list[Ask]) -> float:
+    """The odometer by brute force: 2 sqrt(largest eigenvalue of sum v v^T) / sigma."""
+    rows = np.array([ask.vector for ask in asks], float) / 4096
+    terms = asks[0].policy.terms
+    largest = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
+    spectral = 2 * largest**0.5 + terms.grid * len(asks) ** 0.5
+    return min(spectral / terms.sigma, terms.worst_mu(len(asks)))
+
+
+def charge(store: Store, meters: Meters, asks: list[Ask]) -> list[Reserved | Refused]:
+    with store.writing() as connection:
+        return meters.charge(connection, asks)
+
+
+def stored(store: Store, table: Any) -> int:
+    with store.reading() as connection:
+        return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+
+
+def test_account_meter_admits_exactly_its_queries_and_numbers_them(store: Store) -> None:
+    [key] = make_tenant(store, "t", accounts=1)
+    outcomes = charge(store, Meters(), asks_of(store, [key], 25))
+    paid = [one for one in outcomes if isinstance(one, Reserved)]
+    assert [one.sequence for one in paid] == list(range(20))
+    assert [one.reading for one in paid] == [Reading(i + 1, i + 1) for i in range(20)]
+    assert outcomes[20:] == [Refused("account", Reading(20, 20))] * 5
+    assert len({one.seed for one in paid}) == 1
+    assert budget_of(store, "t").queries == 20
+
+
+def test_payer_meter_binds_all_its_accounts(store: Store) -> None:
+    claim = Claim(
+        queries=20, payer_queries=30, accounts=4, capacity=32, top=3, embedder="hashing:64"
+    )
+    keys = make_tenant(store, "t", accounts=3, payers=1, claim=claim)
+    outcomes = charge(store, Meters(), asks_of(store, keys, 60))
+    assert Counter(getattr(one, "by", "paid") for one in outcomes) == {"paid": 30, "payer": 30}
+    rows = budget_of(store, "t").accounts
+    assert [row.queries for row in rows] == [10, 10, 10]
+    assert {row.payer_queries for row in rows} == {30}
+
+
+def test_index_meter_refuses_before_its_budget_is_passed(store: Store) -> None:
+    claim = Claim(
+        queries=100, accounts=1, capacity=32, top=3, embedder="hashing:64", joint_epsilon=0.5
+    )
+    keys = make_tenant(store, "t", accounts=3, claim=claim)
+    asks = asks_of(store, keys, 150, aligned=True)
+    outcomes = charge(store, Meters(), asks)
+    paid = [ask for ask, one in zip(asks, outcomes, strict=True) if isinstance(one, Reserved)]
+    refused = {one.by for one in outcomes if isinstance(one, Refused)}
+    assert refused == {"index"}
+    policy = asks[0].policy
+    # The same query over and over: mu is that of the worst case, sqrt(n) S / sigma.
+    fits = max(n for n in range(200) if policy.terms.worst_mu(n) <= policy.budget)
+    assert len(paid) in (fits, fits + 1)  # vectors are a little shorter than the worst
+    found = budget_of(store, "t")
+    assert found.mu == pytest.approx(mu_of(paid), rel=1e-6)
+    assert found.mu <= policy.budget
+    assert found.epsilon <= 0.5
+
+
+def test_two_processes_share_one_meter(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters_module, "_FOLD", 7)
+    keys = make_tenant(store, "t", accounts=4)
+    asks = asks_of(store, keys, 60)
+    one, other, alone = Meters(), Meters(), Meters()
+    outcomes = []
+    for i in range(0, 60, 3):  # each learns what the other has charged, folded or not
+        outcomes += charge(store, one if i % 2 else other, asks[i : i + 3])
+    assert all(isinstance(outcome, Reserved) for outcome in outcomes)
+    assert stored(store, charges) < 7
+    make_tenant(store, "u", accounts=4)
+    again = asks_of(store, keys, 60)
+    assert budget_of(store, "t").queries == 60
+    fresh = open_store(store.name.removeprefix("sqlite:///"))
+    charge(fresh, alone, again[:1])
+    fresh.close()
+    assert budget_of(store, "t").mu == pytest.approx(mu_of([*asks, again[0]]), rel=1e-6)
+
+
+def test_races_of_several_reservers_overspend_nothing(store: Store) -> None:
+    keys = make_tenant(store, "t", accounts=3)
+    asks = asks_of(store, keys, 150)
+    reservers = [Reserver(store) for _ in range(4)]
+
+    async def race() -> list[Reserved | Refused]:
+        return list(
+            await asyncio.gather(*(reservers[i % 4].reserve(ask) for i, ask in enumerate(asks)))
+        )
+
+    outcomes = asyncio.run(race())
+    for reserver in reservers:
+        reserver.close()
+    paid: dict[int, list[int]] = {}
+    for ask, outcome in zip(asks, outcomes, strict=True):
+        if isinstance(outcome, Reserved):
+            paid.setdefault(ask.account, []).append(outcome.sequence)
+    assert [sorted(sequences) for sequences in paid.values()] == [list(range(20))] * 3
+    assert budget_of(store, "t").queries == 60
+
+
+_CHARGING = """
+import asyncio, sys
+import numpy as np
+from ragwitness.service.meters import Ask
+from ragwitness.service.principals import authenticate
+from ragwitness.service.reserver import Reserver
+from ragwitness.service.store import open_store
+
+store = open_store(sys.argv[1])
+who = authenticate(store, f"Bearer {sys.argv[2]}")
+reserver, rng = Reserver(store), np.random.default_rng(0)
+
+async def charge():
+    for _ in range(10_000):
+        vector = rng.integers(-300, 300, 64).astype(np.int16)
+        ask = Ask(who.tenant, who.account, who.payer, who.policy, 0, vector)
+        print((await reserver.reserve(ask)).sequence, flush=True)
+
+asyncio.run(charge())
+"""
+
+
+def test_kill_9_loses_no_charge_that_was_confirmed(store: Store) -> None:
+    claim = Claim(queries=10**4, accounts=1, capacity=32, top=3, embedder="hashing:64", epsilon=9.0)
+    [key] = make_tenant(store, "t", accounts=1, claim=claim)
+    database = store.name.removeprefix("sqlite:///")
+    command = [sys.executable, "-c", _CHARGING, database, key]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        confirmed = [int(process.stdout.readline()) for _ in range(25)]
+        process.kill()
+        confirmed += [int(line) for line in process.stdout]
+    assert confirmed == list(range(len(confirmed)))
+    kept = budget_of(store, "t").queries
+    assert kept in (len(confirmed), len(confirmed) + 1)
+    [outcome] = charge(store, Meters(), asks_of(store, [key], 1))
+    assert isinstance(outcome, Reserved)
+    assert outcome.sequence == kept
+
+
+def test_a_failed_transaction_charges_nothing_and_is_forgotten(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = make_tenant(store, "t")
+    asks = asks_of(store, keys, 12)
+    reserver = Reserver(store)
+    asyncio.run(reserver.reserve(asks[0]))
+    write = meters_module._append
+
+    def fail(*_: Any) -> None:
+        raise StoreGoneError("gone")
+
+    monkeypatch.setattr(meters_module, "_append", fail)
+    with pytest.raises(StoreGoneError):
+        asyncio.run(reserver.reserve(asks[1]))
+    assert budget_of(store, "t").queries == 1
+    monkeypatch.setattr(meters_module, "_append", write)
+    outcome = asyncio.run(reserver.reserve(asks[2]))
+    reserver.close()
+    assert isinstance(outcome, Reserved)
+    assert outcome.reading.account == 2
+    assert budget_of(store, "t").mu == pytest.approx(mu_of([asks[0], asks[2]]), rel=1e-6)
+
+
+def test_a_locked_database_gives_an_error_and_charges_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragwitness.service.store._PATIENCE", 0.2)
+    keys = make_tenant(store, "t")
+    [ask] = asks_of(store, keys, 1)
+    impatient = open_store(store.name.removeprefix("sqlite:///"))
+    reserver = Reserver(impatient)
+    with store.writing(), pytest.raises(StoreGoneError, match="locked"):
+        asyncio.run(reserver.reserve(ask))
+    assert budget_of(store, "t").queries == 0
+    assert isinstance(asyncio.run(reserver.reserve(ask)), Reserved)
+    reserver.close()
+    impatient.close()
+
+
+def test_windows_begin_anew_with_another_seed_and_are_added_up(store: Store) -> None:
+    [key] = make_tenant(store, "t", accounts=1)
+    meters = Meters()
+    first = charge(store, meters, asks_of(store, [key], 21))
+    second = charge(store, meters, asks_of(store, [key], 21, window=1))
+    for outcomes in (first, second):
+        assert [isinstance(one, Reserved) for one in outcomes] == [True] * 20 + [False]
+    seeds = {one.seed for one in first + second if isinstance(one, Reserved)}
+    assert len(seeds) == 2
+    found = budget_of(store, "t")
+    assert found.all_windows == 2
+    assert found.all_epsilon > found.epsilon
+    assert stored(store, windows) == 2
+
+
+def test_a_revoked_account_is_refused_inside_the_transaction(store: Store) -> None:
+    keys = make_tenant(store, "t")
+    asks = asks_of(store, keys, 2)
+    revoke(store, "t", "a0")
+    outcomes = charge(store, Meters(), asks)
+    assert isinstance(outcomes[0], Refused)
+    assert outcomes[0].by == "key"
+    assert isinstance(outcomes[1], Reserved)
+    assert stored(store, spent) == 2  # the other's two meters
+
+
+def test_tenants_do_not_share_meters(store: Store) -> None:
+    mine, theirs = make_tenant(store, "t", accounts=1), make_tenant(store, "u", accounts=1)
+    mixed = [
+        ask
+        for pair in zip(asks_of(store, mine, 10), asks_of(store, theirs, 10), strict=True)
+        for ask in pair
+    ]
+    outcomes = charge(store, Meters(), mixed)
+    assert all(isinstance(one, Reserved) for one in outcomes)
+    assert [budget_of(store, name).queries for name in "tu"] == [10, 10]
+    assert len({one.seed for one in outcomes if isinstance(one, Reserved)}) == 2
+
+
+def test_threads_that_give_up_are_not_charged(store: Store) -> None:
+    keys = make_tenant(store, "t")
+    [ask] = asks_of(store, keys, 1)
+    reserver = Reserver(store)
+    held, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store.writing():
+            held.set()
+            go.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+
+    async def give_up() -> None:
+        first = asyncio.ensure_future(reserver.reserve(ask))  # waits for the lock
+        await asyncio.sleep(0.1)
+        second = asyncio.ensure_future(reserver.reserve(ask))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        await first
+
+    asyncio.run(give_up())
+    holder.join()
+    reserver.close()
+    assert budget_of(store, "t").queries == 1
+
+
+def test_window_numbers() -> None:
+    assert window_of(1000, 60, 1000) == (0, 60)
+    assert window_of(1000, 60, 1059.9) == (0, 1)
+    assert window_of(1000, 60, 1060) == (1, 60)
+    assert window_of(1000, 60, 10) == (0, 60)  # a clock that was set back reopens nothing
+    assert SMALL.window == 30 * 86_400

@@ -1,0 +1,102 @@
+import stat
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, text
+
+from ragwitness.errors import InputError
+from ragwitness.service import store as store_module
+from ragwitness.service.schema import STEPS, migrate, version_of
+from ragwitness.service.store import Store, StoreGoneError, open_store
+
+
+def test_a_new_database_has_the_tables_and_is_its_owner_s(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_store(str(path), create=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with store.reading() as connection:
+        assert version_of(connection) == len(STEPS)
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2  # FULL
+    store.close()
+    open_store(f"sqlite:///{path}").close()
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("mysql://u:secret@h/d", "kind 'mysql'"),
+        ("http://u:secret@h", "kind 'http'"),
+        ("sqlite://", "kind 'sqlite'"),
+        ("://x", "cannot be read"),
+        ("nowhere/s.db", "There is no database nowhere/s.db"),
+    ],
+)
+def test_unusable_urls_are_refused_without_their_secrets(given: str, shown: str) -> None:
+    with pytest.raises(InputError, match=shown) as raised:
+        open_store(given)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_file_that_is_no_database_is_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, this is no database at all.\n" * 50)
+    with pytest.raises(InputError, match="no SQLite database"):
+        open_store(str(path))
+
+
+def test_postgresql_that_is_not_there_is_an_error_without_the_password() -> None:
+    with pytest.raises(StoreGoneError) as raised:
+        open_store("postgresql://user:secret@127.0.0.1:1/none")
+    assert "secret" not in str(raised.value)
+
+
+def test_the_variable_names_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "named.db"
+    monkeypatch.setenv(store_module.VARIABLE, str(path))
+    open_store(create=True).close()
+    assert path.exists()
+
+
+def add_column(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE tenants ADD COLUMN colour TEXT DEFAULT 'blue'"))
+    connection.execute(text("INSERT INTO tenants (name, policy, created, next_place, edition)"
+                            " VALUES ('t', '{}', 0, 0, 0)"))  # fmt: skip
+
+
+def fail(_connection: Connection) -> None:
+    raise RuntimeError("half way")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(str(tmp_path / "s.db"), create=True)
+
+
+def test_an_older_database_is_brought_up_to_date_once(store: Store) -> None:
+    steps = (*STEPS, add_column)
+    with store.writing() as connection:
+        assert migrate(connection, steps) == len(STEPS)
+        assert migrate(connection, steps) == len(STEPS) + 1
+    with store.reading() as connection:
+        assert connection.execute(text("SELECT colour FROM tenants")).scalar() == "blue"
+        assert version_of(connection) == len(STEPS) + 1
+    store.close()
+
+
+def test_a_step_that_fails_leaves_the_database_as_it_was(store: Store) -> None:
+    with pytest.raises(RuntimeError), store.writing() as connection:
+        migrate(connection, (*STEPS, add_column, fail))
+    with store.reading() as connection:
+        assert version_of(connection) == len(STEPS)
+        columns = connection.execute(text("SELECT * FROM tenants")).keys()
+    assert "colour" not in columns
+    store.close()
+
+
+def test_a_newer_database_is_refused(store: Store) -> None:
+    with store.writing() as connection:
+        connection.execute(text("UPDATE schema_version SET number = 99"))
+    with pytest.raises(InputError, match="schema version 99; this ragwitness knows 1"):
+        open_store(store.name)
+    store.close()

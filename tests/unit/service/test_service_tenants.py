@@ -1,0 +1,154 @@
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from ragwitness.errors import InputError
+from ragwitness.service.embedding import HashingEmbedder, tenant_embedder
+from ragwitness.service.overview import budget_of, list_tenants
+from ragwitness.service.principals import authenticate
+from ragwitness.service.schema import accounts, documents
+from ragwitness.service.store import Store
+from ragwitness.service.tenants import (
+    add_account,
+    add_documents,
+    create_tenant,
+    revoke,
+    rotate_key,
+)
+from ragwitness.types import Document
+from tests.support.service import SMALL, make_tenant, marked
+
+
+@pytest.fixture
+def tenant(store: Store) -> Store:
+    create_tenant(store, "t", SMALL)
+    return store
+
+
+def rows(store: Store) -> list[Any]:
+    with store.reading() as connection:
+        return list(connection.execute(select(documents).order_by(documents.c.slot)))
+
+
+def test_documents_fill_slots_in_order(tenant: Store) -> None:
+    assert add_documents(tenant, "t", marked("t", 3)) == 3
+    assert add_documents(tenant, "t", [Document("last", "one more of them")]) == 1
+    assert [(row.slot, row.name) for row in rows(tenant)] == [
+        (0, "t-0"),
+        (1, "t-1"),
+        (2, "t-2"),
+        (3, "last"),
+    ]
+    vector = np.frombuffer(rows(tenant)[3].vector, "<i2").astype(int)
+    expected = HashingEmbedder(64).embed(["one more of them"])[0]
+    assert vector @ vector <= 4096**2
+    assert vector @ expected / np.linalg.norm(vector) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ([], "no document"),
+        ([Document("a", "x"), Document("a", "y")], "a document 'a' already"),
+        ([Document("t-0", "x")], "a document 't-0' already"),
+        ([Document("w", "word " * 401)], "'w' has 401 words; a slot takes 400"),
+        ([Document("z", "!!! ...")], "gives the document 'z' no usable vector"),
+        ([Document(str(i), f"x{i}") for i in range(31)], "31 documents do not fit: 30 of 32"),
+    ],
+)
+def test_unusable_documents_add_nothing(tenant: Store, given: list[Document], shown: str) -> None:
+    add_documents(tenant, "t", marked("t", 2))
+    with pytest.raises(InputError, match=shown):
+        add_documents(tenant, "t", given)
+    assert len(rows(tenant)) == 2
+
+
+def test_long_documents_are_split_on_request(tenant: Store) -> None:
+    long = Document("long", " ".join(f"word{i}" for i in range(450)))
+    assert add_documents(tenant, "t", [long], split=True) == 3
+    found = rows(tenant)
+    assert [row.name for row in found] == ["long#0", "long#1", "long#2"]
+    assert found[1].text.split()[0] == "word180"
+
+
+class Broken:
+    name = "broken"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.full((len(texts), 64), np.nan, np.float32)
+
+
+def test_an_embedder_that_fails_is_named_with_the_document(tenant: Store) -> None:
+    with pytest.raises(InputError, match="'t-0' no usable vector"):
+        add_documents(tenant, "t", marked("t"), embedder=Broken())
+    assert rows(tenant) == []
+
+
+def test_names_are_checked_and_unique(tenant: Store) -> None:
+    add_account(tenant, "t", "alice")
+    refused = [
+        (lambda: create_tenant(tenant, "t", SMALL), "a tenant 't' already"),
+        (lambda: create_tenant(tenant, "../t", SMALL), "The tenant's name '../t' cannot"),
+        (lambda: add_account(tenant, "t", "alice"), "an account 'alice' already"),
+        (lambda: add_account(tenant, "t", "a b"), "The account's name 'a b' cannot"),
+        (lambda: add_account(tenant, "t", "y", "p;"), "The payer's name 'p;' cannot"),
+        (lambda: add_account(tenant, "u", "x"), "no tenant 'u'"),
+        (lambda: revoke(tenant, "t", "bob"), "no account 'bob'"),
+        (lambda: rotate_key(tenant, "t", "bob"), "no account 'bob'"),
+        (lambda: budget_of(tenant, "u"), "no tenant 'u'"),
+        (lambda: add_documents(tenant, "u", marked("u")), "no tenant 'u'"),
+    ]
+    for call, shown in refused:
+        with pytest.raises(InputError, match=shown):
+            call()
+
+
+def test_accounts_get_places_and_payers_are_shared(tenant: Store) -> None:
+    for name, payer in [("a", "p"), ("b", None), ("c", "p")]:
+        add_account(tenant, "t", name, payer)
+    with tenant.reading() as connection:
+        found = connection.execute(select(accounts).order_by(accounts.c.place)).all()
+    assert [(row.name, row.place) for row in found] == [("a", 0), ("b", 1), ("c", 2)]
+    assert found[0].payer == found[2].payer != found[1].payer
+
+
+def test_keys_are_not_in_the_database_and_can_be_changed(tenant: Store) -> None:
+    old = add_account(tenant, "t", "a").text
+    with tenant.reading() as connection:
+        row = connection.execute(select(accounts)).one()
+    secret = old.split("_", 2)[2]
+    assert not any(secret in str(value) or secret.encode() == value for value in row)
+    new = rotate_key(tenant, "t", "a").text
+    assert authenticate(tenant, f"Bearer {old}") is None
+    assert authenticate(tenant, f"Bearer {new}") is not None
+    revoke(tenant, "t", "a")
+    assert authenticate(tenant, f"Bearer {new}") is None
+
+
+def test_the_list_counts_what_is_there(store: Store) -> None:
+    make_tenant(store, "t", accounts=3)
+    revoke(store, "t", "a0")
+    create_tenant(store, "b", SMALL)
+    found = list_tenants(store)
+    assert [(row.name, row.documents, row.accounts) for row in found] == [("b", 0, 0), ("t", 12, 2)]
+
+
+def test_hashed_vectors_follow_words_not_their_case_or_marks() -> None:
+    one, same, other, none = HashingEmbedder(256).embed(
+        ["The red door.", "the RED door", "an open gate", "…"]
+    )
+    assert one @ same == pytest.approx(1)
+    assert abs(float(one @ other)) < 0.4
+    assert not none.any()
+    assert HashingEmbedder(256).name == "hashing:256"
+
+
+@pytest.mark.parametrize("spec", ["hashing:x", "hashing:8", "hashing:", "hashing:99999", "nothing"])
+def test_unknown_embedders_are_refused(spec: str) -> None:
+    with pytest.raises(InputError, match=r"hashing|[Hh]ashed|no embedder") as raised:
+        tenant_embedder(spec)
+    assert "hashing:" in raised.value.hint
