@@ -36,6 +36,7 @@ from ragwitness.collusion.coalition.patterns import (
 )
 from ragwitness.collusion.coalition.power import evasion_tax, power_of, suspicions
 from ragwitness.collusion.coalition.spectral import effective_size, top_direction
+from ragwitness.report.lines import Axis, Line, Panel, lines_svg
 
 _SCAN = ((16, 0.15), (16, 0.2), (32, 0.1), (32, 0.06), (64, 0.06), (64, 0.04), (8, 0.2))
 
@@ -55,6 +56,7 @@ def main() -> None:
     }
     OUT.mkdir(parents=True, exist_ok=True)
     Path(OUT / "coalition.json").write_text(json.dumps(told, indent=1) + "\n")
+    (HERE / "coalition.svg").write_text(_figure(told["power"], max(own["sizes"])))
 
 
 def _calibration(trials: int) -> dict[str, Any]:
@@ -167,6 +169,26 @@ def _powers(own: dict[str, Any], seed: int) -> list[dict[str, Any]]:
                         }
                     )
     return told
+
+
+def _figure(power: list[dict[str, Any]], size: int) -> str:
+    """Power against how alike the probes are, for the largest coalition."""
+    panels = []
+    for kind in ("unrelated", "shared intents"):
+        for pattern in ("jittered", "steady"):
+            mine = [
+                one
+                for one in power
+                if (one["traffic"], one["pattern"], one["size"]) == (kind, pattern, size)
+            ]
+            lines = tuple(
+                Line(one["estimator"], tuple((p["tau"], p["found"]["value"]) for p in curve), at)
+                for at, one in enumerate(mine)
+                for curve in [one["power"]]
+            )
+            title = f"{kind}, {pattern}, k = {size}"
+            panels.append(Panel(title, Axis("cosine of two probes"), Axis("found"), lines, 0.0))
+    return lines_svg("Coalitions found at 5 % false alarms", panels)
 
 
 def _log(
