@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import random
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -41,6 +43,7 @@ from tests.support.service import (
 
 DIMENSION = 384
 _ACCOUNTS, _PAYERS = 40, 8
+_KILLS = 6
 _LARGE = Claim(
     epsilon=3.0, queries=5000, accounts=2, capacity=1000, top=4, embedder=f"hashing:{DIMENSION}"
 )
@@ -101,28 +104,19 @@ def load(url: str, log: Path, options: argparse.Namespace) -> None:
         name: make_tenant(store, name, _ACCOUNTS, _PAYERS, claim) for name, claim in claimed.items()
     }
     mixed = [key for trio in zip(*keys.values(), strict=True) for key in trio]
+    before: list[Outcome] = []
     with Server(url, log, options.workers) as server:
-
-        async def until_killed() -> list[Outcome]:
-            task = asyncio.ensure_future(
-                flood(server.url, mixed, options.requests, options.in_flight, DIMENSION, 1, 0.9)
-            )
-            while sum(budget_of(store, name).queries for name in claimed) < options.requests // 10:
-                await asyncio.sleep(0.2)
-            await asyncio.to_thread(server.kill)
-            return await task
-
-        before = asyncio.run(until_killed())
+        for i in range(_KILLS):
+            before += _killed(server, mixed, options.in_flight, i)
+            server.start()
         paid = {name: _paid(before, keys[name]) for name in claimed}
         kept = {name: budget_of(store, name).queries for name in claimed}
-        lost = {name: max(0, len(paid[name]) - kept[name]) for name in claimed}
-        print(
-            f"kill -9 with {options.in_flight} in flight: answered {_sizes(paid)}, charged {kept},"
-        )
-        print(f"  answered but not charged: {lost}")
-        server.start()
+        answered, charged = sum(map(len, paid.values())), sum(kept.values())
+        lost = sum(max(0, len(paid[name]) - kept[name]) for name in claimed)
+        print(f"{_KILLS} times kill -9 with {options.in_flight} in flight: answered {answered},")
+        print(f"  charged {charged}; answered but not charged {lost}")
         outcomes = asyncio.run(
-            flood(server.url, mixed, options.requests, options.in_flight, DIMENSION, 2, 0.9)
+            flood(server.url, mixed, options.requests, options.in_flight, DIMENSION, 99, 0.9)
         )
     print(f"{options.requests} retrievals, {options.in_flight} in flight:", end=" ")
     print(dict(Counter(one.status for one in outcomes)))
@@ -133,6 +127,16 @@ def load(url: str, log: Path, options: argparse.Namespace) -> None:
         every = [*paid[name], *_paid(outcomes, keys[name])]
         _check(name, make_policy(claimed[name], DIMENSION), budget_of(store, name), every)
     store.close()
+
+
+def _killed(server: Server, keys: list[str], in_flight: int, seed: int) -> list[Outcome]:
+    """Flood a server that another process kills a moment after it has got going."""
+    moment = 1.5 + random.Random(seed).random()
+    killer = subprocess.Popen(["sh", "-c", f"sleep {moment}; kill -9 -{server.process.pid}"])  # noqa: S607
+    found = asyncio.run(flood(server.url, keys, 2000, in_flight, DIMENSION, seed, 0.9))
+    killer.wait()
+    server.kill()
+    return found
 
 
 def _check(meter: str, policy: Policy, found: Budget, paid: list[Outcome]) -> None:
@@ -211,10 +215,6 @@ def _queries(store: Store, tenant: str) -> int:
 def _paid(outcomes: list[Outcome], keys: list[str]) -> list[Outcome]:
     mine = set(keys)
     return [one for one in outcomes if one.status == 200 and one.key in mine]
-
-
-def _sizes(paid: dict[str, list[Outcome]]) -> dict[str, int]:
-    return {name: len(found) for name, found in paid.items()}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """``ragwitness tenants`` and ``serve`` as an operator calls them."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,3 +88,27 @@ def test_serve_refuses_what_it_cannot_serve(command: Command, database: Path) ->
     assert (code, "Cannot listen on" in out) == (2, True)
     code, out = command("serve", "--database", database, "--generator", "none", "--port", 0)
     assert (code, "no language model 'none'" in out) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("tenants", "list"), ("tenants", "create", "t"), ("serve",)])
+def test_without_the_extra_its_install_line_is_printed(words: tuple[str, ...]) -> None:
+    # In a process of its own: here the packages are loaded already.
+    program = (
+        "import importlib.abc, sys\n"
+        "class Hide(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'sqlalchemy':\n"
+        "            raise ModuleNotFoundError(name=name)\n"
+        "import importlib.util\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *a: None if name == 'sqlalchemy' else real(name)\n"
+        "sys.meta_path.insert(0, Hide())\n"
+        "from ragwitness.cli.main import run\n"
+        "run()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'ragwitness[service]'" in done.stderr
+    assert "Traceback" not in done.stderr

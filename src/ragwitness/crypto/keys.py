@@ -7,6 +7,7 @@ one ``PRIVATE+KEY+name+key id+base64(type ‖ seed)``, in a file that its owner 
 from __future__ import annotations
 
 import enum
+import functools
 import os
 import stat
 from dataclasses import dataclass, field
@@ -192,6 +193,7 @@ class PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)
 
 
+@functools.cache
 def ml_dsa_available() -> bool:
     """Return whether the installed ``cryptography`` can sign and verify with ML-DSA-44."""
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ragwitness.crypto.canonical import u64_text
+from ragwitness.crypto.canonical import U64_MAX, u64_text
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.log.verify import verify_inclusion
@@ -89,7 +89,7 @@ def verify_seed(root: bytes, size: int, opening: SeedOpening) -> None:
         raise VerificationError(
             "seed.size", f"A sub-seed has {HASH_BYTES} bytes, not {len(opening.seed)}."
         )
-    if not 0 <= opening.number < size:
+    if not 0 <= opening.number < min(size, U64_MAX):
         raise VerificationError("log.index", f"There is no sub-seed {opening.number:,}.")
     verify_inclusion(_entry(opening.number, opening.seed), opening.number, size, opening.path, root)
 

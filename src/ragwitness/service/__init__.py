@@ -4,7 +4,13 @@ The tenant follows from the key, retrieval adds its noise before it selects, and
 the account, of its payer and of the whole index) are charged and stored before anything leaves.
 """
 
+from importlib.util import find_spec
+
+from ragwitness.errors import MissingExtraError
 from ragwitness.lazy import lazy_names
+
+if find_spec("sqlalchemy") is None:
+    raise MissingExtraError("The service", "service")
 
 __all__ = ["Policy", "ServiceSettings", "Store", "create_app", "open_store", "serve"]
 

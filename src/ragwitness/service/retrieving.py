@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.privacy.mechanism import SlotIndex, quantise, release, scores, select
+from ragwitness.privacy.mechanism import Selection, SlotIndex, quantise, release, scores, select
 from ragwitness.privacy.streams import Record, record_key, sub_seed
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.requests import ApiError
@@ -131,10 +131,14 @@ class Retriever:
         outcome = await self._reserver.reserve(ask)
         if isinstance(outcome, Refused):
             raise SpentError(outcome.by, outcome.reading, left)
+        paid = outcome  # narrowed: the function below is called later
+
+        def answer() -> Selection:
+            return release(vector, index, _key(principal, query, window, paid), mechanism)
+
         async with self._free:
-            key = _key(principal, query, window, outcome)
-            found = await asyncio.to_thread(release, vector, index, key, mechanism)
-        return Retrieved(found.ids, window, outcome.sequence, outcome.reading, left)
+            found = await asyncio.to_thread(answer)
+        return Retrieved(found.ids, window, paid.sequence, paid.reading, left)
 
     def close(self) -> None:
         """Finish what is being charged."""

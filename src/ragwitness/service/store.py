@@ -8,14 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
 from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
-
-try:
-    from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-    from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-except ImportError:
-    raise MissingExtraError("The service", "service") from None
-
 from ragwitness.service.schema import STEPS, migrate, version_of
 
 __all__ = ["DEFAULT_DATABASE", "VARIABLE", "Store", "StoreGoneError", "open_store"]

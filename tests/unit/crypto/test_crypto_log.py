@@ -233,6 +233,17 @@ def test_a_mutated_consistency_proof_never_holds():
         )
 
 
+def test_a_proof_that_ends_before_the_size_does_is_refused():
+    # All hashes are right; only the claimed size goes on. RFC 9162, last step: sn must be 0.
+    log = _log(_entries(32))
+    for second in (2, 4, 8, 16, 32):
+        for first in range(1, second):
+            path, roots = log.consistency(first, second), (log.root(first), log.root(second))
+            for other in (2 * second, 4 * second):
+                call = (first, roots[0], other, roots[1], path)
+                _fails(lambda c=call: verify_consistency(*c), "log.path_length")
+
+
 def test_other_histories_of_the_same_sizes_are_found():
     log, other = _log(_entries(50)), _log([b"forged", *_entries(49)])
     for first in range(1, 50):

@@ -141,6 +141,10 @@ def test_a_map_built_against_the_rules_still_gives_one_answer():
     assert verify_entry(root, key, MapProof(sibling, None)) is None
     _fails(lambda: verify_entry(root, key, MapProof(sibling, (key, entry))), "map.root")
     _fails(lambda: verify_entry(root, key, MapProof((EMPTY,), (key, entry))), "map.root")
+    # nor does it serve to hide one that belongs where it stands
+    other = next(_key(i) for i in range(9) if bit(_key(i), 0) != bit(key, 0))
+    hiding = MapProof((EMPTY,), (key, entry))
+    _fails(lambda: verify_entry(root, other, hiding), "map.prefix")
 
 
 def test_no_bit_of_a_proof_can_change():

@@ -6,20 +6,21 @@ import pytest
 
 from ragwitness.crypto.encoding import b64, parse_b64
 from ragwitness.crypto.hashing import EMPTY_ROOT
-from ragwitness.crypto.keys import KeyKind, PrivateKey, ml_dsa_available
+from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, ml_dsa_available
 from ragwitness.crypto.log import MerkleLog
 from ragwitness.crypto.notes import (
     Checkpoint,
     LogProof,
     Note,
     Policy,
+    Signature,
     cosign,
     open_checkpoint,
     open_proof,
     sign_checkpoint,
     verify_extension,
 )
-from ragwitness.crypto.notes.signing import sign_note
+from ragwitness.crypto.notes.signing import sign_note, verify_signature
 from ragwitness.errors import InputError, VerificationError
 
 ORIGIN = "example.org/log"
@@ -76,11 +77,55 @@ def test_the_example_of_the_specification_reads_back():
     assert int.from_bytes(witness.data[:8], "big") == 1679315147  # the time the text states
 
 
+@pytest.mark.parametrize(
+    ("size", "root", "line"),
+    [
+        (  # tree of the example above: the specification exchanged the origin alone
+            20852163,
+            "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=",
+            "Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE"
+            "+xeMcTOAYQ8=",
+        ),
+        (
+            6476701,
+            "mb8QLQIs0Z0yP5Cstq6guj87oXWeC9gEM8oVikmm9Wk=",
+            "Az3grsLX85Gz+s1SiTbgkuqxgItqFq7gsMUEyVnrsa9LM7Us9S+1xbFIGu95949rj4nPRYfvimWEPWL+"
+            "o3GeoWwOoAw=",
+        ),
+    ],
+)
+def test_checkpoints_of_a_public_log_verify(size, root, line):
+    key = PublicKey.parse("sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8")
+    origin = "go.sum database tree"
+    data = f"{origin}\n{size}\n{root}\n\n— sum.golang.org {line}\n".encode()
+    note = Note.parse(data)
+    checkpoint = Checkpoint.parse(note.text)
+    verify_signature(key, checkpoint, note.signatures[0])
+    other = Checkpoint(origin, size + 1, checkpoint.root)
+    _fails(lambda: verify_signature(key, other, note.signatures[0]), "signature.invalid")
+
+
+def test_a_text_with_empty_lines_reads_back():
+    for text in ("a\n\nb\n", "a\n\n", "\na\n"):
+        data = sign_note(text, [LOG])
+        note = Note.parse(data)
+        assert (note.text, note.encode()) == (text, data)
+        LOG.public.verify(text.encode(), note.signatures[0].data)
+
+
 def test_a_cosignature_covers_the_text_of_the_specification(log):
     checkpoint = Checkpoint(ORIGIN, log.size, log.root())
     note = Note.parse(_signed(log))
     message = f"cosignature/v1\ntime 1700000000\n{checkpoint.text}".encode()
     WITNESSES[0].public.verify(message, note.signatures[1].data[8:])
+
+
+def test_a_time_that_cannot_be_is_refused_though_it_is_signed(log):
+    key, time = WITNESSES[0], 1 << 63
+    checkpoint = Checkpoint(ORIGIN, log.size, log.root())
+    message = f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
+    line = Signature(key.name, key.public.key_id, time.to_bytes(8, "big") + key.sign(message))
+    _fails(lambda: verify_signature(key.public, checkpoint, line), "signature.time")
 
 
 @pytest.mark.skipif(not ml_dsa_available(), reason="cryptography without ML-DSA")
@@ -217,6 +262,12 @@ def test_policies_that_cannot_be_kept():
         lambda: Policy((LOG.public, WITNESSES[0].public)),
         lambda: Policy((LOG.public, LOG.public)),
         lambda: Policy((LOG.public,), (WITNESSES[0].public,), quorum=2),
+        lambda: Policy((LOG.public,), (PrivateKey("w", KeyKind.COSIGNATURE, LOG.seed).public,)),
+        lambda: Policy(
+            (LOG.public,),
+            tuple(PrivateKey(n, KeyKind.COSIGNATURE, bytes(32)).public for n in ("a", "b")),
+            quorum=2,  # a cosignature does not cover its name: one would count twice
+        ),
     ):
         with pytest.raises(InputError):
             call()

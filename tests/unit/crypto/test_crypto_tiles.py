@@ -47,6 +47,7 @@ def test_paths_are_those_of_the_specification():
         "tile/0/../000",
         "tile/0/000\n",
         "tile/-1/000",
+        "tile/0/" + "x999/" * 2000 + "000",
     ],
 )
 def test_no_other_path_is_read(path):

@@ -153,9 +153,9 @@ def test_the_published_schema_is_the_one_that_is_read():
         "Run: cd src/ragwitness/crypto; python -m ragwitness.crypto.transcript > "
         "schemas/records-v1.json"
     )
-    names = {
-        found["properties"]["type"]["const"]
-        for found in schema()["$defs"].values()
-        if "type" in found["properties"]
-    }
-    assert names == {record.type for record in RECORDS}
+    types = {}
+    for found in schema()["$defs"].values():
+        assert found["additionalProperties"] is False
+        assert sorted(found["required"]) == sorted(found["properties"])
+        types |= dict.fromkeys([found["properties"].get("type", {}).get("const")])
+    assert set(types) - {None} == {record.type for record in RECORDS}

@@ -33,6 +33,7 @@ MAX_ENTRY = (1 << 16) - 1
 """Longest entry, in bytes, that a bundle can hold."""
 
 _HEIGHT = 8
+_LONGEST_PATH = 80
 _PATH = re.compile(
     r"tile/(entries|0|[1-9]|[1-5][0-9]|6[0-3])/((?:x[0-9]{3}/)*[0-9]{3})"
     r"(?:\.p/([1-9][0-9]{0,2}))?",
@@ -73,7 +74,7 @@ class Tile:
         Raises:
             InputError: Not the one path of a tile.
         """
-        found = _PATH.fullmatch(path)
+        found = _PATH.fullmatch(path) if len(path) <= _LONGEST_PATH else None
         if found:
             level = -1 if found[1] == "entries" else int(found[1])
             number = int(found[2].replace("x", "").replace("/", ""))

@@ -37,6 +37,11 @@ class Policy:
             raise InputError("A policy needs the log's keys, all of one name, the log's origin.")
         if len({(key.name, key.key_id) for key in keys}) != len(keys):
             raise InputError("A policy names one key twice.")
+        if len({(key.name, key.material) for key in keys}) != len({key.material for key in keys}):
+            raise InputError(
+                "A policy has one key under two names: one signer would count as two.",
+                "Each witness, and the log, needs a key of its own.",
+            )
         if not 0 <= self.quorum <= len({key.name for key in self.witnesses}):
             raise InputError(f"A quorum of {self.quorum} witnesses cannot be reached.")
 

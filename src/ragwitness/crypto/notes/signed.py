@@ -46,7 +46,7 @@ class Note:
     """A text and its signatures, none of them checked.
 
     Attributes:
-        text: Ends with a newline; neither starts nor ends with an empty line.
+        text: Ends with a newline; empty lines may stand in it.
         signatures: In the order in which they stand.
     """
 

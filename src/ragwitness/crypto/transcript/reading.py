@@ -75,7 +75,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Records of a ragwitness log, version 1",
-        **_adapter().json_schema(),
+        **_adapter().json_schema(mode="serialization"),
     }
 
 

@@ -2,7 +2,9 @@
 
 A type's name carries its version; a change of meaning is a new name, never a new field. Hashes are
 64 lower-case hex digits, whole numbers decimal strings below 2⁶⁴, so that no reader of JSON can
-round them. Contents never stand here, only their hashes (paper, §5.4).
+round them. Contents never stand here (paper, §5.4), nor plain hashes of queries and answers:
+whoever reads the log could guess a short text, or the few slots of an answer, and compare. They
+are committed to with a blinding that the account gets with its answer.
 """
 
 from __future__ import annotations
@@ -36,7 +38,12 @@ _U64 = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,19})$"), AfterValidator(_
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        json_schema_serialization_defaults_required=True,  # the type is never left out
+    )
 
 
 class IndexCommitment(_Strict):
@@ -85,9 +92,9 @@ class QueryRecord(_Strict):
         number: Of the record's sub-seed.
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that the client named.
-        query: SHA-256 of the query as it was sent.
+        query: :func:`~ragwitness.crypto.commitments.commit` of the query's SHA-256.
         mechanism: Digest of the noisy retrieval that answered.
-        answer: SHA-256 of the answer.
+        answer: Commitment to the answer.
         prior: :func:`~ragwitness.crypto.transcript.record_hash` of the account's record before
             this one; zeros at its first.
     """
