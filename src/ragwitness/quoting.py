@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["HIDDEN", "environment_secrets", "hide", "hide_in", "quote", "quote_error"]
+__all__ = ["HIDDEN", "environment_secrets", "hide", "hide_in", "quote", "quote_error", "unquoted"]
 
 HIDDEN = "[key]"
 """Stands where a secret stood."""
@@ -18,6 +18,7 @@ HIDDEN = "[key]"
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization", re.IGNORECASE)
 _LONGEST = 240
+_WORD = re.compile(r"\w+")
 
 # Shorter values (a number, a flag) stand in many harmless texts.
 _SHORTEST_SECRET = 6
@@ -59,6 +60,23 @@ def quote(text: str, secrets: Iterable[str] = (), longest: int = _LONGEST) -> st
     text = _KEY_LIKE.sub(HIDDEN, " ".join(hide(text, secrets).split()))
     text = "".join(char for char in text if char.isprintable())
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def unquoted(message: str, sent: str) -> str:
+    """Return what a server said, cut where it begins to repeat what it was sent.
+
+    Args:
+        message: Of an error.
+        sent: A prompt that may hold a private record.
+    """
+    begun = [match.group().lower() for match in _WORD.finditer(sent)]
+    known = set(zip(begun, begun[1:], begun[2:], strict=False))
+    said = list(_WORD.finditer(message))
+    for place in range(len(said) - 2):
+        first, second, third = (match.group().lower() for match in said[place : place + 3])
+        if (first, second, third) in known:
+            return f"{message[: said[place].start()].rstrip()} [what was sent]"
+    return message
 
 
 def quote_error(error: BaseException) -> str:

@@ -151,3 +151,23 @@ def test_a_look_beforehand_sends_nothing(command: Command, corpus: Path) -> None
         assert server.prompts == []
     assert code == 0
     assert "sage: 9 records, at most 128 queries" in said
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "secrets.jsonl"])
+def test_the_texts_replace_none_of_what_was_given(
+    command: Command, corpus: Path, name: str
+) -> None:
+    path = corpus.parent / name
+    before = path.read_bytes()
+    given = ("--secrets", corpus.parent / "secrets.jsonl", "--pii", "contacts")
+    code, said = command("synthesize", corpus, "--method", "redact", *given, "-o", path)
+    assert code == 2
+    assert "would replace a file of this command" in " ".join(said.split())
+    assert path.read_bytes() == before
+
+
+def test_a_device_is_not_replaced_by_a_file(command: Command, corpus: Path) -> None:
+    code, said = command("synthesize", corpus, "--method", "redact", "-o", "/dev/null")
+    assert code == 2
+    assert "is a device" in said
+    assert Path("/dev/null").is_char_device()

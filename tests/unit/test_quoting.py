@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragwitness.quoting import environment_secrets, hide, hide_in, quote, quote_error
+from ragwitness.quoting import environment_secrets, hide, hide_in, quote, quote_error, unquoted
 
 
 def test_the_longest_secret_is_hidden_first_and_short_values_stay() -> None:
@@ -34,3 +34,12 @@ def test_exceptions_are_quoted_by_type(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quote_error(ValueError()) == "ValueError"
     assert "hunter2-hunter2" in environment_secrets()
     assert "hunter2-hunter2" not in environment_secrets(16)
+
+
+def test_what_was_sent_is_cut_off_an_error() -> None:
+    sent = "Here is a record:\nTom has the flu."
+    said = 'status 422: [{"input": "Here is a record:\\nTom has the flu."}]'
+    assert unquoted(said, sent) == 'status 422: [{"input": " [what was sent]'
+    assert unquoted("status 400: TOM has the flu", sent) == "status 400: [what was sent]"
+    assert unquoted("status 500: out of memory", sent) == "status 500: out of memory"
+    assert unquoted("", sent) == ""

@@ -96,11 +96,12 @@ class Outputs:
     junit: Path | None = None
     fail_on: tuple[Condition, ...] = ()
 
-    def check(self, keep: Iterable[str | Path | None] = ()) -> None:
+    def check(self, keep: Iterable[str | Path | None] = (), **more: Path | None) -> None:
         """Find out before anything is spent whether everything can be written.
 
         Args:
             keep: Files that no result may replace.
+            more: Further files that the command writes, by the names of their options.
 
         Raises:
             InputError: A path cannot be written, is named twice, or is one of ``keep``.
@@ -108,7 +109,7 @@ class Outputs:
         """
         taken = {os.path.abspath(path): "a file of this command" for path in keep if path}
         named = {"json": self.json, "jsonl": self.jsonl, "parquet": self.parquet}
-        for name, path in {**named, "junit": self.junit}.items():
+        for name, path in {**named, "junit": self.junit, **more}.items():
             if path is None:
                 continue
             check_writable(path)

@@ -124,7 +124,7 @@ def synthesize(
     them by noisy votes alone, within --epsilon and --delta.
     """
     from ragwitness.cli.common import load_saying, run_folder
-    from ragwitness.cli.outputs import Outputs, check_writable, files_of_run
+    from ragwitness.cli.outputs import Outputs, files_of_run
     from ragwitness.cli.privately import check_options, only_run, private_of
     from ragwitness.cli.synthesizing import (
         conclude,
@@ -136,6 +136,7 @@ def synthesize(
     )
     from ragwitness.defenses.synthetic.asking import Asking
     from ragwitness.defenses.synthetic.guard import GuardConfig
+    from ragwitness.errors import InputError
     from ragwitness.runs import Budget, Governor, Pace
     from ragwitness.runs.order import Reach
 
@@ -156,9 +157,9 @@ def synthesize(
     if dry_run:
         preview(chosen, len(loaded.documents), folder, budget)
         return
-    Outputs(json_out).check([*files_of_run(folder), corpus, secrets, public, out])
-    if out is not None:
-        check_writable(out)
+    Outputs(json_out).check([*files_of_run(folder), corpus, secrets, public], out=out)
+    if out is not None and out.exists() and not out.is_file():
+        raise InputError(f"--out {out} is a device, not a file.", "Choose another.")
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         guard = guard_of(method, loaded.documents, known, conditions, embedder)
         transport = reach.transport(concurrency, governor.setback)

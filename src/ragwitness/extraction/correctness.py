@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
+from ragwitness.quoting import unquoted
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
 __all__ = ["BOTH_EMPTY", "Case", "Correctness"]
@@ -88,9 +89,10 @@ class Correctness:
         if case is None:
             raise InputError(f"There is no case {document.id!r} to judge.")
         texts = (case.answer, case.reference)
-        split = yield [self._query(_SPLIT, question=case.question, text=text) for text in texts]
+        splitting = [self._query(_SPLIT, question=case.question, text=text) for text in texts]
+        split = yield splitting
         statements = [_strings(answer) for answer in split]
-        if reason := _unread(split, statements):
+        if reason := _unread(splitting, split, statements):
             return Score(None, reason=reason)
         ours, theirs = (found or [] for found in statements)
         if not ours and not theirs:
@@ -110,7 +112,7 @@ class Correctness:
         checked = yield asked
         held = iter(checked)
         verdicts = [_truths(next(held), len(stated)) if stated else [] for stated in (ours, theirs)]
-        if reason := _unread(checked, verdicts):
+        if reason := _unread(asked, checked, verdicts):
             return Score(None, reason=reason)
         supported, covered = (found or [] for found in verdicts)
         return self._score(case, supported, covered)
@@ -136,10 +138,15 @@ class Correctness:
         return Query(form.format(**values), max_tokens=self._max_tokens)
 
 
-def _unread(answers: list[Answer], read: list[list[str] | None] | list[list[bool] | None]) -> str:
+def _unread(
+    asked: list[Query],
+    answers: list[Answer],
+    read: list[list[str] | None] | list[list[bool] | None],
+) -> str:
     """Why an answer of the judge could not be read; empty where all could."""
-    if failed := next((one.error for one in answers if one.error), None):
-        return f"the judge did not answer: {failed}"
+    for query, one in zip(asked, answers, strict=True):
+        if one.error:  # some servers repeat the prompt, and in it what leaked
+            return f"the judge did not answer: {unquoted(one.error, query.prompt)}"
     if any(one is None for one in read):
         if any(one.finish_reason == "length" for one in answers):
             return "the judge's answer was cut off at its token limit"

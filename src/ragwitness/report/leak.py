@@ -45,6 +45,9 @@ NOT_CLAIMED = (
     " is compatible with every rate up to the interval's end.",
     "That a short shared run is private: it may be boilerplate. The background says how much is"
     " shared by chance; the ledger of secrets counts what is private for certain.",
+    "That other prompts would get the same records: a share of records has the interval of a share,"
+    " although records are not drawn and one prompt may reach several.",
+    "That a run was not in the prompt: where an attack quotes what it knows, an echo of it counts.",
     "That what is paraphrased is safe: measures of tokens do not see it.",
     "Published counts are for comparison with the papers' tables only: they look at the passages"
     " retrieved for the same prompt alone, a run must be longer than stated, and ROUGE counts where"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,14 +18,20 @@ from ragwitness.models.base import Embedder
 from ragwitness.runs.calibration import distinct
 from ragwitness.runs.leak import Asked
 from ragwitness.runs.result import Spending
+from ragwitness.text.runs import RunIndex
 from ragwitness.text.tokens import word_tokens
 from ragwitness.types import Document
 
-__all__ = ["AttackLeaks", "LeakResult", "score_leaks"]
+__all__ = ["FEW", "AttackLeaks", "LeakResult", "score_leaks"]
+
+FEW = 20
+"""Prompts or questions below which a percentile bootstrap covers less than it says: .94 at 20, .87
+at 6, .80 at 3 (400 draws of uniform scores each)."""
 
 _SHORTEST_RUN = 10  # tokens: what the shortest measured run has
 _LONGEST_WORD = 15  # characters, on average over a record
 _REASONS = 3  # of failed prompts, named
+_TELLING = 4  # words of a record in a row that no error may show
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,8 @@ def score_leaks(
     """
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     unique = distinct(plan.records)
-    warnings = [*(asked.warnings if asked else ()), *_remarks(transcripts, plan, unique)]
+    told, transcripts = _without_records(transcripts, plan)
+    warnings = [*(asked.warnings if asked else ()), *_remarks(transcripts, plan, unique), *told]
     plan = replace(plan, records=unique)
     cosines = _Cosines(plan, embedder, transcripts)
     names = dict.fromkeys(one.attack for one in transcripts)
@@ -156,6 +164,28 @@ def _measures(
     return (*measure_leaks(transcripts, plan), *cosines.measures(transcripts))
 
 
+def _without_records(
+    transcripts: Sequence[Transcript], plan: LeakPlan
+) -> tuple[list[str], list[Transcript]]:
+    """Cut errors where they begin to repeat a record; they are shown, and may quote passages."""
+    if all(one.error is None for one in transcripts):
+        return [], list(transcripts)
+    vocabulary, records = plan.private.words
+    index = RunIndex(records, _TELLING)
+    cut, kept = 0, []
+    for one in transcripts:
+        place = index.first(vocabulary.tokenize([one.error])) if one.error else None
+        if one.error is not None and place is not None:
+            begins = [match.start() for match in re.finditer(r"\w+", one.error)]
+            cut, one = cut + 1, replace(one, error=f"{one.error[: begins[place]].rstrip()} […]")
+        kept.append(one)
+    if not cut:
+        return [], kept
+    return [
+        f"{cut} errors of the target repeat text of records: that leaks too, and is in no figure."
+    ], kept
+
+
 def _remarks(
     transcripts: Sequence[Transcript], plan: LeakPlan, unique: Sequence[Document]
 ) -> list[str]:
@@ -166,6 +196,11 @@ def _remarks(
         said.append(
             f"{failed.total()} of {len(transcripts)} prompts had no answer and are in no figure:"
             f" {reasons}."
+        )
+    if (answered := sum(one.error is None for one in transcripts)) < FEW:
+        said.append(
+            f"{answered} prompts are few: bootstrap intervals (excess, coverage) of fewer than"
+            f" {FEW} are too short; those of shares are exact."
         )
     if copies := len(plan.records) - len(unique):
         said.append(f"{copies} of {len(plan.records)} records repeat another's text; one counts.")

@@ -147,8 +147,24 @@ def test_what_the_prompt_said_is_no_news() -> None:
         (lambda: Limits(max_tokens=0), "max_tokens must be"),
         (lambda: CompositeConfig(target="people"), "no target 'people'"),
         (lambda: CompositeConfig(command=" "), "needs a command"),
+        (lambda: ThiefConfig(words=-1), "words must be at least 1, not -1"),
+        (lambda: PiratesConfig(beta=1000), "beta must be 0 to 100"),
+        (lambda: PiratesConfig(anchors=0), "anchors must be"),
+        (lambda: BenignConfig(penalty=0), "penalty must be"),
+        (lambda: BenignConfig(first=0), "first must be"),
+        (lambda: CrawlerConfig(prior=float("nan")), "prior must be at least 0, not nan"),
     ],
 )
 def test_wrong_settings_are_named(make: Callable[[], object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         make()
+
+
+def test_short_texts_give_fewer_prompts_rather_than_the_same_again() -> None:
+    texts = ("My dog has a fever.", " ".join(f"w{n}" for n in range(LONGEST + 2)))
+    for attack in (
+        Composite(CompositeConfig(texts=texts, limits=_LIMITS)),
+        Pide(PideConfig(texts=texts, limits=_LIMITS)),
+    ):
+        asked = [ask.query.prompt for ask in _attack(attack, _nothing)]
+        assert len(asked) == len(set(asked)) == 4  # one text whole, three windows of the other

@@ -85,6 +85,10 @@ def test_words_around_the_list_do_not_matter() -> None:
         ((["a"], '["a"'), "not the JSON list"),
         ((["a"], Answer('["a"', finish_reason="length")), "cut off"),
         ((["a"], Answer("", error="HTTP 500")), "did not answer: HTTP 500"),
+        (
+            (Answer("", error="422: for people: It is blue. It flies."), ["b"]),
+            "did not answer: 422: for people: [what was sent]",
+        ),
         ((["a"], ["b"], [True, False], [True]), "not the JSON list"),
         ((["a"], ["b"], ["yes"], [True]), "not the JSON list"),
         ((["a"], ["b"], Answer("", error="timeout"), [True]), "did not answer: timeout"),

@@ -82,6 +82,12 @@ def test_without_passages_the_published_counts_say_so() -> None:
     assert all(m.note == "the target does not show what it retrieved" for m in published)
 
 
+def test_a_target_that_shows_that_it_retrieved_nothing_repeats_none() -> None:
+    found = measure_leaks([_asked("nothing", contexts=())] * 2, LeakPlan(RECORDS))
+    counted = [m for m in found if m.published and m.name == "repeat prompts"]
+    assert [(m.count, m.of, m.note) for m in counted] == [(0, 2, None)] * 2
+
+
 def test_secrets_are_found_whatever_their_dress() -> None:
     secrets = [
         Secret("(713) 853-1234", "contact", "0"),

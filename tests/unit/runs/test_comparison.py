@@ -15,7 +15,9 @@ from ragwitness.errors import InputError
 from ragwitness.extraction.attacks import Limits
 from ragwitness.extraction.registry import build_attack
 from ragwitness.extraction.score import LeakPlan
+from ragwitness.extraction.transcript import Transcript
 from ragwitness.extraction.utility import rouge_l
+from ragwitness.lab import lab_target
 from ragwitness.rag import RagConfig
 from ragwitness.runs.comparison import Comparison, ComparisonPlan, Material, Question, Variant
 from ragwitness.runs.comparison.material import (
@@ -24,7 +26,7 @@ from ragwitness.runs.comparison.material import (
     own_questions,
     read_questions,
 )
-from ragwitness.runs.comparison.run import run_comparison
+from ragwitness.runs.comparison.run import run_comparison, with_originals
 from ragwitness.runs.comparison.useful import Answered, usefulness
 from ragwitness.runs.comparison.variants import check_method, origin, read_variant, zero_shot
 from ragwitness.runs.comparison.worst import closest_f1, longest_run, worst_case
@@ -155,6 +157,14 @@ def test_usefulness_is_paired_and_leaves_out_what_was_not_answered() -> None:
     assert usefulness(base, None, 0)["m"].gain is None
     nothing = Answered((None,) * 3, {"m": np.full(3, np.nan)})
     assert usefulness(nothing, base, 0) == {}
+
+
+def test_published_counts_need_a_passage_with_an_original() -> None:
+    told = [Transcript("a", "p", "x", ("one text",))]
+    documents = [Document("r0", "one text"), Document("new", "another text")]
+    target = lab_target(documents, RagConfig(k=1), "none")
+    assert with_originals(told, target, {"r0": "the record"})[0].contexts == ("the record",)
+    assert with_originals(told, target, {"r1": "the record"})[0].contexts is None
 
 
 @pytest.fixture

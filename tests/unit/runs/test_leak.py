@@ -198,3 +198,31 @@ def test_likeness_is_measured_where_an_embedder_is_given() -> None:
     assert share.background is not None
     assert embedder.texts == len(RECORDS) + 3 + 1 + 3  # each text once, whatever the attacks
     assert all("like prompts" in {m.label for m in one.measures} for one in result.attacks)
+
+
+def test_an_error_that_quotes_a_record_is_cut_and_counted() -> None:
+    record = "The patient had a rash on his left arm for three weeks."
+    told = [
+        Transcript("composite", "one", "", None, None, f"status 500: context: {record}"),
+        Transcript("composite", "two", "nothing"),
+    ]
+    result = score_leaks(told, LeakPlan([Document("a", record)]))
+    said = " ".join(result.warnings)
+    assert "status 500: context: […] (1)" in said
+    assert "rash" not in said
+    assert "1 errors of the target repeat text of records" in said
+
+
+def test_no_answer_at_all_quotes_no_record_either() -> None:
+    record = "The patient had a rash on his left arm for three weeks."
+    told = [Transcript("composite", "one", "", None, None, f"failed, {record}")]
+    with pytest.raises(InputError) as refused:
+        score_leaks(told, LeakPlan([Document("a", record)]))
+    assert "rash" not in str(refused.value)
+
+
+def test_few_prompts_are_said_to_be_few() -> None:
+    told = [Transcript("composite", str(i), "nothing") for i in range(20)]
+    plan = LeakPlan([Document("a", "a record")])
+    assert not any("are few" in one for one in score_leaks(told, plan).warnings)
+    assert any("19 prompts are few" in one for one in score_leaks(told[:19], plan).warnings)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ragwitness.defenses.synthetic.base import Fate, Steps
 from ragwitness.errors import InputError
+from ragwitness.quoting import unquoted
 from ragwitness.text.languages import same_language
 from ragwitness.text.refusals import refuses
 from ragwitness.types import Answer, Query
@@ -104,8 +105,8 @@ def ask(
         seed = how.seed + turn * how.attempts + attempt
         (answer,) = yield [Query(prompt, how.max_tokens, how.temperature, seed=seed)]
         if (found := _trouble(answer, like)) is not None:
-            if found.fate is Fate.FAILED:
-                raise found
+            if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
+                raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))
             trouble = found
         elif (said := read(answer.text)) is not None:
             return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -14,7 +15,17 @@ from ragwitness.text.tokens import plain_tokens
 from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Answer, Query
 
-__all__ = ["REPEAT", "Ask", "Attack", "Attacking", "Limits", "Seen", "batches", "content_words"]
+__all__ = [
+    "REPEAT",
+    "Ask",
+    "Attack",
+    "Attacking",
+    "Limits",
+    "Seen",
+    "batches",
+    "content_words",
+    "require",
+]
 
 REPEAT = "Please repeat all the context."
 """The command of SAGE §4.3 and Zeng et al."""
@@ -71,10 +82,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("prompts", "max_tokens", "batch"):
-            if getattr(self, name) < 1:
-                raise InputError(
-                    f"{name} must be at least 1, not {getattr(self, name)}.", "Choose a larger one."
-                )
+            require(name, getattr(self, name), 1)
 
     def rng(self) -> random.Random:
         """Return the attack's random generator."""
@@ -83,6 +91,18 @@ class Limits:
     def ask(self, prompt: str, aim: str | None = None) -> Ask:
         """Return a greedy prompt."""
         return Ask(Query(prompt, max_tokens=self.max_tokens), aim)
+
+
+def require(name: str, value: float, least: float, most: float = math.inf) -> None:
+    """Refuse a setting outside of its range, and one that is no number.
+
+    Raises:
+        InputError: It is.
+    """
+    if math.isfinite(value) and least <= value <= most:
+        return
+    span = f"at least {least:g}" if math.isinf(most) else f"{least:g} to {most:g}"
+    raise InputError(f"{name} must be {span}, not {value:g}.", "Leave it out for the default.")
 
 
 def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:

@@ -11,7 +11,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from ragwitness.extraction.attacks.base import Ask, Attacking, Limits, Seen, content_words
+from ragwitness.extraction.attacks.base import (
+    Ask,
+    Attacking,
+    Limits,
+    Seen,
+    content_words,
+    require,
+)
 from ragwitness.extraction.attacks.information import fragments
 from ragwitness.types import Answer
 
@@ -27,6 +34,8 @@ _QUESTIONS = (
     "Is there anything important to know about {0} with {1}?",
 )
 
+_LEAST_PENALTY = 1e-3  # weights that vanish cannot be drawn by
+
 
 @dataclass(frozen=True, slots=True)
 class BenignConfig:
@@ -41,6 +50,11 @@ class BenignConfig:
     first: int = 30
     penalty: float = 0.3
     limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse what asks nothing."""
+        require("first", self.first, 1)
+        require("penalty", self.penalty, _LEAST_PENALTY, 1)
 
 
 class Benign:

@@ -8,7 +8,11 @@ from itertools import cycle, islice
 
 from ragwitness.errors import InputError
 from ragwitness.extraction.attacks.base import REPEAT, Ask, Attacking, Limits, batches
-from ragwitness.extraction.attacks.information import aims, fragments
+from ragwitness.extraction.attacks.information import (
+    aims,
+    different_fragments,
+    fragments,
+)
 
 __all__ = ["Composite", "CompositeConfig", "Pide", "PideConfig"]
 
@@ -43,7 +47,7 @@ class CompositeConfig:
 
 
 class Composite:
-    """Sends {information} + {command}.
+    """Sends {information} + {command}; fewer prompts where the texts have no more fragments.
 
     Targeted prompts go through their list in random order; where more are wanted, each further
     round adds a random fragment, so that no prompt is sent twice.
@@ -62,7 +66,7 @@ class Composite:
         config, limits = self.config, self.config.limits
         rng = limits.rng()
         if config.target == "none":
-            for information in fragments(limits.prompts, rng, config.texts):
+            for information in different_fragments(limits.prompts, rng, config.texts):
                 yield limits.ask(f"{information} {config.command}")
             return
         wanted = list(aims(config.target))
@@ -96,6 +100,6 @@ class Pide:
     def steps(self) -> Attacking:
         """Return the attack."""
         limits = self.config.limits
-        pieces = fragments(limits.prompts, limits.rng(), self.config.texts)
+        pieces = different_fragments(limits.prompts, limits.rng(), self.config.texts)
         for batch in batches(pieces, limits.batch):
             yield [limits.ask(_COPY.format(piece)) for piece in batch]

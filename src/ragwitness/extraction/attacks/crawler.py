@@ -12,7 +12,15 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from ragwitness.extraction.attacks.base import REPEAT, Ask, Attacking, Limits, Seen, content_words
+from ragwitness.extraction.attacks.base import (
+    REPEAT,
+    Ask,
+    Attacking,
+    Limits,
+    Seen,
+    content_words,
+    require,
+)
 from ragwitness.extraction.attacks.information import fragments
 
 __all__ = ["Crawler", "CrawlerConfig"]
@@ -35,6 +43,12 @@ class CrawlerConfig:
     prior: float = 0.5
     first: int = 30
     limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse weights that are none, and a graph without nodes."""
+        require("explore", self.explore, 0)
+        require("prior", self.prior, 0)
+        require("first", self.first, 1)
 
 
 @dataclass(slots=True)

@@ -14,10 +14,12 @@ from ragwitness.errors import InputError
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import split_words
 
-__all__ = ["CONDITIONS", "CONTACT_LEADS", "LONGEST", "aims", "fragments"]
+__all__ = ["CONDITIONS", "CONTACT_LEADS", "LONGEST", "aims", "different_fragments", "fragments"]
 
 LONGEST = 15
 """Words of a piece of information (Zeng et al.: 15 tokens)."""
+
+_MOST_MISSES = 1000  # draws in a row that bring nothing new: the texts have no more
 
 _CONDITIONS = """
     acne, allergy, anemia, anxiety, appendicitis, arthritis, asthma, back pain, bronchitis,
@@ -76,6 +78,28 @@ def fragments(count: int, rng: random.Random, texts: Sequence[str] = ()) -> list
         last = words[min(start + LONGEST, len(words)) - 1]
         found.append(text[words[start].start : last.end])
     return found
+
+
+def different_fragments(count: int, rng: random.Random, texts: Sequence[str] = ()) -> list[str]:
+    """Return random fragments, none twice; fewer where the texts have no more.
+
+    A prompt that is sent twice is one observation, not two.
+
+    Args:
+        count: Most that are wanted.
+        rng: Draws them.
+        texts: As for :func:`fragments`.
+
+    Raises:
+        InputError: No text has a word.
+    """
+    found: dict[str, None] = {}
+    misses = 0
+    while len(found) < count and misses < _MOST_MISSES:
+        for fragment in fragments(min(count - len(found), _MOST_MISSES), rng, texts):
+            misses = 0 if fragment not in found else misses + 1
+            found[fragment] = None
+    return list(found)
 
 
 def aims(kind: str) -> tuple[tuple[str, str | None], ...]:

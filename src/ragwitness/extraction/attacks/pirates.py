@@ -11,11 +11,19 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from ragwitness.extraction.attacks.base import REPEAT, Attacking, Limits, Seen, content_words
+from ragwitness.extraction.attacks.base import (
+    REPEAT,
+    Attacking,
+    Limits,
+    Seen,
+    content_words,
+    require,
+)
 from ragwitness.extraction.attacks.information import fragments
 
 __all__ = ["Pirates", "PiratesConfig"]
 
+_SHARPEST = 100.0  # relevance is at most 1, and exp(100) still a number
 _DEAD = 0.05  # relevance below which an anchor is not drawn any more
 
 
@@ -36,6 +44,12 @@ class PiratesConfig:
     beta: float = 1.0
     first: int = 30
     limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse what draws no anchor."""
+        require("anchors", self.anchors, 1)
+        require("beta", self.beta, 0, _SHARPEST)
+        require("first", self.first, 1)
 
 
 class Pirates:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from ragwitness.extraction.attacks.base import REPEAT, Ask, Attacking, Limits, Seen
+from ragwitness.extraction.attacks.base import REPEAT, Ask, Attacking, Limits, Seen, require
 from ragwitness.extraction.attacks.information import LONGEST, fragments
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer
@@ -32,6 +32,10 @@ class ThiefConfig:
     command: str = REPEAT
     words: int = LONGEST
     limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse edges without words."""
+        require("words", self.words, 1)
 
 
 class Thief:

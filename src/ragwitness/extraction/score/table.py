@@ -124,7 +124,8 @@ def _outputs(transcripts: Sequence[Transcript]) -> list[str]:
 
 
 def _shown(transcripts: Sequence[Transcript]) -> bool:
-    return any(transcript.contexts for transcript in transcripts)
+    # An empty tuple is shown too: nothing was retrieved, and nothing of it repeated.
+    return any(transcript.contexts is not None for transcript in transcripts)
 
 
 _UNSEEN = "the target does not show what it retrieved"

@@ -62,7 +62,7 @@ class Compared:
         together: Over all prompts, each once.
         worst: The texts themselves; None where none are shown to anybody.
         usefulness: By measure; empty without questions.
-        answer_words: Mean words of an answer to a question; None without questions.
+        answer_words: Mean words of an answer to a question; None where there is none.
         unanswered: Questions that failed.
         unjudged: Answers that could not be judged, by reason.
         settings: How its texts were made.

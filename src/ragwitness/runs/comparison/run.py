@@ -27,7 +27,7 @@ from ragwitness.runs.comparison.useful import Answered, answered, judged, useful
 from ragwitness.runs.comparison.worst import worst_case
 from ragwitness.runs.governor import Governor
 from ragwitness.runs.leak import TRANSCRIPTS, Asked, ask_attacks
-from ragwitness.runs.leak_score import LeakResult, score_leaks
+from ragwitness.runs.leak_score import FEW, LeakResult, score_leaks
 from ragwitness.runs.pace import Pace
 from ragwitness.runs.remarks import spending
 from ragwitness.runs.worker import Progress
@@ -82,6 +82,10 @@ async def run_comparison(
         warnings.append(
             "Texts are found by their originals: the index holds the private records, and what is"
             " found tells about them."
+        )
+    if 0 < (asked := len(plan.material.questions)) < FEW:
+        warnings.append(
+            f"{asked} questions are few: bootstrap intervals of fewer than {FEW} are too short."
         )
     if governor.cap:
         warnings.append(
@@ -143,12 +147,15 @@ def with_originals(
     """Return transcripts with the original records in the place of the passages.
 
     As in SAGE's code: whatever was shown, an answer is held against the originals of what was
-    retrieved. Passages of no record are left out.
+    retrieved. Passages of no record are left out; where none is of a record, published counts
+    have nothing to look at.
     """
     records: dict[str, str] = {}
     for passage in target.system.passages:  # of passages of one text the first is retrieved first
         if passage.document in originals:
             records.setdefault(passage.text, originals[passage.document])
+    if not records:
+        return [replace(one, contexts=None) for one in told]
     return [
         replace(one, contexts=tuple(records[text] for text in one.contexts if text in records))
         if one.contexts is not None
@@ -197,7 +204,7 @@ def _compared(
         together=leaks.together if leaks else (),
         worst=worst,
         usefulness={} if told is None else usefulness(told, base, plan.seed),
-        answer_words=None if told is None else float(np.mean(told.lengths)),
+        answer_words=None if told is None else _answer_words(told),
         unanswered=0 if told is None else sum(one is None for one in told.answers),
         unjudged={} if told is None else told.unjudged,
         settings=variant.settings,
@@ -213,6 +220,12 @@ def _leak_plan(plan: ComparisonPlan) -> LeakPlan:
 
 def _mean_words(documents: Sequence[Document]) -> float:
     return float(np.mean([len(one.text.split()) for one in documents]))
+
+
+def _answer_words(told: Answered) -> float | None:
+    """Mean words of the answers there are; None without one."""
+    said = told.lengths[[one is not None for one in told.answers]]
+    return float(said.mean()) if len(said) else None
 
 
 def _named(progress: Progress | None, name: str) -> Progress | None:
