@@ -13,6 +13,7 @@ from ragwitness.defenses.synthetic.base import Fate, Method, Synthesis, flaw
 from ragwitness.defenses.synthetic.config import MakingConfig
 from ragwitness.defenses.synthetic.domains import DOMAINS, load_domain
 from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
+from ragwitness.defenses.synthetic.paraphrase import Paraphrase
 from ragwitness.errors import InputError
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Answer, Document, Query
@@ -245,6 +246,18 @@ def test_the_published_loop_takes_what_the_agent_hands_back() -> None:
 
     made, _ = play(PublishedSage(), model)
     assert (made.text, made.violation) == (RECORD.text, "secret")
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_only_the_published_paraphrase_takes_what_was_cut_off(published: bool) -> None:
+    cut = Answer("Copied: my son Tom Baker had a runny", finish_reason="length")
+    made, asked = play(Paraphrase("published" if published else "plain"), lambda _: cut)
+    if published:
+        assert (made.fate, made.text, made.violation) == (Fate.UNGUARDED, cut.text, "secret")
+        assert [query.max_tokens for query in asked] == [256]
+    else:
+        assert (made.fate, made.text) == (Fate.TRUNCATED, "")
+        assert [query.max_tokens for query in asked] == [1024, 1024]
 
 
 @pytest.mark.parametrize(

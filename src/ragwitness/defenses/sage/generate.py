@@ -38,6 +38,8 @@ def generate(pairs: Sequence[Pair], config: MakingConfig, like: str) -> Steps[st
 
 def of_form(text: str, config: MakingConfig) -> str | None:
     """Return a text that has the form of the domain; None for another."""
+    if config.asking.published:
+        return text.strip()
     found = as_it_is(text)
     if found is None:
         return None

@@ -27,7 +27,6 @@ from ragwitness.types import Document, Query
 __all__ = ["PublishedSage"]
 
 _TURNS = 5
-_TOKENS = 256
 _MARK = "GENERATED DATA:"
 
 _JUDGE = """\
@@ -60,8 +59,7 @@ class PublishedSage:
 
     def __init__(self, config: MakingConfig | None = None) -> None:
         config = config or MakingConfig()
-        asking = replace(config.asking, max_tokens=_TOKENS, attempts=1)
-        self.config = replace(config, asking=asking, rounds=_TURNS)
+        self.config = replace(config, asking=config.asking.as_published(), rounds=_TURNS)
 
     def describe(self) -> dict[str, str]:
         """Return every setting, and what to beware of."""

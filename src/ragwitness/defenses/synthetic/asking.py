@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ragwitness.defenses.synthetic.base import Fate, Steps
@@ -60,6 +60,8 @@ class Asking:
         temperature: As published, 0.6.
         attempts: Times that a question is asked while its answers cannot be used.
         seed: Of the first attempt; further ones count on, so that they are other questions.
+        published: Take answers as the published code does: cut off, in another language, of
+            another form. For evaluation alone.
 
     Raises:
         InputError: A number is out of range.
@@ -69,6 +71,7 @@ class Asking:
     temperature: float = 0.6
     attempts: int = 2
     seed: int = 0
+    published: bool = False
 
     def __post_init__(self) -> None:
         """Refuse numbers with which nothing can be asked."""
@@ -78,6 +81,10 @@ class Asking:
                 f" {self.max_tokens}, {self.attempts} and {self.temperature:g}.",
                 "Leave out --answer-tokens, --attempts or --temperature for the default.",
             )
+
+    def as_published(self) -> Asking:
+        """Return these settings with the published limit, once, whatever comes back."""
+        return replace(self, max_tokens=256, attempts=1, published=True)
 
 
 def ask(
@@ -104,7 +111,7 @@ def ask(
     for attempt in range(how.attempts):
         seed = how.seed + turn * how.attempts + attempt
         (answer,) = yield [Query(prompt, how.max_tokens, how.temperature, seed=seed)]
-        if (found := _trouble(answer, like)) is not None:
+        if (found := _trouble(answer, like, how.published)) is not None:
             if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
                 raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))
             trouble = found
@@ -166,15 +173,15 @@ def shown(text: str) -> str:
     return f"<<<\n{_PROTOCOL.sub('[…]', text)}\n>>>"
 
 
-def _trouble(answer: Answer, like: str | None) -> StoppedError | None:
+def _trouble(answer: Answer, like: str | None, published: bool) -> StoppedError | None:
     if answer.error is not None:
         return StoppedError(Fate.FAILED, answer.error)
     if answer.finish_reason == "content_filter":
         return StoppedError(Fate.REFUSED, "the model's provider filtered the answer")
-    if answer.finish_reason == "length":
+    if answer.finish_reason == "length" and not published:
         return StoppedError(Fate.TRUNCATED, "the answer was cut off at the token limit")
     if not answer.text.strip():
         return StoppedError(Fate.MALFORMED, "the model answered with nothing")
-    if like is not None and not same_language(like, answer.text):
+    if like is not None and not published and not same_language(like, answer.text):
         return StoppedError(Fate.LANGUAGE, "the model answered in another language")
     return None

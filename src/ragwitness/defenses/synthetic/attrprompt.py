@@ -53,6 +53,8 @@ class AttrPrompt:
 
     def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
         self.config = config or MakingConfig()
+        if published:
+            self.config = replace(self.config, asking=self.config.asking.as_published())
         self.published = published
 
     @property

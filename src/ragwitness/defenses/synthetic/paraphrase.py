@@ -8,7 +8,7 @@ from typing import Literal
 
 from ragwitness.defenses.sage.generate import of_form
 from ragwitness.defenses.sage.privacy import CHECKS
-from ragwitness.defenses.synthetic.asking import StoppedError, as_it_is, ask, shown
+from ragwitness.defenses.synthetic.asking import StoppedError, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
@@ -58,6 +58,8 @@ class Paraphrase:
     def __init__(self, kind: Kind = "plain", config: MakingConfig | None = None) -> None:
         self.kind = kind
         self.config = config or MakingConfig()
+        if kind == "published":
+            self.config = replace(self.config, asking=self.config.asking.as_published())
 
     @property
     def name(self) -> str:
@@ -85,7 +87,7 @@ class Paraphrase:
         try:
             if self.kind == "published":
                 prompt = _EXTRACT.format(text=document.text)
-                text = yield from ask(prompt, as_it_is, self.config.asking)
+                text = yield from ask(prompt, str.strip, self.config.asking)
                 return unchecked(replace(made, text=text), guard)
             return (
                 yield from until_passed(

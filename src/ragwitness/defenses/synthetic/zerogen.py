@@ -60,6 +60,8 @@ class ZeroGen:
 
     def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
         self.config = config or MakingConfig()
+        if published:
+            self.config = replace(self.config, asking=self.config.asking.as_published())
         self.published = published
         self.pairs = 20 if published else 10
 
