@@ -43,8 +43,8 @@ def serve(
     defense: Annotated[
         str,
         typer.Option(
-            help="none, prompt, paraphrase, rewrite, rerank, threshold:X, mirabel[:RHO];"
-            " several joined by +."
+            help="none, prompt, paraphrase, rewrite, rerank, summarize, threshold:X,"
+            " mirabel[:RHO]; several joined by +."
         ),
     ] = "none",
     originals: Annotated[

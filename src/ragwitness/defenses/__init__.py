@@ -23,6 +23,7 @@ from ragwitness.defenses.rewriting import (
     rewrite,
 )
 from ragwitness.defenses.rules import rule_rewrite
+from ragwitness.defenses.summarize import Summarize
 from ragwitness.defenses.threshold import DistanceThreshold, calibrate_threshold
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Rerank",
     "RetrievalCost",
     "RewritingConfig",
+    "Summarize",
     "benign_cost",
     "benign_questions",
     "calibrate_threshold",

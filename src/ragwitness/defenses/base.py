@@ -60,6 +60,15 @@ class Defense(abc.ABC):
         """Return the hits that stay, best first; the system uses the first ``lookup.k``."""
         return hits
 
+    def show(self, query: str, passages: list[str]) -> list[str]:  # noqa: ARG002
+        """Return what the generator is shown of the passages that stay, in their order.
+
+        Args:
+            query: What the user typed, or the text that is continued.
+            passages: Their texts.
+        """
+        return passages
+
     def template(self, template: PromptTemplate) -> PromptTemplate:
         """Return the system prompt in use."""
         return template
@@ -127,6 +136,12 @@ class Chain(Defense):
         for part in self.parts:
             hits = part.select(hits, lookup)
         return hits
+
+    def show(self, query: str, passages: list[str]) -> list[str]:
+        """Show what one part after the other leaves."""
+        for part in self.parts:
+            passages = part.show(query, passages)
+        return passages
 
     def template(self, template: PromptTemplate) -> PromptTemplate:
         """Change the template with one part after the other."""

@@ -15,6 +15,7 @@ from ragwitness.defenses.mirabel import Mirabel, Rule
 from ragwitness.defenses.prompt import PromptModification
 from ragwitness.defenses.rerank import Rerank
 from ragwitness.defenses.rewriting import PARAPHRASE, REWRITE, QueryRewriting, RewritingConfig
+from ragwitness.defenses.summarize import Summarize
 from ragwitness.defenses.threshold import DistanceThreshold
 from ragwitness.errors import InputError
 from ragwitness.models.base import LanguageModel
@@ -31,6 +32,7 @@ DEFENSE_FORMS: Mapping[str, str] = {
     "paraphrase": "paraphrase[:retrieve|answer|both]",
     "rewrite": "rewrite[:retrieve|answer|both]",
     "rerank": "rerank[:overlap|model]",
+    "summarize": "summarize[:overlap|model]",
     "threshold": "threshold:NUMBER",
     "mirabel": "mirabel[:RHO]",
     "mirabel-eq7": "mirabel-eq7[:RHO]",
@@ -50,8 +52,8 @@ def load_defense(spec: str, model: LanguageModel | None = None) -> Defense:
 
     Args:
         spec: One of :data:`DEFENSE_FORMS`, or several joined by ``+``.
-        model: Rewrites queries for ``paraphrase`` and ``rewrite``, which else go by rules, and
-            scores for ``rerank:model``.
+        model: Rewrites queries for ``paraphrase`` and ``rewrite``, which else go by rules,
+            scores for ``rerank:model``, and sums up for ``summarize:model``.
 
     Raises:
         InputError: A name or an option is unknown, the order is impossible, or the plug-in
@@ -68,8 +70,8 @@ def _load(spec: str, model: LanguageModel | None) -> Defense:
         raise _unusable(spec, name)
     if name in ("paraphrase", "rewrite"):
         return _rewriting(PARAPHRASE if name == "paraphrase" else REWRITE, spec, option, model)
-    if name == "rerank":
-        return _rerank(spec, option, model)
+    if name in ("rerank", "summarize"):
+        return _by_overlap(Rerank if name == "rerank" else Summarize, name, spec, option, model)
     if name in ("threshold", *_MIRABEL):
         return _numeric(name, spec, option)
     if option:
@@ -108,14 +110,20 @@ def _rewriting(
     return QueryRewriting(config, model)
 
 
-def _rerank(spec: str, option: str, model: LanguageModel | None) -> Defense:
+def _by_overlap(
+    made: type[Rerank] | type[Summarize],
+    name: str,
+    spec: str,
+    option: str,
+    model: LanguageModel | None,
+) -> Defense:
     if option not in ("", "overlap", "model"):
-        raise _unusable(spec, "rerank")
+        raise _unusable(spec, name)
     if option != "model":
-        return Rerank()
+        return made()
     if model is None:
-        raise InputError("rerank:model needs a language model.", "Name one, or use 'rerank'.")
-    return Rerank(model=model)
+        raise InputError(f"{name}:model needs a language model.", f"Name one, or use '{name}'.")
+    return made(model=model)
 
 
 def _numeric(name: str, spec: str, option: str) -> Defense:

@@ -6,9 +6,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.rag.chunk import word_spans
+from ragwitness.types import Message, Role
 
-__all__ = ["FitCounts", "FitLog", "fit_passages"]
+__all__ = ["FitCounts", "FitLog", "chat_overhead", "fit_passages"]
+
+# A text's tokens may differ by a few inside a conversation.
+_SLACK = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +93,11 @@ def _cut_at_word(text: str, fits: Callable[[str], bool]) -> str:
         else:
             high = middle - 1
     return text[: ends[low - 1]] if low else ""
+
+
+def chat_overhead(generator: LanguageModel) -> int:
+    """Return the tokens of a conversation beyond its texts: role markers, end tokens, a date."""
+    word = "a"
+    shortest = ChatPrompt((Message(Role.SYSTEM, word), Message(Role.USER, word)))
+    read = generator.score([word], after=[shortest])[0].prompt_tokens
+    return max(0, read - 2 * generator.count_tokens(word)) + _SLACK

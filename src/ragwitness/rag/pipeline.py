@@ -11,7 +11,7 @@ from ragwitness.errors import InputError
 from ragwitness.models.base import ChatPrompt, Generation, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import DefendedConfig, RagConfig
-from ragwitness.rag.fitting import FitCounts, FitLog, fit_passages
+from ragwitness.rag.fitting import FitCounts, FitLog, chat_overhead, fit_passages
 from ragwitness.rag.index import DenseIndex, Hit, Index
 from ragwitness.rag.prompts import PromptTemplate
 from ragwitness.types import Answer, Message, Query, Role
@@ -28,9 +28,6 @@ __all__ = [
 
 Use: TypeAlias = Literal["retrieve", "answer"]
 """What a rewritten query is for: the index, or the generator."""
-
-# A text's tokens may differ by a few inside a conversation.
-_SLACK = 8
 
 PARALLEL = min(4, os.cpu_count() or 1)
 """Answers made at a time: one per core; more would fight for them."""
@@ -98,6 +95,9 @@ class DefenseHook(Protocol):
     def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:
         """Return the hits that stay, best first; the first ``lookup.k`` are used."""
 
+    def show(self, query: str, passages: list[str]) -> list[str]:
+        """Return what the generator is shown of the passages."""
+
     def template(self, template: PromptTemplate) -> PromptTemplate:
         """Return the template in use."""
 
@@ -143,7 +143,7 @@ class RagSystem:
         self.defense = defense
         self.config, self._template = _defended(config, defense)
         self._fit_log = FitLog()
-        self._overhead = _chat_overhead(generator)
+        self._overhead = chat_overhead(generator)
 
     @property
     def fit_counts(self) -> FitCounts:
@@ -253,6 +253,8 @@ class RagSystem:
             return count(render(passages)) + fixed <= limit
 
         found = [self.passages[hit.index].text for hit in self.retrieve(key)]
+        if self.defense is not None:
+            found = self.defense.show(key, found)
         kept, dropped, cut = fit_passages(found, fits)
         if not kept and not fits(()):
             raise QueryTooLongError(count(render(())) + fixed - room, limit)
@@ -288,11 +290,3 @@ def _defended(config: RagConfig, defense: DefenseHook | None) -> tuple[RagConfig
             "Give the defense too, or take the undefended system's settings.",
         )
     return config, config.template
-
-
-def _chat_overhead(generator: LanguageModel) -> int:
-    """Tokens of a conversation beyond its texts: role markers, end tokens, a date line."""
-    word = "a"
-    shortest = ChatPrompt((Message(Role.SYSTEM, word), Message(Role.USER, word)))
-    read = generator.score([word], after=[shortest])[0].prompt_tokens
-    return max(0, read - 2 * generator.count_tokens(word)) + _SLACK
