@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,11 +9,15 @@ import typer
 from ragwitness.cli.caps import (
     Concurrency,
     DryRun,
+    KeyEnv,
     MaxCost,
     MaxQueries,
     MaxTokens,
     PriceIn,
     PriceOut,
+    Retries,
+    RunPath,
+    Timeout,
 )
 from ragwitness.cli.common import TARGET
 from ragwitness.cli.outputs import FailOn, JsonlPath, JsonPath, JUnitPath, ParquetPath
@@ -53,9 +56,7 @@ def audit(
         str | None, typer.Option(help="Documents for the shadow system; default: generated.")
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level of the verdicts.")] = 0.05,
-    run: Annotated[
-        Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
-    ] = None,
+    run: RunPath = None,
     json_out: JsonPath = None,
     jsonl_out: JsonlPath = None,
     parquet_out: ParquetPath = None,
@@ -84,12 +85,9 @@ def audit(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     dry_run: DryRun = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
-    retries: Annotated[int, typer.Option(help="Further attempts after a failed request.")] = 5,
-    key_env: Annotated[
-        str | None,
-        typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
-    ] = None,
+    timeout: Timeout = 120.0,
+    retries: Retries = 5,
+    key_env: KeyEnv = None,
     seed: Annotated[int, typer.Option(help="Of the auxiliary split.")] = 0,
     engine: EngineName = "local",
     workers: Workers = 4,

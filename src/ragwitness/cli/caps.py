@@ -1,4 +1,4 @@
-"""What every verb that asks a paid target shares: caps, prices, pace, and a look beforehand."""
+"""What every verb that asks a target shares: caps, prices, pace, reach, and a look beforehand."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Concurrency",
     "DryRun",
+    "KeyEnv",
     "MaxCost",
     "MaxQueries",
     "MaxTokens",
     "PriceIn",
     "PriceOut",
+    "Retries",
+    "RunPath",
+    "Timeout",
     "kept_lines",
     "preview",
     "spent_so_far",
@@ -48,6 +52,16 @@ DryRun = Annotated[
 Concurrency = Annotated[
     int,
     typer.Option(help="Queries under way at most: 4 at first, more while the target keeps up."),
+]
+
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for an answer.")]
+Retries = Annotated[int, typer.Option(help="Further attempts after a failed request.")]
+KeyEnv = Annotated[
+    str | None,
+    typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
+]
+RunPath = Annotated[
+    Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
 ]
 
 

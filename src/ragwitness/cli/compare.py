@@ -10,11 +10,15 @@ import typer
 from ragwitness.cli.caps import (
     Concurrency,
     DryRun,
+    KeyEnv,
     MaxCost,
     MaxQueries,
     MaxTokens,
     PriceIn,
     PriceOut,
+    Retries,
+    RunPath,
+    Timeout,
 )
 from ragwitness.cli.outputs import JsonPath
 
@@ -121,9 +125,7 @@ def compare(
     text_field: Annotated[
         str | None, typer.Option(help="Field or column that holds the text.")
     ] = None,
-    run: Annotated[
-        Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
-    ] = None,
+    run: RunPath = None,
     json_out: JsonPath = None,
     concurrency: Concurrency = 4,
     max_queries: MaxQueries = None,
@@ -132,12 +134,9 @@ def compare(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     dry_run: DryRun = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
-    retries: Annotated[int, typer.Option(help="Further attempts after a failed request.")] = 5,
-    key_env: Annotated[
-        str | None,
-        typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
-    ] = None,
+    timeout: Timeout = 120.0,
+    retries: Retries = 5,
+    key_env: KeyEnv = None,
 ) -> None:
     """Show privacy against usefulness for texts that may stand in a corpus's place.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragwitness.cli.caps import PriceIn, PriceOut
+from ragwitness.cli.caps import KeyEnv, PriceIn, PriceOut, Timeout
 from ragwitness.cli.common import TARGET
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ def doctor(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 30.0,
-    key_env: Annotated[
-        str | None,
-        typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
-    ] = None,
+    timeout: Timeout = 30.0,
+    key_env: KeyEnv = None,
     text_field: Annotated[
         str | None, typer.Option(help="Field or column that holds the text.")
     ] = None,

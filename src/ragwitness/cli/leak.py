@@ -10,11 +10,15 @@ import typer
 from ragwitness.cli.caps import (
     Concurrency,
     DryRun,
+    KeyEnv,
     MaxCost,
     MaxQueries,
     MaxTokens,
     PriceIn,
     PriceOut,
+    Retries,
+    RunPath,
+    Timeout,
 )
 from ragwitness.cli.common import TARGET
 from ragwitness.cli.outputs import JsonPath
@@ -71,9 +75,7 @@ def leak(
         typer.Option("--set", help="ATTACK.NAME=VALUE of its configuration; may be repeated."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the prompts and the resampling.")] = 0,
-    run: Annotated[
-        Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
-    ] = None,
+    run: RunPath = None,
     json_out: JsonPath = None,
     examples: Annotated[
         bool, typer.Option(help="Show a few leaked answers in the report, behind a fold.")
@@ -96,12 +98,9 @@ def leak(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     dry_run: DryRun = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
-    retries: Annotated[int, typer.Option(help="Further attempts after a failed request.")] = 5,
-    key_env: Annotated[
-        str | None,
-        typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
-    ] = None,
+    timeout: Timeout = 120.0,
+    retries: Retries = 5,
+    key_env: KeyEnv = None,
 ) -> None:
     """Attack a RAG system and measure how much of its corpus comes back.
 

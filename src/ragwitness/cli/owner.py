@@ -10,11 +10,14 @@ import typer
 from ragwitness.cli.caps import (
     Concurrency,
     DryRun,
+    KeyEnv,
     MaxCost,
     MaxQueries,
     MaxTokens,
     PriceIn,
     PriceOut,
+    RunPath,
+    Timeout,
 )
 from ragwitness.cli.common import TARGET
 from ragwitness.cli.outputs import JsonPath
@@ -48,15 +51,10 @@ def owner(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     dry_run: DryRun = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 120.0,
-    key_env: Annotated[
-        str | None,
-        typer.Option(help="Variable with the API key; OPENAI_API_KEY for api.openai.com alone."),
-    ] = None,
+    timeout: Timeout = 120.0,
+    key_env: KeyEnv = None,
     seed: Annotated[int, typer.Option(help="Of the order of the documents.")] = 0,
-    run: Annotated[
-        Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
-    ] = None,
+    run: RunPath = None,
     json_out: JsonPath = None,
     fail_on: Annotated[
         list[str] | None,
