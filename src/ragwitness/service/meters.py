@@ -148,14 +148,11 @@ class Meters:
         places = _places(connection, {ask.account for ask in asks})
         before = _read(connection, (key for ask in asks for key in _owners(ask)))
         after = dict(before)
-        opened = {
-            key: self._open(connection, *key, policy) for key, policy in _indexes(asks).items()
-        }
+        opened = {key: self._open(connection, *key, of) for key, of in _indexes(asks).items()}
         fresh: dict[tuple[int, int], list[bytes]] = {key: [] for key in opened}
         outcomes = []
         for ask in asks:
-            index = opened[ask.tenant, ask.window]
-            outcome = _try(ask, after, places, index)
+            outcome = _try(ask, after, places, opened[ask.tenant, ask.window])
             if isinstance(outcome, Reserved):
                 fresh[ask.tenant, ask.window].append(ask.vector.astype("<i2").tobytes())
             outcomes.append(outcome)
@@ -173,18 +170,31 @@ class Meters:
         if row is None:
             values = {"tenant": tenant, "number": window, "seed": os.urandom(SEED_BYTES)}
             connection.execute(insert(windows).values(**values))
+            _fold_earlier(connection, tenant, policy)
             row = connection.execute(query).one()
         meter = self._odometers.pop((tenant, window), None)
         if meter is None or not row.folded <= meter.queries <= row.charged:
             state = connection.execute(select(windows.c.state).where(here)).scalar_one()
             meter = load_odometer(state, policy)
         if meter.queries < row.charged:
-            missing = _vectors(connection, tenant, window, meter.queries)
-            meter.add(np.stack([np.frombuffer(one, "<i2") for one in missing]))
+            meter.add(_vectors(connection, tenant, window, meter.queries))
         self._odometers[tenant, window] = meter
         while len(self._odometers) > _KEPT:
             self._odometers.popitem(last=False)
         return _Index(row.seed, meter, row.charged, row.folded)
+
+
+def _fold_earlier(connection: Connection, tenant: int, policy: Policy) -> None:
+    """Store the odometers of a tenant's other windows; erase their vectors."""
+    mine = windows.c.tenant == tenant
+    rest = select(windows).where(mine, windows.c.folded < windows.c.charged)
+    for row in connection.execute(rest).all():
+        meter = load_odometer(row.state, policy)
+        meter.add(_vectors(connection, tenant, row.number, row.folded))
+        values = {"folded": row.charged, "state": meter.to_bytes()}
+        here = and_(mine, windows.c.number == row.number)
+        connection.execute(update(windows).where(here).values(values))
+    connection.execute(delete(charges).where(charges.c.tenant == tenant))
 
 
 def load_odometer(state: bytes | None, policy: Policy) -> Odometer:
@@ -281,8 +291,9 @@ def _append(
     connection.execute(update(windows).where(here).values(**values))
 
 
-def _vectors(connection: Connection, tenant: int, window: int, start: int) -> list[bytes]:
+def _vectors(connection: Connection, tenant: int, window: int, start: int) -> NDArray[np.int16]:
     query = select(charges.c.vector).where(
         charges.c.tenant == tenant, charges.c.window == window, charges.c.number >= start
     )
-    return list(connection.execute(query.order_by(charges.c.number)).scalars())
+    found = connection.execute(query.order_by(charges.c.number)).scalars()
+    return np.stack([np.frombuffer(one, "<i2") for one in found])

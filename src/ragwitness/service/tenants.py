@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -37,6 +38,7 @@ LONGEST_DOCUMENT = 400
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PASSAGE, _OVERLAP = 200, 20
 _BATCH = 256
+_LOTS = random.SystemRandom()
 
 
 def create_tenant(
@@ -75,7 +77,7 @@ def add_documents(
     split: bool = False,
     embedder: Embedder | None = None,
 ) -> int:
-    """Put documents into free slots of a tenant's index; all of them or none.
+    """Put documents into free slots of a tenant's index, drawn by lot; all of them or none.
 
     Args:
         store: The database.
@@ -285,4 +287,5 @@ def _free_slots(
             f"{len(pieces)} documents do not fit: {len(free)} of {capacity} slots are free.",
             "The number of slots is part of the policy: create a tenant with a larger --capacity.",
         )
-    return free[: len(pieces)]
+    # In order, one document more or less would move all after it: their slots would differ as well.
+    return _LOTS.sample(free, len(pieces))

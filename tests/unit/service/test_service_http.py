@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx2
+import numpy as np
 import pytest
 from sqlalchemy import update
 
@@ -17,7 +18,7 @@ from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
 from ragwitness.service.retrieving import Query
-from ragwitness.service.schema import accounts, windows
+from ragwitness.service.schema import accounts, documents, windows
 from ragwitness.service.store import StoreGoneError
 from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
 from tests.support.service import SMALL, attempts, make_tenant, marked
@@ -45,10 +46,13 @@ def test_an_answer_is_what_the_committed_mechanism_gives(service: Any, retrieve:
     assert principal is not None
     mechanism = principal.policy.mechanism
     embedder = HashingEmbedder(64)
-    texts = [document.text for document in marked("t")]
-    index = SlotIndex(quantise(embedder.embed(texts), mechanism), mechanism)
     with service.store.reading() as connection:
         seed = connection.execute(windows.select()).one().seed
+        slots = {row.name: row.slot for row in connection.execute(documents.select())}
+    filled = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    for document in marked("t"):
+        filled[slots[document.id]] = quantise(embedder.embed([document.text])[0], mechanism)
+    index = SlotIndex(filled, mechanism)
     record = Record(
         "0", "t", "a0", 0, "n1", "c1", Query(text).digest, principal.policy.mechanism.digest
     )

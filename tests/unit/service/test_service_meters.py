@@ -242,6 +242,21 @@ def test_windows_begin_anew_with_another_seed_and_are_added_up(store: Store) -> 
     assert stored(store, windows) == 2
 
 
+def test_a_new_window_leaves_no_vector_of_the_one_before(store: Store) -> None:
+    [key] = make_tenant(store, "t", accounts=1)
+    asks, other = asks_of(store, [key], 7), asks_of(store, [key], 3, window=1)
+    ahead, behind = Meters(), Meters()
+    charge(store, behind, asks[:2])
+    charge(store, ahead, asks[2:5])
+    charge(store, ahead, other)
+    assert stored(store, charges) == 3
+    assert budget_of(store, "t", now=0).mu == pytest.approx(mu_of(asks[:5]), rel=1e-6)
+    # A clock that is set back finds the old window as it was left, whatever a worker remembers.
+    late = charge(store, behind, asks[5:6]) + charge(store, ahead, asks[6:])
+    assert [one.sequence for one in late if isinstance(one, Reserved)] == [5, 6]
+    assert budget_of(store, "t", now=0).mu == pytest.approx(mu_of(asks), rel=1e-6)
+
+
 def test_a_revoked_account_is_refused_inside_the_transaction(store: Store) -> None:
     keys = make_tenant(store, "t")
     asks = asks_of(store, keys, 2)

@@ -17,6 +17,7 @@ def test_a_new_database_has_the_tables_and_is_its_owner_s(tmp_path: Path) -> Non
     with store.reading() as connection:
         assert version_of(connection) == len(STEPS)
         assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert connection.execute(text("PRAGMA secure_delete")).scalar() == 1
         assert connection.execute(text("PRAGMA synchronous")).scalar() == 2  # FULL
     store.close()
     open_store(f"sqlite:///{path}").close()

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
 
 __all__ = [
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_MOST = 1e100
+"""Squares of mu stay numbers below it."""
 _FAR = 30.0
 """From here on 1 - t M(t) is summed as its asymptotic series: the plain form has cancelled."""
 
@@ -48,11 +51,11 @@ def mu_of(sigma: float, queries: int, sensitivity: float = 1.0) -> float:
     Raises:
         InputError: A value is outside its range.
     """
-    return (
-        positive("sensitivity", sensitivity)
-        * math.sqrt(whole("queries", queries))
-        / positive("sigma", sigma)
-    )
+    moved = positive("sensitivity", sensitivity) * math.sqrt(whole("queries", queries))
+    mu = moved / positive("sigma", sigma)
+    if mu > _MOST:
+        raise InputError(f"A sigma of {sigma:g} is no noise: mu is {mu:.3g}.")
+    return mu
 
 
 def delta_at(epsilon: float, mu: float) -> float:

@@ -42,7 +42,9 @@ def score_sensitivity(
             f"Clipping to {clip} leaves all scores equal.", "Give A,B with A below B, in [-1, 1]."
         )
     if at_least_zero("grid", grid) > 0:
-        low, high = grid * math.floor(low / grid), grid * math.floor(high / grid)
+        # A bound that is a multiple in decimals may come out just below it: never a step less.
+        most = high / grid
+        low, high = grid * math.floor(low / grid), grid * math.floor(most + abs(most) * 1e-12)
     if relation == "replace":
         return high - low
     free = min(max(0.0, low), high)  # the score of the zero vector

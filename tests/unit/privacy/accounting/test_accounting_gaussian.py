@@ -114,6 +114,7 @@ def test_zero_epsilon_is_total_variation() -> None:
         (lambda: epsilon_at(0.0, 1.0), "delta must be .* not 0"),
         (lambda: epsilon_at(1.0, 1.0), "delta must be .* not 1"),
         (lambda: mu_of(0.0, 5), "sigma must be .* not 0"),
+        (lambda: mu_of(1e-300, 5), "sigma of 1e-300 is no noise"),
         (lambda: mu_of(1.0, 0), "queries must be .* not 0"),
         (lambda: mu_of(1.0, 2.5), "queries must be .* not 2.5"),  # type: ignore[arg-type]
         (lambda: mu_of(1.0, 5, -2.0), "sensitivity must be .* not -2"),

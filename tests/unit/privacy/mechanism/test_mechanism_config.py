@@ -12,6 +12,7 @@ from ragwitness.privacy.accounting.gaussian import delta_at
 from ragwitness.privacy.accounting.sensitivity import score_sensitivity
 from ragwitness.privacy.mechanism import Mechanism, mechanism_for, scores
 from ragwitness.privacy.mechanism.slots import SlotIndex
+from ragwitness.privacy.odometer import Terms
 from ragwitness.privacy.sampler import exact_pmf
 
 SMALL = Mechanism(dimension=2, capacity=1, top=1, variance=64, shift=2, scale=5)
@@ -197,3 +198,15 @@ def test_noise_too_small_or_too_large_for_the_grid_is_refused():
         mechanism_for(384, 100, 10, 1.0, clip=(math.nan, 1.0))
     with pytest.raises(InputError, match="neighbour"):
         SMALL.sensitivity("remove")
+
+
+@pytest.mark.parametrize("scale", [100, 200, 777, 4096])
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+def test_the_meter_of_any_scale_knows_the_whole_sensitivity(scale, relation):
+    # 0.3 / 1e-4 is below 3000: a bound of the grid that is divided again may lose a step
+    for shift in range(9):
+        for share in (0.3, 0.5, 0.77, 1):
+            high = int((scale**2 >> shift) * share)
+            made = Mechanism(8, 16, 4, 10_000, shift, 0, high, scale, sampler="exact")
+            step = Terms.of(made, 1.0, relation).worst_mu(1) * made.gaussian_sigma
+            assert step == pytest.approx(made.sensitivity(relation), rel=1e-9)
