@@ -4,7 +4,7 @@ Changing one slot from d to d' moves the answers to queries v_1 ... v_T by <v_t,
 
     mu^2 = sum <v_t, d - d'>^2 / sigma^2 <= 4 lambda_max(sum v_t v_t^T) / sigma^2
 
-over the queries of *all* accounts (research/collusion.md §4.5; docs/design/odometer.md). As a
+over the queries of *all* accounts (docs/design/odometer.md). As a
 filter that refuses before a fixed mu would be passed, the bound holds for adaptive queries.
 
 A query fits when B I - A - v v^T is positive definite, with B the largest eigenvalue allowed. The
