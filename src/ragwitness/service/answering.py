@@ -22,6 +22,13 @@ __all__ = ["Generator", "OwnGenerator", "UpstreamGenerator", "make_generator"]
 class Generator(Protocol):
     """Answers a query from given texts."""
 
+    async def check(self, query: Query) -> None:
+        """Find out before anything is charged whether the query can be read at all.
+
+        Raises:
+            QueryTooLongError: It does not fit what the model reads, even without any text.
+        """
+
     async def answer(self, query: Query, texts: Sequence[str], stop: Sequence[str]) -> Answer:
         """Return the answer.
 
@@ -44,6 +51,10 @@ class OwnGenerator:
         config = RagConfig(template=template)
         self._system = RagSystem([Passage("", 0, 1, "-")], _Chosen(1), model, config)
         self._free = asyncio.Semaphore(PARALLEL)
+
+    async def check(self, query: Query) -> None:
+        """Refuse what is too long; see :class:`Generator`."""
+        await asyncio.to_thread(self._system.prompt, query.prompt, query.max_tokens)
 
     async def answer(self, query: Query, texts: Sequence[str], stop: Sequence[str]) -> Answer:
         """Return the answer; see :class:`Generator`."""
@@ -93,6 +104,9 @@ class UpstreamGenerator:
         options = TransportOptions(retry=RetryPolicy(retries=1), concurrency=32)
         self._client = JsonClient(endpoint.url, find_key(endpoint.url, None), options)
         self._model, self._template = endpoint.model, template
+
+    async def check(self, query: Query) -> None:
+        """Know nothing: only the other server can tell."""
 
     async def answer(self, query: Query, texts: Sequence[str], stop: Sequence[str]) -> Answer:
         """Return the answer; see :class:`Generator`."""

@@ -98,6 +98,7 @@ class _Service:
                 "That model does not exist.", status=404, param="model", code="model_not_found"
             )
         query = asked.query()
+        await self._generator.check(query)
         found = await self._retrieve(principal, Query(query.prompt, asked.nonce, asked.checkpoint))
         texts = await asyncio.to_thread(texts_of, self._store, principal.tenant, found.slots)
         answer = await self._generator.answer(query, texts, asked.stops)

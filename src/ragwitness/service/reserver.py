@@ -11,6 +11,7 @@ import queue
 import threading
 from concurrent.futures import Future
 
+from ragwitness.errors import InputError
 from ragwitness.service.meters import Ask, Meters, Refused, Reserved
 from ragwitness.service.store import Store
 
@@ -78,6 +79,12 @@ class Reserver:
                 outcomes = self._meters.charge(connection, [ask for ask, _ in wanted])
         except BaseException as error:  # the thread must outlive it, and every query be told
             self._meters.forget()
+            tenants = sorted({ask.tenant for ask, _ in wanted})
+            if isinstance(error, InputError) and len(tenants) > 1:
+                # What is stored of one cannot be read; nothing was committed. The others go on.
+                for tenant in tenants:
+                    self._charge([one for one in wanted if one[0].tenant == tenant])
+                return
             for _, future in wanted:
                 future.set_exception(error)
             return

@@ -11,6 +11,8 @@ from sqlalchemy import update
 from ragwitness.errors import ModelError, TargetUnreachableError
 from ragwitness.privacy.mechanism import SlotIndex, quantise, release
 from ragwitness.privacy.streams import Record, record_key, sub_seed
+from ragwitness.rag.prompts import TEMPLATES
+from ragwitness.service.answering import OwnGenerator
 from ragwitness.service.embedding import HashingEmbedder
 from ragwitness.service.limits import limit_headers
 from ragwitness.service.meters import Reading
@@ -21,6 +23,7 @@ from ragwitness.service.retrieving import Query
 from ragwitness.service.schema import accounts, documents, windows
 from ragwitness.service.store import StoreGoneError
 from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
+from tests.support.parrot import Parrot
 from tests.support.service import SMALL, attempts, make_tenant, marked
 
 Retrieve = Callable[..., httpx2.Response]
@@ -268,6 +271,9 @@ def test_a_generator_that_fails_leaves_the_query_spent(
     [key] = make_tenant(service.store, "t", accounts=1)
 
     class Broken:
+        async def check(self, _: Any) -> None:
+            pass
+
         async def answer(self, *_: Any) -> Any:
             raise error
 
@@ -277,6 +283,19 @@ def test_a_generator_that_fails_leaves_the_query_spent(
     assert reply.status_code == status
     assert "quotes" not in reply.text
     assert budget_of(service.store, "t").queries == 1
+
+
+def test_a_question_that_is_too_long_costs_nothing(service: Any) -> None:
+    class Short(Parrot):
+        context_length = 200
+
+    [key] = make_tenant(service.store, "t", accounts=1)
+    service.generator = OwnGenerator(Short(), TEMPLATES["plain"])
+    ask = {"messages": [{"role": "user", "content": "doors " * 400}]}
+    reply = service.send("/v1/chat/completions", ask, key)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["code"] == "context_length_exceeded"
+    assert budget_of(service.store, "t").queries == 0
 
 
 def test_a_broken_embedder_costs_nothing(

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
+from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism import quantise
 from ragwitness.service import meters as meters_module
 from ragwitness.service.meters import Ask, Meters, Reading, Refused, Reserved, window_of
@@ -209,6 +210,26 @@ def test_a_failed_transaction_charges_nothing_and_is_forgotten(
     assert isinstance(outcome, Reserved)
     assert outcome.reading.account == 2
     assert budget_of(store, "t").mu == pytest.approx(mu_of([asks[0], asks[2]]), rel=1e-6)
+
+
+def test_what_cannot_be_read_of_one_tenant_fails_that_tenant_alone(store: Store) -> None:
+    bad, good = (asks_of(store, make_tenant(store, name), 6) for name in ("bad", "good"))
+    reserver = Reserver(store)
+    asyncio.run(reserver.reserve(bad[0]))
+    with store.writing() as connection:
+        damaged = update(windows).where(windows.c.tenant == bad[0].tenant)
+        connection.execute(damaged.values(state=b"damaged", folded=1))
+    reserver._meters.forget()
+
+    async def mixed() -> list[Any]:
+        asks = [ask for pair in zip(bad[1:], good[1:], strict=True) for ask in pair]
+        return await asyncio.gather(*map(reserver.reserve, asks), return_exceptions=True)
+
+    outcomes = asyncio.run(mixed())
+    reserver.close()
+    assert all(isinstance(one, InputError) for one in outcomes[::2])
+    assert all(isinstance(one, Reserved) for one in outcomes[1::2])
+    assert budget_of(store, "good").queries == 5
 
 
 def test_a_locked_database_gives_an_error_and_charges_nothing(
