@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragwitness.errors import InputError
 from ragwitness.extraction.score import Measure
 from ragwitness.report import wording as say
 from ragwitness.report.leak import chosen
+from ragwitness.report.restoring import restored
 from ragwitness.runs.comparison import Compared, Comparison
 from ragwitness.runs.comparison.useful import CORRECTNESS
 from ragwitness.stats.evaluation import Rate
@@ -198,18 +198,7 @@ def comparison_from_json(data: Mapping[str, Any]) -> Comparison:
     Raises:
         InputError: A field is missing or malformed; the message names it.
     """
-    from pydantic import TypeAdapter, ValidationError
-
-    fields = {key: value for key, value in data.items() if key != "kind"}
-    try:
-        return TypeAdapter(Comparison).validate_python(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"The stored comparison is malformed at {where}: {first['msg']}.",
-            "Give a result.json as written by `ragwitness compare`.",
-        ) from error
+    return restored(Comparison, data, "compare")
 
 
 def _of(one: Measure | None) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragwitness.errors import InputError
 from ragwitness.extraction.score import Measure
 from ragwitness.extraction.score.hits import Reference, long_runs
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.report import wording as say
+from ragwitness.report.restoring import restored
 from ragwitness.runs.leak_score import AttackLeaks, LeakResult
 from ragwitness.types import Document
 
@@ -211,18 +211,7 @@ def leak_from_json(data: Mapping[str, Any]) -> LeakResult:
     Raises:
         InputError: A field is missing or malformed; the message names it.
     """
-    from pydantic import TypeAdapter, ValidationError
-
-    fields = {key: value for key, value in data.items() if key != "kind"}
-    try:
-        return TypeAdapter(LeakResult).validate_python(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"The stored result is malformed at {where}: {first['msg']}.",
-            "Give a result.json as written by `ragwitness leak`.",
-        ) from error
+    return restored(LeakResult, data, "leak")
 
 
 def compact(one: AttackLeaks) -> tuple[str, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ragwitness.errors import InputError
 from ragwitness.report.jsonout import from_json
+from ragwitness.report.restoring import restored
 from ragwitness.runs.result import AuditResult
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ragwitness.runs.leak_score import LeakResult
 
 __all__ = ["Collection", "Kind", "Making", "Result", "parsed"]
-
-T = TypeVar("T")
 
 
 class Kind(enum.StrEnum):
@@ -120,18 +118,7 @@ def parsed(data: Mapping[str, Any]) -> tuple[Kind, Result]:
 
         return Kind.EVALUATION, battery_from_json(data)
     if "summary" not in data and "log10_e" in data:
-        return Kind.COLLECTION, _validated(Collection, data)
+        return Kind.COLLECTION, restored(Collection, data, "owner")
     if "counts" in data and "reasons" in data:
-        return Kind.SYNTHESIS, _validated(Making, data)
+        return Kind.SYNTHESIS, restored(Making, data, "synthesize")
     return Kind.AUDIT, from_json(data)
-
-
-def _validated(kind: type[T], data: Mapping[str, Any]) -> T:
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        return TypeAdapter(kind).validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"The stored result is malformed at {where}: {first['msg']}.") from error

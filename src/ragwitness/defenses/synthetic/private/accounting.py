@@ -84,10 +84,9 @@ def group_epsilon(delta: float, variance: Fraction, rounds: int, records: int) -
     By zero-concentrated privacy, rho = records^2 rounds / 2v, and its best conversion (Canonne,
     Kamath & Steinke 2020, Prop. 12): an upper bound, whichever bins they vote for.
     """
-    rho = records * records * rounds / (2 * float(variance))
-    orders = 1 + np.geomspace(1e-4, 1e7, 40_001)
-    given = -math.log(delta) + (orders - 1) * np.log1p(-1 / orders) - np.log(orders)
-    return max(0.0, float(np.min(rho * orders + given / (orders - 1))))
+    from ragwitness.privacy.accounting.renyi import moments_epsilon
+
+    return moments_epsilon(records * math.sqrt(rounds / variance), delta)
 
 
 def _noise(variance: Fraction, votes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
