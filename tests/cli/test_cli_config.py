@@ -31,7 +31,7 @@ def every_option(verb: str) -> tuple[str, list[str]]:
     for param in _VERBS[verb].params:
         long = param.opts[0]
         key = long.removeprefix("--")
-        if key == "config":
+        if key == "config" or param.is_eager:
             continue
         kind = _VERBS[verb]._kinds()[param.name]
         if kind is bool:
@@ -60,7 +60,8 @@ def test_every_option_of_every_verb_can_stand_in_the_file(verb, tmp_path, monkey
     Path("run.toml").write_text(text)
     by_file = parsed(verb, "--config", "run.toml")
     assert by_file == parsed(verb, *words)
-    assert len(by_file) == len(_VERBS[verb].params) - 1
+    settable = [p for p in _VERBS[verb].params if p.name != "config"]
+    assert set(by_file) == {p.name for p in settable}
     # Another spelling of the names changes nothing.
     Path("run.toml").write_text(re.sub(r"(?m)^([a-z-]+) =", lambda m: m[0].replace("-", "_"), text))
     assert parsed(verb, "--config", "run.toml") == by_file

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.attest.index import proof_shape
+from ragwitness.attest.policy_file import read_policy
+from tests.support.windows import stand_in
+
 Command = Callable[..., tuple[int, str]]
 
 QUICK = ("--embedder", "hashing:64", "--queries", 20, "--accounts", 4, "--capacity", 8, "--top", 2)
@@ -112,3 +116,50 @@ def test_without_the_extra_its_install_line_is_printed(words: tuple[str, ...]) -
     assert done.returncode == 2
     assert "pip install 'ragwitness[service]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_window_is_committed_out_of_the_database(
+    command: Command, database: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = ("--database", database)
+
+    def tenants(*words: object) -> str:
+        code, out = command("tenants", *words, *where)
+        assert code == 0, out
+        return out
+
+    tenants("create", "acme", *QUICK, "--scale", 64)
+    tenants("create", "grid", *QUICK)
+    tenants("add-documents", "acme", corpus)
+    Path("acme.toml").write_text(tenants("policy", "acme", "--accounts-most", 5))
+    stand_in(monkeypatch, proof_shape(read_policy(Path("acme.toml"))))
+    Path("setup").mkdir()
+    Path("setup/setup.json").write_bytes(b"{}")
+    given = ("commit", "--policy", "acme.toml", "--setup", "setup", "--key", "log.key", "--json")
+    code, out = command(*given, *where, "--name", "example.org/log", "-o", "W")
+    assert code == 0, out
+    told, _ = json.JSONDecoder().raw_decode(out)
+    assert (told["window"], told["tenants"], told["numbers"]) == ("acme-0", ["acme"], {"acme": 0})
+    table = Path("W/secret/tenants/0/documents.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in table]
+    assert sorted(row["name"] for row in rows) == [f"d{i}" for i in range(5)]
+    for words, said in (
+        ((*given, *where, "--window", 0, "-o", "V"), "Window 0 of acme has begun or has a log"),
+        ((*given, *where, "--index", "acme=c.jsonl", "-o", "V"), "from files or from a database"),
+        ((*given, "-o", "V"), "from files or from a database"),
+        (("tenants", "policy", "grid", *where), "drops bits of the scores"),
+        (("tenants", "add-documents", "acme", corpus, *where), "was committed to as the index"),
+        (("serve", *where, "--attest", "W"), "without its log's key"),
+        (("serve", *where, "--attest", "none", "--key", "log.key"), "cannot be read"),
+    ):
+        code, out = command(*words)
+        assert code == 2, out
+        assert said in " ".join(out.split()), out
+        assert not Path("V").exists()
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"id": "late", "text": "a late word"}\n')
+    tenants("add-documents", "acme", more, "--end-window")
+    code, out = command("serve", *where, "--attest", "W", "--key", "log.key")
+    assert code == 2
+    assert "another index of acme" in " ".join(out.split())

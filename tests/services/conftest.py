@@ -1,4 +1,4 @@
-"""Servers of other projects over the weights of the embedded reader, and what they are asked."""
+"""Servers of other projects over the weights of the embedded reader, and databases for ours."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.text.sample import load_sample
 from tests.cli.conftest import command  # noqa: F401
+from tests.support.postgres import Cluster, find_postgres, postgres
 from tests.support.servers import free_port, served
 
 
@@ -68,3 +69,25 @@ def files(tmp_path: Path) -> list[str]:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         options += [option, str(path)]
     return options
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL of our own."""
+    programs = find_postgres()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed; see make services")
+    with postgres(programs) as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a service keeps its tables, on both kinds of database."""
+    from ragwitness.service.store import open_store
+
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("cluster").url)
+    path = str(tmp_path / "service.db")
+    open_store(path, create=True).close()
+    return path

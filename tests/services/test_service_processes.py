@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -14,7 +14,7 @@ import pytest
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store
-from tests.support.postgres import Cluster, find_postgres, postgres
+from tests.support.postgres import Cluster
 from tests.support.service import (
     Outcome,
     Server,
@@ -29,24 +29,6 @@ pytestmark = pytest.mark.slow
 
 CLAIM = Claim(queries=10, payer_queries=18, accounts=8, capacity=16, top=3, embedder="hashing:64")
 FULL = Claim(queries=500, accounts=8, capacity=16, top=3, embedder="hashing:64")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    programs = find_postgres()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed; see make services")
-    with postgres(programs) as running:
-        yield running
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "postgresql":
-        return str(request.getfixturevalue("cluster").url)
-    path = str(tmp_path / "service.db")
-    open_store(path, create=True).close()
-    return path
 
 
 def paid(outcomes: list[Outcome]) -> list[Outcome]:

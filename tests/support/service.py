@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 import random
+import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,11 +22,20 @@ from typing import Any
 
 import httpx2
 import numpy as np
+import pytest
 
+from ragwitness.attest.committing import open_window
+from ragwitness.attest.embedder import Embedder
+from ragwitness.attest.index import proof_shape
+from ragwitness.attest.policy_file import read_policy
+from ragwitness.attest.window import Window
+from ragwitness.crypto.keys import write_key
+from ragwitness.service.committing import policy_text, read_contents, take_windows
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store
 from ragwitness.service.tenants import add_account, add_documents, create_tenant
 from ragwitness.types import Document
+from tests.support.windows import KEY, stand_in
 
 _PATIENCE = 180.0  # seconds until a server must answer; the cores may be busy
 
@@ -52,6 +63,25 @@ def make_tenant(
     return [add_account(store, name, f"a{i}", f"p{i % paying}").text for i in range(accounts)]
 
 
+def commit_without_proofs(
+    store: Store, tenant: str, folder: Path, patch: pytest.MonkeyPatch
+) -> tuple[Path, Path]:
+    """Commit to a tenant's free window; return its folder and the key's file."""
+    path, key, window = folder / "policy.toml", folder / "log.key", folder / "W"
+    path.write_text(policy_text(store, tenant))
+    promised = read_policy(path)
+    stand_in(patch, proof_shape(promised))
+    (folder / "setup").mkdir()
+    (folder / "setup/setup.json").write_bytes(b"{}")
+    write_key(key, KEY)
+    held = read_contents(store, promised)
+    by = Embedder.of({"name": hashlib.sha256(held.embedder.encode()).hexdigest()})
+    open_window(window, promised, held.contents, by, folder / "setup", [KEY])
+    opened = Window.load(window).ledger.opened
+    take_windows(store, promised, opened, held.editions)
+    return window, key
+
+
 @dataclass
 class Server:
     """``ragwitness serve`` in processes of its own, on a free port."""
@@ -61,6 +91,8 @@ class Server:
     workers: int = 2
     generator: str = "reader"
     plain: bool = False
+    attest: Sequence[str] = ()
+    key: str = ""
     url: str = field(init=False, default="")
     process: subprocess.Popen[str] = field(init=False)
 
@@ -69,6 +101,8 @@ class Server:
             "database": self.database,
             "generator": self.generator,
             "plain": self.plain,
+            "attest": self.attest,
+            "key": self.key,
         }
         program = (
             "import json, sys; from ragwitness.service import ServiceSettings, serve;"
@@ -140,11 +174,13 @@ async def flood(
     dimension: int = 64,
     seed: int = 0,
     aligned: float = 0.0,
+    checkpoints: Mapping[str, str] | None = None,
 ) -> list[Outcome]:
     """Send ``count`` retrievals by vector, account by account in turn, so many at a time.
 
     Args:
         aligned: 1 makes all vectors the same, which is what an index's meter minds most.
+        checkpoints: That each key names beside a fresh nonce, where its tenant has a log.
     """
     rng = np.random.default_rng(seed)
     same = rng.normal(size=dimension)
@@ -163,20 +199,29 @@ async def flood(
 
         async def work() -> None:
             for key, vector in jobs:
-                found.append(await _ask(client, url, key, vector))
+                named = {} if checkpoints is None else _nonce(checkpoints[key])
+                found.append(await _ask(client, url, key, vector, named))
 
         await asyncio.gather(*(work() for _ in range(in_flight)))
     return found
 
 
+def _nonce(checkpoint: str) -> dict[str, str]:
+    return {"nonce": secrets.token_hex(16), "checkpoint": checkpoint}
+
+
 async def _ask(
-    client: httpx2.AsyncClient, url: str, key: str, vector: tuple[float, ...]
+    client: httpx2.AsyncClient,
+    url: str,
+    key: str,
+    vector: tuple[float, ...],
+    named: dict[str, str],
 ) -> Outcome:
     began = time.perf_counter()
     try:
         reply = await client.post(
             f"{url}/retrieval",
-            content=json.dumps({"vector": list(vector)}),
+            content=json.dumps({"vector": list(vector), **named}),
             headers={"Authorization": f"Bearer {key}"},
         )
     except httpx2.HTTPError:

@@ -53,7 +53,11 @@ class Configurable(TyperCommand):
         file = given.get("config")
         if file is None or given.get("help"):
             return super().parse_args(ctx, args)
-        names = {_key(param): param for param in self.params if param.name != "config"}
+        names = {
+            _key(param): param
+            for param in self.params
+            if param.name != "config" and not param.is_eager  # one that prints and exits
+        }
         path = Path(file)
         found = _values(path, names, self._kinds())
         ctx.default_map = {names[key].name: value for key, value in found.items()}

@@ -10,7 +10,11 @@ import typer
 
 from ragwitness.cli import (
     audit,
+    canary,
+    challenge,
+    close,
     collusion,
+    commit,
     compare,
     corpus,
     demo,
@@ -19,19 +23,24 @@ from ragwitness.cli import (
     lab,
     leak,
     merge,
+    monitor,
     owner,
     plan,
+    prove,
+    receipt,
     report,
     reproduce,
     serve,
+    setup,
     synthesize,
     tenants,
+    verify,
     view,
     work,
 )
 from ragwitness.cli.config import Configurable
 from ragwitness.cli.outputs import EXIT_CODES
-from ragwitness.errors import RagwitnessError
+from ragwitness.errors import RagwitnessError, VerificationError
 
 __all__ = ["app", "run"]
 
@@ -61,9 +70,18 @@ _verb("reproduce")(reproduce.reproduce)
 _verb("report", epilog=EXIT_CODES)(report.report)
 _verb("view")(view.view)
 _verb("serve")(serve.serve)
+_verb("setup")(setup.setup)
+_verb("commit")(commit.commit)
+_verb("close")(close.close)
+_verb("challenge")(challenge.challenge)
+_verb("prove")(prove.prove)
+_verb("verify", epilog=EXIT_CODES)(verify.verify)
+_verb("monitor", epilog=EXIT_CODES)(monitor.monitor)
+app.add_typer(canary.app, name="canary")
 app.add_typer(collusion.app, name="collusion")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(lab.app, name="lab")
+app.add_typer(receipt.app, name="receipt")
 app.add_typer(tenants.app, name="tenants")
 
 
@@ -89,7 +107,8 @@ def run() -> None:
     try:
         app()
     except RagwitnessError as error:
-        sys.stderr.write(f"error: {error.message}\n")
+        check = f"{error.check}: " if isinstance(error, VerificationError) else ""
+        sys.stderr.write(f"error: {check}{error.message}\n")
         if error.hint:
             sys.stderr.write(f"  next: {error.hint}\n")
         sys.exit(error.exit_code)

@@ -56,6 +56,12 @@ def report(
         given = {"--jsonl": jsonl_out, "--parquet": parquet_out, "--junit": junit_out}
         show_comparison_again(stored, path, html, json_out, {**given, "--fail-on": fail_on})
         return
+    if isinstance(stored, dict) and stored.get("kind") == "canary":
+        from ragwitness.report.canary import show_canary
+
+        given = {"--html": html, "--jsonl": jsonl_out, "--parquet": parquet_out}
+        show_canary(stored, {**given, "--json": json_out, "--junit": junit_out}, fail_on)
+        return
     wanted = parse_conditions(fail_on or ())
     outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
     result = from_json(stored)

@@ -31,6 +31,16 @@ def reproduce(
     prompts: Annotated[
         int | None, typer.Option(help="Most prompts and questions; default: the table's.")
     ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Proofs: documents to measure at, e.g. 64,256.")
+    ] = None,
+    backends: Annotated[
+        str | None, typer.Option(help="Proofs: back ends; default: all that are installed.")
+    ] = None,
+    policies: Annotated[
+        int | None, typer.Option(help="Canaries: most policies in each arm; default: the table's.")
+    ] = None,
+    processes: Annotated[int, typer.Option(help="Canaries: policies trained at once.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
     tables: Annotated[Path, typer.Option(help="Folder of paper/tables.toml.")] = Path(
         "experiments"
@@ -40,18 +50,40 @@ def reproduce(
     ),
 ) -> None:
     """Run a table of a paper; print it beside the published one."""
+    from ragwitness.cli.canary_study import reproduce_study
     from ragwitness.cli.common import console
     from ragwitness.cli.comparisons import ComparisonOptions, reproduce_comparison
+    from ragwitness.cli.proof_costs import reproduce_costs
     from ragwitness.errors import InputError
     from ragwitness.runs.battery.tables import list_tables, load_table, read_table
+    from ragwitness.runs.canary_study.table import load_study_table, studies_canaries
     from ragwitness.runs.comparison.tables import compares, load_compare_table
+    from ragwitness.runs.proof_cost import costs_proofs, load_cost_table
 
     screen = console()
     if name == "list":
         for known in list_tables(tables):
             title = read_table(known, tables).get("title", "")
-            screen.print(f"{known:<16}{title}", markup=False, soft_wrap=True)
+            screen.print(f"{known:<18}{title}", markup=False, soft_wrap=True)
         return
+    if costs_proofs(name, tables):
+        if model or judge or data or prompts is not None:
+            raise InputError(
+                f"{name} measures proofs: it asks no model and reads no corpus.",
+                "Its size is --sizes, its provers are --backends.",
+            )
+        reproduce_costs(load_cost_table(name, tables), out, sizes, backends)
+        return
+    if studies_canaries(name, tables):
+        reproduce_study(load_study_table(name, tables), data, out, policies, processes)
+        return
+    if policies is not None:
+        raise InputError(f"{name} trains no policies: --policies does not apply.")
+    if sizes or backends:
+        raise InputError(
+            f"{name} measures no proofs: --sizes and --backends do not apply.",
+            "Its size is --limit and --calibration, or --prompts.",
+        )
     if compares(name, tables):
         chosen = ComparisonOptions(data, out, model, judge, prompts, generator, retrieval, seed)
         reproduce_comparison(load_compare_table(name, tables), chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,17 @@ def serve(
         str, typer.Option(help="reader, hf:NAME or URL#MODEL (OpenAI-compatible).")
     ] = "reader",
     template: Annotated[str, typer.Option(help="plain, defended, … or FILE.toml.")] = "plain",
+    attest: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="WINDOW",
+            help="Window of ragwitness commit --database: its tenant's answers stand in its log"
+            " and carry receipts. May be repeated.",
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The log's private key.", show_default=False)
+    ] = None,
 ) -> None:
     """Serve the tenants of a database: chat and retrieval with noise, each query metered.
 
@@ -38,4 +50,11 @@ def serve(
 
     one_thread_per_answer()
     where = database or os.environ.get(VARIABLE) or DEFAULT_DATABASE
-    serve_tenants(ServiceSettings(where, generator, template), host, port, workers)
+    settings = ServiceSettings(
+        where,
+        generator,
+        template,
+        attest=tuple(str(folder) for folder in attest or ()),
+        key="" if key is None else str(key),
+    )
+    serve_tenants(settings, host, port, workers)

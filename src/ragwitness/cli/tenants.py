@@ -52,6 +52,10 @@ def create(
     capacity: Annotated[int, typer.Option(help="Slots for documents; public.")] = 1024,
     neighbours: Annotated[str, typer.Option(help="replace or add-remove.")] = "replace",
     window_days: Annotated[float, typer.Option(help="Length of a window.")] = 30.0,
+    scale: Annotated[
+        int | None,
+        typer.Option(help="Norm of integer vectors, e.g. 128: answers can be proved (commit)."),
+    ] = None,
     embedder: Annotated[
         str, typer.Option(help="minilm, hf:NAME, URL#MODEL or hashing:DIMENSION.")
     ] = "minilm",
@@ -76,6 +80,7 @@ def create(
         relation=neighbours,  # type: ignore[arg-type]  # checked there
         window=_seconds(window_days),
         embedder=embedder,
+        scale=scale,
     )
     with _opened(database, create=True) as store:
         policy = create_tenant(store, name, claim)
@@ -108,6 +113,24 @@ def list_(database: Database = None, as_json: Json = False) -> None:
         typer.echo("There is no tenant yet.")
 
 
+@app.command("policy", cls=Configurable)
+def policy_(
+    tenant: Tenant,
+    window: Annotated[
+        str | None, typer.Option(help="Name of the audit window; TENANT-NUMBER without it.")
+    ] = None,
+    accounts_most: Annotated[
+        int | None, typer.Option(help="Accounts that can be admitted; those there are, or k_max.")
+    ] = None,
+    database: Database = None,
+) -> None:
+    """Print a tenant's promise as the policy of an audit window, for setup and commit."""
+    from ragwitness.service.committing import policy_text
+
+    with _opened(database) as store:
+        typer.echo(policy_text(store, tenant, window, accounts_most), nl=False)
+
+
 @app.command("add-documents", cls=Configurable)
 def add_documents(
     tenant: Tenant,
@@ -118,15 +141,22 @@ def add_documents(
     text_field: Annotated[
         str | None, typer.Option(help="Field or column that holds the text.")
     ] = None,
+    end_window: Annotated[
+        bool,
+        typer.Option("--end-window", help="Although a window was committed to without them."),
+    ] = False,
     database: Database = None,
     as_json: Json = False,
 ) -> None:
     """Add documents to a tenant's index: all of CORPUS or nothing."""
     from ragwitness.cli.common import read_documents
     from ragwitness.service import tenants
+    from ragwitness.service.committing import check_unbound
 
     documents = read_documents(corpus, text_field)
     with _opened(database) as store:
+        if not end_window:
+            check_unbound(store, tenant)
         added = tenants.add_documents(store, tenant, documents, split=split)
     _print({"tenant": tenant, "added": added}, as_json=as_json)
 

@@ -21,6 +21,7 @@ MAX_SAFE = (1 << 53) - 1
 
 U64_MAX = (1 << 64) - 1
 
+_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 _NESTED = 64
 
@@ -58,6 +59,7 @@ def parse(data: bytes, limit: int, check: str = "json") -> Any:
         raise VerificationError(
             f"{check}.size", f"The JSON text has {len(data):,} bytes; at most {limit:,} are read."
         )
+    _shallow(data, check)
     value = _loads(data, check)
     try:
         again = canonical(value)
@@ -136,6 +138,24 @@ def _text(text: str) -> str:
             "Send names and nonces as valid Unicode.",
         ) from error
     return text
+
+
+def _shallow(data: bytes, check: str) -> None:
+    """Refuse deep nesting before Python's reader sees it.
+
+    That reader stops at the interpreter's recursion limit; packages raise the limit (py_ecc does),
+    and then a small text ends the process.
+    """
+    if data.count(b"[") + data.count(b"{") <= _NESTED:
+        return
+    depth = 0
+    for token in _TOKENS.finditer(data):
+        first = token[0][:1]
+        depth += (first in (b"[", b"{")) - (first in (b"]", b"}"))
+        if depth > _NESTED + 1:
+            raise VerificationError(
+                f"{check}.depth", f"The JSON text nests deeper than {_NESTED} levels."
+            )
 
 
 def _loads(data: bytes, check: str) -> Any:

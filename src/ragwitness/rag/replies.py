@@ -36,19 +36,30 @@ def chat_reply(answer: Answer, model: str, top: int) -> Json:
     return _envelope("chat.completion", "chatcmpl", model, [choice]) | {"usage": _usage(answer)}
 
 
-def chat_stream(answer: Answer, model: str, top: int, *, usage: bool) -> Iterator[str]:
-    """Yield the server-sent events of a chat completion, one per token."""
+def chat_stream(
+    answer: Answer, model: str, top: int, *, usage: bool, more: Json | None = None
+) -> Iterator[str]:
+    """Yield the server-sent events of a chat completion, one per token.
+
+    Args:
+        answer: What the system said.
+        model: The name it is served under.
+        top: Alternatives to show per token.
+        usage: Whether an event with the token counts follows.
+        more: Fields of the first event beside the protocol's.
+    """
     head = _envelope("chat.completion.chunk", "chatcmpl", model, [])
 
-    def event(delta: Json, logprobs: Json | None, finish: str | None) -> str:
+    def choices(delta: Json, logprobs: Json | None, finish: str | None) -> Json:
         choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        return _event(head | {"choices": [choice]})
+        return head | {"choices": [choice]}
 
-    yield event({"role": "assistant", "content": ""}, None, None)
+    first = choices({"role": "assistant", "content": ""}, None, None)
+    yield _event(first | (more or {}))
     for piece, token in _pieces(answer):
         logprobs = None if token is None else _chat_logprobs([token], top)
-        yield event({"content": piece}, logprobs, None)
-    yield event({}, None, answer.finish_reason)
+        yield _event(choices({"content": piece}, logprobs, None))
+    yield _event(choices({}, None, answer.finish_reason))
     yield from _end(head, answer, usage)
 
 

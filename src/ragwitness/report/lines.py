@@ -14,7 +14,7 @@ __all__ = ["Axis", "Line", "Panel", "lines_svg"]
 
 _WIDTH, _HEIGHT = 300.0, 220.0  # of the plotted area
 _LEFT, _TOP, _GAP, _BELOW = 56.0, 44.0, 76.0, 44.0
-_ROW, _COLUMN = 18, 180
+_ROW, _COLUMN, _LETTER = 18, 180, 6
 _STYLE = (
     "<style>svg{color-scheme:light dark;background:#fcfbf8;color:#1d1f21}.m{fill:#5c5f62}"
     ".g{stroke:#c9c5ba}.c0{color:#17637f}.c1{color:#a83a12}.c2{color:#4d6b1f}.c3{color:#6b3f86}"
@@ -94,7 +94,8 @@ def lines_svg(title: str, panels: Sequence[Panel]) -> str:
     )
     width = _LEFT + len(panels) * (_WIDTH + _GAP) - _GAP + 24
     bottom = _TOP + _HEIGHT + _BELOW
-    columns = max(1, int(width // _COLUMN))
+    column = max([_COLUMN, *(34 + _LETTER * len(name) for name, *_ in names)])
+    columns = max(1, int(width // column))
     height = bottom + _ROW * math.ceil(len(names) / columns) + 12
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
@@ -104,7 +105,7 @@ def lines_svg(title: str, panels: Sequence[Panel]) -> str:
     ]
     parts += [_panel(panel, _LEFT + at * (_WIDTH + _GAP)) for at, panel in enumerate(panels)]
     for at, name in enumerate(names):
-        x, y = 16 + _COLUMN * (at % columns), bottom + 12 + _ROW * (at // columns)
+        x, y = 16 + column * (at % columns), bottom + 12 + _ROW * (at // columns)
         parts.append(_key(x, y, *name))
     return "\n".join([*parts, "</svg>"]) + "\n"
 

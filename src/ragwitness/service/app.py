@@ -21,6 +21,7 @@ from ragwitness.rag.replies import chat_reply, chat_stream
 from ragwitness.rag.requests import ApiError, parse_request
 from ragwitness.service import logs
 from ragwitness.service.answering import Generator
+from ragwitness.service.attested import no_log
 from ragwitness.service.indexes import texts_of
 from ragwitness.service.limits import SpentRefusal, limit_headers, unauthorized, unavailable
 from ragwitness.service.principals import Principal, authenticate, read_meters
@@ -87,6 +88,7 @@ class _Service:
             "ids": list(found.slots),
             "window": found.window,
             "sequence": found.sequence,
+            **_receipt(found),
         }
         return JSONResponse(reply, headers=_limits(principal, found))
 
@@ -104,9 +106,20 @@ class _Service:
         answer = await self._generator.answer(query, texts, asked.stops)
         headers = _limits(principal, found)
         if asked.stream:
-            events: Iterator[str] = chat_stream(answer, MODEL_NAME, 0, usage=asked.wants_usage)
+            events: Iterator[str] = chat_stream(
+                answer, MODEL_NAME, 0, usage=asked.wants_usage, more=_receipt(found)
+            )
             return StreamingResponse(events, media_type="text/event-stream", headers=headers)
-        return JSONResponse(chat_reply(answer, MODEL_NAME, 0), headers=headers)
+        reply = chat_reply(answer, MODEL_NAME, 0) | _receipt(found)
+        return JSONResponse(reply, headers=headers)
+
+    async def checkpoint(self, request: Request) -> Response:
+        principal = await self._principal(request)
+        log = self._retriever.log(principal)
+        if log is None:
+            raise ApiError("Answers of this tenant stand in no log.", status=404, code="no_log")
+        named, note = await log.checkpoint(principal)
+        return JSONResponse({"object": "checkpoint", "checkpoint": named, "note": note})
 
     async def _principal(self, request: Request) -> Principal:
         """Return who asks; whatever else the request claims is refused or not looked at."""
@@ -129,6 +142,8 @@ class _Service:
             logs.say("refused", {"account": principal.account_name, "by": error.by})
             if error.by == "key":
                 raise unauthorized() from None
+            if error.by == "log":
+                raise no_log() from None
             headers = limit_headers(principal.policy.claim, error.reading, error.seconds_left)
             raise SpentRefusal(headers, error.seconds_left) from None
 
@@ -146,6 +161,7 @@ def create_app(store: Store, generator: Generator, *, retriever: Retriever | Non
         ("/health", "GET", service.health),
         ("/v1/models", "GET", service.models),
         ("/v1/usage", "GET", service.usage),
+        ("/v1/log/checkpoint", "GET", service.checkpoint),
         ("/v1/retrieval", "POST", service.retrieval),
         ("/v1/chat/completions", "POST", service.chat),
     ]
@@ -203,6 +219,11 @@ def _reply(error: ApiError) -> Response:
     return JSONResponse(
         error.body, error.status, headers=error.headers if isinstance(error, SpentRefusal) else None
     )
+
+
+def _receipt(found: Retrieved) -> dict[str, Any]:
+    """Return the field of a reply that holds the receipt: a text, to be stored as it is."""
+    return {} if found.receipt is None else {"receipt": found.receipt}
 
 
 def _limits(principal: Principal, found: Retrieved) -> dict[str, str]:

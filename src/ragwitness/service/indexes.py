@@ -6,13 +6,14 @@ import threading
 from collections import OrderedDict
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import select
 
 from ragwitness.privacy.mechanism import Mechanism, SlotIndex
 from ragwitness.service.schema import documents, tenants
 from ragwitness.service.store import Store
 
-__all__ = ["Indexes", "texts_of"]
+__all__ = ["Indexes", "index_rows", "texts_of"]
 
 _LARGEST = 2 << 30
 """Bytes of all indexes together; those used longest ago go first."""
@@ -58,21 +59,31 @@ class Indexes:
             return index
 
     def _read(self, tenant: int, mechanism: Mechanism) -> tuple[int, SlotIndex]:
-        with self._store.reading(frozen=True) as connection:
-            edition = connection.execute(
-                select(tenants.c.edition).where(tenants.c.id == tenant)
-            ).scalar_one()
-            found = connection.execute(
-                select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
-            ).all()
-        rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
-        for row in found:
-            rows[row.slot] = np.frombuffer(row.vector, "<i2")
+        edition, rows = index_rows(self._store, tenant, mechanism)
         return edition, SlotIndex(rows, mechanism)
 
     def _shrink(self) -> None:
         while len(self._held) > 1 and sum(map(_size, self._held.values())) > _LARGEST:
             self._held.popitem(last=False)
+
+
+def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, NDArray[np.int16]]:
+    """Return a tenant's edition and integer vectors, shape (capacity, dimension).
+
+    Raises:
+        StoreGoneError: The database failed.
+    """
+    with store.reading(frozen=True) as connection:
+        edition = connection.execute(
+            select(tenants.c.edition).where(tenants.c.id == tenant)
+        ).scalar_one()
+        found = connection.execute(
+            select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
+        ).all()
+    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    for row in found:
+        rows[row.slot] = np.frombuffer(row.vector, "<i2")
+    return edition, rows
 
 
 def texts_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[str]:

@@ -12,36 +12,21 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, tuple_, update
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from ragwitness.privacy.odometer import Odometer
 from ragwitness.privacy.streams import SEED_BYTES
+from ragwitness.service.counts import Owner, read_counts, write_counts
 from ragwitness.service.policy import Policy
-from ragwitness.service.schema import accounts, charges, spent, tenants, windows
+from ragwitness.service.schema import accounts, attested, charges, tenants, windows
 
 __all__ = ["Ask", "Meters", "Reading", "Refused", "Reserved", "load_odometer", "window_of"]
 
 _FOLD = 256  # charges after which the odometer is stored
 _KEPT = 32  # odometers in memory; each takes some 4 MB at dimension 384
-
-_FIRST = insert(spent).values(
-    kind=bindparam("k"), owner=bindparam("o"), window=bindparam("w"), queries=bindparam("q")
-)
-_MORE = (
-    update(spent)
-    .where(
-        spent.c.kind == bindparam("k"),
-        spent.c.owner == bindparam("o"),
-        spent.c.window == bindparam("w"),
-    )
-    .values(queries=bindparam("q"))
-)
-
-_Owner: TypeAlias = tuple[str, int, int]  # kind, id, window
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +40,7 @@ class Ask:
         policy: Of the tenant.
         window: Number of the audit window.
         vector: Quantised query, shape (dimension,).
+        log: Hash of the open record of the log that will hold the answer; None: it is in none.
     """
 
     tenant: int
@@ -63,6 +49,7 @@ class Ask:
     policy: Policy = field(repr=False)
     window: int
     vector: NDArray[np.int16] = field(repr=False)
+    log: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +87,8 @@ class Refused:
     """A query that a meter turned away; nothing was charged.
 
     Attributes:
-        by: ``account``, ``payer``, ``index``, or ``key`` for one revoked meanwhile.
+        by: ``account``, ``payer``, ``index``, ``key`` for one revoked meanwhile, or ``log``: the
+            window's answers stand in a log, and this one's would stand in another or none.
         reading: The meters as they stand.
     """
 
@@ -146,7 +134,7 @@ class Meters:
         for tenant in sorted({ask.tenant for ask in asks}):
             connection.execute(select(tenants.c.id).where(tenants.c.id == tenant).with_for_update())
         places = _places(connection, {ask.account for ask in asks})
-        before = _read(connection, (key for ask in asks for key in _owners(ask)))
+        before = read_counts(connection, (key for ask in asks for key in _owners(ask)))
         after = dict(before)
         opened = {key: self._open(connection, *key, of) for key, of in _indexes(asks).items()}
         fresh: dict[tuple[int, int], list[bytes]] = {key: [] for key in opened}
@@ -156,7 +144,7 @@ class Meters:
             if isinstance(outcome, Reserved):
                 fresh[ask.tenant, ask.window].append(ask.vector.astype("<i2").tobytes())
             outcomes.append(outcome)
-        _write(connection, before, after)
+        write_counts(connection, before, after)
         for key, vectors in fresh.items():
             _append(connection, key, opened[key], vectors)
         return outcomes
@@ -181,7 +169,10 @@ class Meters:
         self._odometers[tenant, window] = meter
         while len(self._odometers) > _KEPT:
             self._odometers.popitem(last=False)
-        return _Index(row.seed, meter, row.charged, row.folded)
+        logged = select(attested.c.log)
+        logged = logged.where(attested.c.tenant == tenant, attested.c.window == window)
+        log = connection.execute(logged).scalar()
+        return _Index(row.seed, meter, row.charged, row.folded, log)
 
 
 def _fold_earlier(connection: Connection, tenant: int, policy: Policy) -> None:
@@ -208,10 +199,11 @@ class _Index:
     meter: Odometer
     charged: int
     folded: int
+    log: str | None
 
 
 def _try(
-    ask: Ask, counts: dict[_Owner, int], places: dict[int, int], index: _Index
+    ask: Ask, counts: dict[Owner, int], places: dict[int, int], index: _Index
 ) -> Reserved | Refused:
     """Charge one query in memory if all three meters have room."""
     mine, theirs = _owners(ask)
@@ -220,6 +212,8 @@ def _try(
     by = ""
     if ask.account not in places:
         by = "key"
+    elif ask.log != index.log:
+        by = "log"
     elif account >= ask.policy.claim.queries:
         by = "account"
     elif limit is not None and payer >= limit:
@@ -232,7 +226,7 @@ def _try(
     return Reserved(index.seed, account, places[ask.account], Reading(account + 1, payer + 1))
 
 
-def _owners(ask: Ask) -> tuple[_Owner, _Owner]:
+def _owners(ask: Ask) -> tuple[Owner, Owner]:
     return ("account", ask.account, ask.window), ("payer", ask.payer, ask.window)
 
 
@@ -245,27 +239,6 @@ def _places(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     query = select(accounts.c.id, accounts.c.place)
     query = query.where(accounts.c.id.in_(sorted(ids)), accounts.c.revoked.is_(None))
     return {row.id: row.place for row in connection.execute(query)}
-
-
-def _read(connection: Connection, owners: Iterable[_Owner]) -> dict[_Owner, int]:
-    wanted = sorted(set(owners))
-    columns = tuple_(spent.c.kind, spent.c.owner, spent.c.window)
-    found = connection.execute(select(spent).where(columns.in_(wanted)))
-    return {(row.kind, row.owner, row.window): row.queries for row in found}
-
-
-def _write(connection: Connection, before: dict[_Owner, int], after: dict[_Owner, int]) -> None:
-    new: list[dict[str, object]] = []
-    old: list[dict[str, object]] = []
-    for key, count in after.items():
-        if before.get(key) != count:
-            kind, owner, window = key
-            row = {"k": kind, "o": owner, "w": window, "q": count}
-            (old if key in before else new).append(row)
-    if new:
-        connection.execute(_FIRST, new)
-    if old:
-        connection.execute(_MORE, old)
 
 
 def _append(

@@ -12,7 +12,7 @@ from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, sigma_for
 from ragwitness.privacy.accounting.ranges import positive, probability, whole
 from ragwitness.privacy.accounting.sensitivity import Relation, score_sensitivity
 from ragwitness.privacy.accounting.verdict import composition_slack
-from ragwitness.privacy.mechanism import Mechanism, mechanism_for
+from ragwitness.privacy.mechanism import Mechanism, mechanism_for, provable_mechanism
 from ragwitness.privacy.odometer import Terms
 
 __all__ = ["LONGEST_WINDOW", "SHORTEST_WINDOW", "Claim", "Policy", "make_policy"]
@@ -45,7 +45,10 @@ class Claim:
         relation: Which indexes are neighbours; ``replace`` covers adding and removing as well.
         window: Seconds after which the meters begin anew.
         embedder: Name of the embedder, for queries and documents.
-        sampler: Of the noise.
+        sampler: Of the noise, where there is no ``scale``.
+        scale: Norm of the integer vectors, for answers that can be proved
+            (:func:`~ragwitness.privacy.mechanism.provable_mechanism`); None takes a finer grid,
+            whose answers cannot.
     """
 
     epsilon: float = 1.0
@@ -62,6 +65,7 @@ class Claim:
     window: int = 30 * 86_400
     embedder: str = "minilm"
     sampler: str = "table"
+    scale: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,8 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
     """Return the mechanism and its sigma; where none is given, the least that keeps ``goal``."""
 
     def built(sigma: float) -> Mechanism:
+        if claim.scale is not None:
+            return provable_mechanism(dimension, claim.capacity, claim.top, sigma, claim.scale)
         return mechanism_for(
             dimension,
             claim.capacity,

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.attest.requests import Request
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.privacy.mechanism import Selection, SlotIndex, quantise, release, scores, select
 from ragwitness.privacy.streams import Record, record_key, sub_seed
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.requests import ApiError
+from ragwitness.service.attested import Log, Logs
 from ragwitness.service.embedding import tenant_embedder
 from ragwitness.service.indexes import Indexes
 from ragwitness.service.meters import Ask, Reading, Refused, Reserved, window_of
-from ragwitness.service.principals import Principal
+from ragwitness.service.principals import Principal, read_meters
 from ragwitness.service.reserver import Reserver
 from ragwitness.service.store import Store
 
@@ -58,6 +60,7 @@ class Retrieved:
         sequence: Of the record within its account and window.
         reading: The account's meters after it.
         seconds_left: Until the next window.
+        receipt: File for the account to keep; None where answers stand in no log.
     """
 
     slots: tuple[int, ...]
@@ -65,6 +68,7 @@ class Retrieved:
     sequence: int
     reading: Reading
     seconds_left: int
+    receipt: str | None = None
 
 
 class SpentError(Exception):
@@ -88,11 +92,19 @@ class Retriever:
         store: The database.
         plain: Without noise and meters: the control of a benchmark.
         clock: Seconds since the epoch.
+        logs: Audit windows in whose logs answers stand before they leave.
     """
 
     def __init__(
-        self, store: Store, *, plain: bool = False, clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        *,
+        plain: bool = False,
+        clock: Callable[[], float] = time.time,
+        logs: Logs | None = None,
     ) -> None:
+        self._store = store
+        self._logs = logs
         self._indexes = Indexes(store)
         self._reserver = Reserver(store)
         self._plain = plain
@@ -102,6 +114,15 @@ class Retriever:
     def window(self, principal: Principal) -> tuple[int, int]:
         """Return the number of the tenant's audit window and the seconds until the next."""
         return window_of(principal.created, principal.policy.claim.window, self._clock())
+
+    def log(self, principal: Principal) -> Log | None:
+        """Return the log in which the tenant's answers of this window stand.
+
+        Raises:
+            ApiError: The tenant has logs, and none is of this window.
+        """
+        number, _ = self.window(principal)
+        return self._logs.of(principal, number) if self._logs is not None else None
 
     async def retrieve(self, principal: Principal, query: Query) -> Retrieved:
         """Pay for a query, then answer it.
@@ -116,22 +137,29 @@ class Retriever:
         if not principal.edition:  # a state of the tenant's that its operator ends for good
             raise ApiError("This service holds no documents yet.", status=409, code="empty_index")
         mechanism = principal.policy.mechanism
+        window, left = self.window(principal)
+        log = self._logs.of(principal, window) if self._logs is not None else None
         async with self._free:
             vector = await asyncio.to_thread(_vector, principal, query)
+        ask = Ask(
+            principal.tenant,
+            principal.account,
+            principal.payer,
+            principal.policy,
+            window,
+            vector,
+            log.opened if log is not None else None,
+        )
+        if log is not None:
+            return await self._logged(log, principal, query, ask, left)
+        async with self._free:
             index = await asyncio.to_thread(
                 self._indexes.get, principal.tenant, principal.edition, mechanism
             )
-        window, left = self.window(principal)
         if self._plain:
             exact = await asyncio.to_thread(_plain, vector, index, principal)
             return Retrieved(exact, window, 0, Reading(0, 0), left)
-        ask = Ask(
-            principal.tenant, principal.account, principal.payer, principal.policy, window, vector
-        )
-        outcome = await self._reserver.reserve(ask)
-        if isinstance(outcome, Refused):
-            raise SpentError(outcome.by, outcome.reading, left)
-        paid = outcome  # narrowed: the function below is called later
+        paid = await self._pay(ask, left)
 
         def answer() -> Selection:
             return release(vector, index, _key(principal, query, window, paid), mechanism)
@@ -141,8 +169,37 @@ class Retriever:
         return Retrieved(found.ids, window, paid.sequence, paid.reading, left)
 
     def close(self) -> None:
-        """Finish what is being charged."""
+        """Finish what is being charged and logged."""
         self._reserver.close()
+        if self._logs is not None:
+            self._logs.close()
+
+    async def _pay(self, ask: Ask, left: int) -> Reserved:
+        outcome = await self._reserver.reserve(ask)
+        if isinstance(outcome, Refused):
+            raise SpentError(outcome.by, outcome.reading, left)
+        return outcome
+
+    async def _logged(
+        self, log: Log, principal: Principal, query: Query, ask: Ask, left: int
+    ) -> Retrieved:
+        """Answer out of an audit window; a repetition gets what was logged, and costs nothing."""
+        request = Request(
+            principal.tenant_name,
+            principal.account_name,
+            query.digest,
+            ask.vector,
+            query.nonce,
+            query.checkpoint,
+        )
+        found = await log.check(principal, request)
+        if found is not None:
+            reading = await asyncio.to_thread(read_meters, self._store, principal, ask.window)
+        else:
+            reading = (await self._pay(ask, left)).reading
+            found = await log.record(principal, request)
+        text = found.receipt.encode().decode()
+        return Retrieved(found.ids, ask.window, found.sequence, reading, left, text)
 
 
 def _key(principal: Principal, query: Query, window: int, paid: Reserved) -> bytes:

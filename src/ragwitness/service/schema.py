@@ -30,6 +30,7 @@ from ragwitness.errors import InputError
 __all__ = [
     "STEPS",
     "accounts",
+    "attested",
     "charges",
     "documents",
     "migrate",
@@ -104,6 +105,15 @@ charges = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("vector", LargeBinary, nullable=False),
 )
+attested = Table(  # windows whose every answer stands in a log
+    "attested",
+    _meta,
+    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
+    Column("window", BigInteger, primary_key=True, autoincrement=False),
+    Column("log", String(64), nullable=False),  # hash of the record that the log opens with
+    Column("name", String(64), nullable=False),  # that the log is signed under; for one log only
+    UniqueConstraint("tenant", "name"),
+)
 spent = Table(
     "spent",
     _meta,
@@ -120,7 +130,11 @@ def _first_tables(connection: Connection) -> None:
     _meta.create_all(connection)
 
 
-STEPS: tuple[Step, ...] = (_first_tables,)
+def _attested_windows(connection: Connection) -> None:
+    attested.create(connection, checkfirst=True)
+
+
+STEPS: tuple[Step, ...] = (_first_tables, _attested_windows)
 """Step n brings a database from version n to n + 1; a step that was released is never edited."""
 
 

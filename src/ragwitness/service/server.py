@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.service.attested import Logs
 from ragwitness.service.embedding import tenant_embedder
 from ragwitness.service.logs import say, write_to_stderr
 from ragwitness.service.overview import list_tenants
@@ -49,7 +50,10 @@ def serve(
         raise InputError(f"The service runs in 1 to {MOST_WORKERS} processes, not {workers}.")
     store = open_store(settings.database)  # brings its tables up to date, once
     name = store.name
-    store.close()
+    try:
+        Logs(store, settings.attest, settings.key).close()  # refused here and not by each worker
+    finally:
+        store.close()
     app = make_app(settings) if workers == 1 else None
     listener = listen(host, port)
     listener.listen(1024)  # a burst waits in line instead of being turned away
@@ -82,7 +86,8 @@ def make_app(settings: ServiceSettings) -> Any:
     store = open_store(settings.database)
     generator = make_generator(settings.generator, settings.template)
     _load_embedders(store)
-    return create_app(store, generator, retriever=Retriever(store, plain=settings.plain))
+    logs = Logs(store, settings.attest, settings.key)
+    return create_app(store, generator, retriever=Retriever(store, plain=settings.plain, logs=logs))
 
 
 def _load_embedders(store: Store) -> None:

@@ -20,12 +20,16 @@ class ServiceSettings:
         template: Prompt template by name, or its file.
         plain: Without noise and meters: the control of ``benchmarks/service.py``, which no
             command line can reach.
+        attest: Folders of the audit windows in whose logs answers stand.
+        key: File with the log's private key.
     """
 
     database: str
     generator: str = "reader"
     template: str = "plain"
     plain: bool = False
+    attest: tuple[str, ...] = ()
+    key: str = ""
 
     def to_json(self) -> str:
         """Return the settings as JSON."""
@@ -39,6 +43,7 @@ class ServiceSettings:
             InputError: The text is something else.
         """
         try:
-            return cls(**json.loads(text))
-        except (ValueError, TypeError):
+            fields = json.loads(text)
+            return cls(**(fields | {"attest": tuple(fields["attest"])}))
+        except (ValueError, TypeError, KeyError):
             raise InputError("The settings of a worker cannot be read.") from None

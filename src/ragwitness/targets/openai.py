@@ -177,8 +177,7 @@ class OpenAITarget:
             CapabilityError: The endpoint refuses log-probabilities.
         """
         if self._endpoint.api == "completions":
-            payload = completion_payload(self._model, query)
-            return read_completion(await self._client.post("/completions", payload))
+            return await self.go_on(query)
         limit_name = self._limit_name
         try:
             return await self._chat(query)
@@ -188,6 +187,17 @@ class OpenAITarget:
                 raise
             self._limit_name = "max_completion_tokens"
         return await self._chat(query)
+
+    async def go_on(self, query: Query) -> Answer:
+        """Continue a text as it is through ``/completions``, whatever :meth:`ask` uses.
+
+        Raises:
+            TargetUnreachableError: No connection or no complete reply after all retries.
+            TargetResponseError: The endpoint refuses or fails, or its reply does not follow
+                the protocol.
+        """
+        payload = completion_payload(self._model, query)
+        return read_completion(await self._client.post("/completions", payload))
 
     async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
         """Score a text's own tokens through ``/completions``.

@@ -11,7 +11,14 @@ from typing import Protocol, runtime_checkable
 from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
 from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 
-__all__ = ["CapabilityReport", "Echoes", "Recorded", "probe_capabilities", "probe_sampling"]
+__all__ = [
+    "CapabilityReport",
+    "Continues",
+    "Echoes",
+    "Recorded",
+    "probe_capabilities",
+    "probe_sampling",
+]
 
 _QUESTION = "Say hello."
 # For a target that has nothing to say to the first.
@@ -29,6 +36,14 @@ class Echoes(Protocol):
 
     async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
         """Score a text's own tokens."""
+
+
+@runtime_checkable
+class Continues(Protocol):
+    """A target that can be asked to continue a text as it is, without a conversation."""
+
+    async def go_on(self, query: Query) -> Answer:
+        """Continue the query's prompt."""
 
 
 @runtime_checkable

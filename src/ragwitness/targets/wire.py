@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from ragwitness.errors import TargetResponseError
@@ -29,8 +30,7 @@ _ROUNDING = 1e-6  # a certain token's log-probability may be this far above 0
 def read_chat(body: object) -> Answer:
     """Read the body of ``/chat/completions``.
 
-    Log-probabilities that are missing or null leave ``tokens`` None. A refusal is an
-    answer: its text.
+    Missing or null log-probabilities leave ``tokens`` None. A refusal is an answer: its text.
 
     Raises:
         TargetResponseError: The body is not a chat completion.
@@ -60,7 +60,7 @@ def read_completion(body: object) -> Answer:
     if not isinstance(text, str):
         _malformed("the first choice has no text")
     logprobs = choice.get("logprobs")
-    tokens = _completion_tokens(logprobs) if isinstance(logprobs, dict) else None
+    tokens = read_logprobs(logprobs) if isinstance(logprobs, dict) else None
     return _answer(body, choice, text, tokens)
 
 
@@ -127,12 +127,12 @@ def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob
 
 
 def drop_after(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:
-    """Return the tokens of an echoed text without what was written after it."""
-    at = spelled = 0
-    while at < len(tokens) and spelled < len(text):
-        spelled += len(tokens[at].token)
-        at += 1
-    return tuple(tokens[:at])
+    """Return the tokens of an echoed text without what was written after it, at most one token."""
+    # Parts of characters spell more than the text: its length says nothing of its end.
+    if any(_REPLACEMENT in token.token for token in tokens) and _REPLACEMENT not in text:
+        return tuple(tokens if text.endswith(tokens[-1].token) else tokens[:-1])
+    ends = accumulate(len(token.token) for token in tokens)
+    return tuple(t for t, end in zip(tokens, ends, strict=True) if end - len(t.token) < len(text))
 
 
 def _malformed(what: str) -> NoReturn:

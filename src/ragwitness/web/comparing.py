@@ -121,7 +121,7 @@ def _by_document(result: AuditResult) -> dict[str, Verdict]:
 def _described(run: Run) -> dict[str, str]:
     """Return label and value of everything that is known of a run."""
     of_kind = (_of_audit, _of_evaluation, _of_collection, _of_leak, _of_comparison, _of_making)
-    known = {label: value for say_of in of_kind for label, value in say_of(run).items()}
+    known = {label: value for of in (*of_kind, _of_canary) for label, value in of(run).items()}
     return {"Kind": str(run.kind), **known}
 
 
@@ -142,6 +142,14 @@ def _of_audit(run: Run) -> dict[str, str]:
         **dict(result.settings),
         "Ragwitness": result.ragwitness or say.MISSING,
     }
+
+
+def _of_canary(run: Run) -> dict[str, str]:
+    result = run.canary
+    if result is None:
+        return {}
+    asked = {"System audited": result.target, "Release": result.release}
+    return {**asked, "Time": say.duration(result.seconds), **result.settings}
 
 
 def _of_evaluation(run: Run) -> dict[str, str]:

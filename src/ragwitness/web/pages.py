@@ -204,6 +204,9 @@ def _summary(run: Run) -> tuple[str, str, str, str]:
         made = run.making
         found = f"{made.counts.get('passed', 0)} of {sum(made.counts.values())} texts passed"
         return made.method, made.model, found, say.count(made.queries)
+    if run.canary is not None:
+        probe = run.canary
+        return f"canary ({probe.way})", probe.target, probe.said[0], say.count(probe.queries)
     if run.comparison is not None:
         from ragwitness.report.compare import headline as compared
 

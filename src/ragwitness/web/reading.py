@@ -15,7 +15,7 @@ from ragwitness.runs.budget import Use
 from ragwitness.runs.ledger import LEDGER, uses
 from ragwitness.runs.result import AuditResult
 from ragwitness.runs.transcript import JOURNAL, files_of
-from ragwitness.web.results import Collection, Kind, Making, Result, parsed
+from ragwitness.web.results import CanaryProbe, Collection, Kind, Making, Result, parsed
 
 if TYPE_CHECKING:
     from ragwitness.runs.battery import Battery
@@ -81,6 +81,11 @@ class Run:
     def making(self) -> Making | None:
         """What became of the records that synthetic data was made from; None for other runs."""
         return self.result if isinstance(self.result, Making) else None
+
+    @property
+    def canary(self) -> CanaryProbe | None:
+        """What a probe of canaries says; None for other runs."""
+        return self.result if isinstance(self.result, CanaryProbe) else None
 
 
 def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragwitness.runs.comparison import Comparison
     from ragwitness.runs.leak_score import LeakResult
 
-__all__ = ["Collection", "Kind", "Making", "Result", "parsed"]
+__all__ = ["CanaryProbe", "Collection", "Kind", "Making", "Result", "parsed"]
 
 
 class Kind(enum.StrEnum):
@@ -28,6 +28,7 @@ class Kind(enum.StrEnum):
     LEAK = "leak"
     COMPARISON = "comparison"
     SYNTHESIS = "synthesis"
+    CANARY = "canaries"
     UNFINISHED = "not finished"
     BROKEN = "not readable"
 
@@ -96,7 +97,34 @@ class Making:
     out: str | None
 
 
-Result: TypeAlias = "AuditResult | Battery | Collection | Comparison | LeakResult | Making"
+@dataclass(frozen=True, slots=True)
+class CanaryProbe:
+    """The result of ``ragwitness canary probe``, in words.
+
+    Attributes:
+        target: Name of the system.
+        release: What the user calls this release of the model.
+        way: How it was asked.
+        said: The verdict and what it means, a sentence or two each.
+        settings: Everything in use.
+        warnings: What to know before relying on it.
+        queries: It took, kept answers included.
+        seconds: Wall time.
+    """
+
+    target: str
+    release: str
+    way: str
+    said: tuple[str, ...]
+    settings: dict[str, str]
+    warnings: tuple[str, ...]
+    queries: int
+    seconds: float
+
+
+Result: TypeAlias = (
+    "AuditResult | Battery | CanaryProbe | Collection | Comparison | LeakResult | Making"
+)
 
 
 def parsed(data: Mapping[str, Any]) -> tuple[Kind, Result]:
@@ -113,6 +141,8 @@ def parsed(data: Mapping[str, Any]) -> tuple[Kind, Result]:
         from ragwitness.report.compare import comparison_from_json
 
         return Kind.COMPARISON, comparison_from_json(data)
+    if data.get("kind") == "canary":
+        return Kind.CANARY, _probe(data)
     if "audits" in data:
         from ragwitness.report.stored import battery_from_json
 
@@ -122,3 +152,11 @@ def parsed(data: Mapping[str, Any]) -> tuple[Kind, Result]:
     if "counts" in data and "reasons" in data:
         return Kind.SYNTHESIS, restored(Making, data, "synthesize")
     return Kind.AUDIT, from_json(data)
+
+
+def _probe(data: Mapping[str, Any]) -> CanaryProbe:
+    from ragwitness.report.canary import told
+
+    names = ("target", "release", "way", "settings", "warnings", "queries", "seconds")
+    fields = {name: data.get(name) for name in names}
+    return restored(CanaryProbe, {**fields, "said": told(data)}, "canary probe")

@@ -2,6 +2,8 @@
 
 import enum
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -130,3 +132,27 @@ def test_numbers_of_64_bits_travel_as_text():
     for value in (-1, U64_MAX + 1, True, 1.0):
         with pytest.raises(InputError):
             u64_text(value)
+
+
+def test_deep_nesting_is_refused_whatever_the_recursion_limit():
+    """Packages raise that limit; Python's reader then overflows the stack of the process."""
+    script = """
+import sys
+from ragwitness.crypto.canonical import parse
+from ragwitness.errors import VerificationError
+sys.setrecursionlimit(1_000_000)
+for text in (b"[" * 500_000, b'{"a":' * 500_000, b'["\\\\\\\\",' * 500_000, b'["]]]",' * 500_000):
+    try:
+        parse(text, 1 << 24)
+    except VerificationError as error:
+        print(error.check)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (0, ["json.depth"] * 4), done.stderr
+
+
+def test_brackets_in_texts_and_side_by_side_are_no_nesting():
+    for value in (["[" * 500, '"[[' * 100, "\\"], [[]] * 500, {"a": ["{" * 99]}):
+        assert parse(canonical(value), 1 << 20) == value
+    deep = json.loads("[" * 65 + "]" * 65)
+    assert parse(canonical(deep), 1 << 20) == deep

@@ -13,14 +13,12 @@ from ragwitness.crypto.commitments import (
     draw_blinding,
     verify_opening,
 )
-from ragwitness.crypto.proving import ProofBackend, Statement
 from ragwitness.crypto.seeds import SeedOpening, SeedTree, verify_seed
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.streams import sub_seed
 
 OPENING = Opening("ragwitness/window-seed/v1", bytes(range(32)), bytes(reversed(range(32))))
 SEEDS = [sub_seed(bytes(32), "w", number) for number in range(37)]
-STATEMENT = Statement("ragwitness/link/v1", {"n": 4, "k": 1}, 101, (1, 2, 100), b"record")
 
 
 def _fails(call, *checks):
@@ -118,50 +116,3 @@ def test_a_provider_is_stopped_before_it_opens_another_seed():
     ):
         with pytest.raises(InputError):
             call()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"circuit": "ragwitness/link/v2"},
-        {"parameters": {"n": 4, "k": 2}},
-        {"modulus": 103},
-        {"inputs": (1, 2, 99)},
-        {"inputs": (2, 1, 100)},
-        {"inputs": (1, 2)},
-        {"context": b"recorc"},
-    ],
-)
-def test_statements_that_differ_have_digests_that_differ(change):
-    assert dataclasses.replace(STATEMENT, **change).digest != STATEMENT.digest
-
-
-@pytest.mark.parametrize("inputs", [(101,), (-1,), (1, 10**9)])
-def test_inputs_outside_the_field_are_refused(inputs):
-    with pytest.raises(InputError, match="outside the field"):
-        dataclasses.replace(STATEMENT, inputs=inputs)
-
-
-class _Squares:
-    """x with x² = y: a back end as small as can be, and no proof of knowledge."""
-
-    name, circuits = "squares/1", ("square",)
-
-    def prove(self, statement, witness):
-        x = witness["x"][0]
-        if x * x % statement.modulus != statement.inputs[0]:
-            raise InputError("The witness does not satisfy the statement.")
-        return x.to_bytes(8, "big")
-
-    def verify(self, statement, proof):
-        if int.from_bytes(proof, "big") ** 2 % statement.modulus != statement.inputs[0]:
-            raise VerificationError("proof.invalid", "The proof does not hold.")
-
-
-def test_a_back_end_is_swapped_by_its_protocol():
-    backend: ProofBackend = _Squares()
-    statement = Statement("square", {}, 101, (49,), b"")
-    backend.verify(statement, backend.prove(statement, {"x": [7]}))
-    _fails(lambda: backend.verify(statement, bytes(8)), "proof.invalid")
-    with pytest.raises(InputError):
-        backend.prove(statement, {"x": [6]})

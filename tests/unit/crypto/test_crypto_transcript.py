@@ -9,9 +9,9 @@ import pytest
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.transcript import (
+    AdmitRecord,
     CloseRecord,
     IndexCommitment,
-    MapRecord,
     OpenRecord,
     QueryRecord,
     decode,
@@ -31,6 +31,7 @@ QUERY = QueryRecord(
     nonce="b64:0001",
     checkpoint="example.org/log 12",
     query=HASH,
+    vector=HASH,
     mechanism=HASH,
     answer=HASH,
     prior="00" * 32,
@@ -44,8 +45,8 @@ RECORDS = [
         seed_count=str(2**64 - 1),
         policy=HASH,
     ),
+    AdmitRecord(window="2026-W47", tenant="clinic", account="a-17", place="40"),
     QUERY,
-    MapRecord(window="2026-W47", size="12", root=HASH),
     CloseRecord(window="w", queries="0", map_root=HASH, coalition="1", certificate=HASH),
 ]
 
@@ -67,11 +68,12 @@ def test_records_read_back(record):
 
 
 def test_the_bytes_of_a_record_never_change():
-    assert encode(RECORDS[2]) == (
-        b'{"root":"' + b"ab" * 32 + b'","size":"12","type":"ragwitness/map/v1","window":"2026-W47"}'
+    assert encode(RECORDS[1]) == (
+        b'{"account":"a-17","place":"40","tenant":"clinic","type":"ragwitness/admit/v1",'
+        b'"window":"2026-W47"}'
     )
     assert record_hash(QUERY).hex() == (
-        "e6d684674550ec49e970691701556006d1f0542e9ef0b9765673dadec9ba0ef2"
+        "cb5f05f963098056dce41a5322121a8f13f8096d54a8c2414e451f0e19dfdd00"
     )
 
 
@@ -80,7 +82,7 @@ def test_the_bytes_of_a_record_never_change():
     [
         (_fields(extra="x"), "record.unknown_field"),
         (_fields(type="ragwitness/query/v2"), "record.type"),
-        (_fields(type="ragwitness/map/v1"), "record.missing_field"),
+        (_fields(type="ragwitness/close/v1"), "record.missing_field"),
         (_fields(type=7), "record.type"),
         ({"window": "w"}, "record.type"),
         ([], "record.type"),

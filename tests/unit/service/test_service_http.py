@@ -253,7 +253,7 @@ def test_a_database_that_goes_away_is_a_503_and_keeps_its_meters(
         def gone(*_: Any) -> None:
             raise StoreGoneError("The database failed: it went away.")
 
-        patch.setattr("ragwitness.service.meters._write", gone)  # in the middle of a charge
+        patch.setattr("ragwitness.service.meters.write_counts", gone)  # in the middle of a charge
         reply = retrieve(key)
         assert reply.status_code == 503
         assert reply.json()["error"]["code"] == "unavailable"

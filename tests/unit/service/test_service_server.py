@@ -28,7 +28,7 @@ def test_an_embedder_that_cannot_be_loaded_stops_nobody_else(
 
 
 def test_settings_survive_the_environment() -> None:
-    settings = ServiceSettings("postgresql://h/d", "reader", "plain")
+    settings = ServiceSettings("postgresql://h/d", "reader", "plain", attest=("W",), key="k")
     assert ServiceSettings.from_json(settings.to_json()) == settings
     for damaged in ("", "[]", '{"x": 1}'):
         with pytest.raises(InputError):

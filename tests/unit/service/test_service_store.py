@@ -85,6 +85,20 @@ def test_an_older_database_is_brought_up_to_date_once(store: Store) -> None:
     store.close()
 
 
+def test_the_first_version_s_database_learns_of_attested_windows(tmp_path: Path) -> None:
+    path = str(tmp_path / "old.db")
+    store = open_store(path, create=True)
+    with store.writing() as connection:
+        connection.execute(text("DROP TABLE attested"))
+        connection.execute(text("UPDATE schema_version SET number = 1"))
+    store.close()
+    store = open_store(path)
+    with store.reading() as connection:
+        assert connection.execute(text("SELECT log, name FROM attested")).all() == []
+        assert version_of(connection) == 2
+    store.close()
+
+
 def test_a_step_that_fails_leaves_the_database_as_it_was(store: Store) -> None:
     with pytest.raises(RuntimeError), store.writing() as connection:
         migrate(connection, (*STEPS, add_column, fail))
@@ -98,6 +112,6 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(store: Store) -> None:
 def test_a_newer_database_is_refused(store: Store) -> None:
     with store.writing() as connection:
         connection.execute(text("UPDATE schema_version SET number = 99"))
-    with pytest.raises(InputError, match="schema version 99; this ragwitness knows 1"):
+    with pytest.raises(InputError, match="schema version 99; this ragwitness knows 2"):
         open_store(store.name)
     store.close()

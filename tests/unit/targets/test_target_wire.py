@@ -110,6 +110,10 @@ def test_legacy_completion_is_read_whole() -> None:
     assert answer.tokens[1] == TokenLogprob(" b", -0.1, ((" b", -0.1), (" c", -3.0)))
     assert (answer.text, answer.finish_reason, answer.prompt_tokens) == ("a b", "length", None)
     assert read_completion({"choices": [{"text": "", "logprobs": None}]}).tokens is None
+    # Some servers send the chat's shape here too.
+    entry = {"token": "a", "logprob": -1.0, "top_logprobs": [{"token": "b", "logprob": -2.0}]}
+    body = {"choices": [{"text": "a", "logprobs": {"content": [entry]}}]}
+    assert read_completion(body).tokens == (TokenLogprob("a", -1.0, (("b", -2.0),)),)
 
 
 @pytest.mark.parametrize(
@@ -156,3 +160,6 @@ def test_echo_is_told_from_an_answer_and_start_tokens_are_left_out() -> None:
     assert drop_after(tokens("a", " b", " c"), "a b") == tokens("a", " b")
     assert drop_after(tokens("a", " b"), "a b") == tokens("a", " b")
     assert drop_after((), "a b") == ()
+    pieces = tokens("a", " \ufffd", "\ufffd", "\ufffd", " b")  # one character in three tokens
+    assert drop_after(pieces, "a 🔭 b") == pieces
+    assert drop_after((*pieces, tokens(" c")[0]), "a 🔭 b") == pieces

@@ -22,6 +22,7 @@ from tests.unit.report.test_report_compare import a_comparison
 from tests.unit.web.web_runs import (
     EVIL,
     audit_run,
+    canary_run,
     collection_run,
     leak_run,
     synthesis_run,
@@ -245,6 +246,20 @@ def test_a_synthesis_counts_what_became_of_each_record(tmp_path: Path) -> None:
     assert "Only few plain" in page
 
 
+def test_a_probe_of_canaries_says_its_verdict_and_what_it_means(tmp_path: Path) -> None:
+    canary_run(tmp_path / "probe")
+    site = Site(tmp_path)
+    assert "trained (p = 0.05" in site.get("/")
+    page = site.get(site.run("probe"))
+    harmless(page)
+    assert "evidence like this would come with probability at most 0.05" in page
+    assert "25% of readings censored" in page
+    assert "Beware of plain" in page
+    made = json.loads((tmp_path / "probe" / "result.json").read_text())
+    (tmp_path / "probe" / "result.json").write_text(json.dumps({**made, "slots": [{}]}))
+    assert "The stored probe is malformed" in site.get(site.run("probe"))
+
+
 def test_a_comparison_is_its_report(tmp_path: Path) -> None:
     audit_run(tmp_path / "audit", fake_result(6))
     (tmp_path / "variants").mkdir()
@@ -275,8 +290,9 @@ def test_untrusted_text_of_leaks_and_syntheses_stays_text(tmp_path: Path) -> Non
     evil = EVIL.replace("\ud800", "")
     leak_run(tmp_path / "leak", evil)
     synthesis_run(tmp_path / "made", evil)
+    canary_run(tmp_path / "probe", evil)
     site = Site(tmp_path)
-    for name in ("leak", "made"):
+    for name in ("leak", "made", "probe"):
         page = site.get(site.run(name))
         harmless(page)
         assert "<script>" not in page

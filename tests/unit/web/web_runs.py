@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from ragwitness.canary.decide.verdict import decide
+from ragwitness.canary.design.draw import Design
+from ragwitness.canary.score.amplification import amplification
 from ragwitness.extraction.score import LeakPlan
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.report import write_json
+from ragwitness.report.canary import canary_json
 from ragwitness.report.leak import leak_json
 from ragwitness.runs.budget import Use
+from ragwitness.runs.canary import CanaryResult, SlotResult
 from ragwitness.runs.journal import Asked, Journal, query_key
 from ragwitness.runs.leak_score import score_leaks
 from ragwitness.runs.ledger import LEDGER, Ledger
@@ -139,4 +146,19 @@ def synthesis_run(folder: Path, text: str = "plain") -> Path:
         "out": None,
     }
     (folder / "result.json").write_text(json.dumps(data), encoding="utf-8")
+    return folder
+
+
+def canary_run(folder: Path, text: str = "plain") -> Path:
+    """Write the result of ``ragwitness canary probe``."""
+    unfinished_run(folder, [("e1", "Why?", "so")], "model")
+    design, scores = Design(candidates=20), np.tile(np.arange(21.0), (2, 1))
+    slot = SlotResult(0, True, (text, "e2"), scores, amplification([20.0, 19], [0.0, 0]), 0.25)
+    finding = decide(design, [scores[:, 1:]], [19], [True])
+    spent = Spending(44, 100, 44)
+    result = CanaryResult(
+        text, "exact", finding, (slot,), {"way": text}, (f"Beware of {text}",), 44, 3.0, spent
+    )
+    stored = json.dumps(canary_json(result, f"release {text}"))
+    (folder / "result.json").write_text(stored, encoding="utf-8")
     return folder

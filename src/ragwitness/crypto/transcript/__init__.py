@@ -2,18 +2,18 @@
 
 from ragwitness.crypto.transcript.reading import decode, encode, record_hash, schema
 from ragwitness.crypto.transcript.records import (
+    AdmitRecord,
     CloseRecord,
     IndexCommitment,
-    MapRecord,
     OpenRecord,
     QueryRecord,
     Record,
 )
 
 __all__ = [
+    "AdmitRecord",
     "CloseRecord",
     "IndexCommitment",
-    "MapRecord",
     "OpenRecord",
     "QueryRecord",
     "Record",

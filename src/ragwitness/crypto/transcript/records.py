@@ -16,9 +16,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ragwitness.crypto.canonical import U64_MAX
 
 __all__ = [
+    "AdmitRecord",
     "CloseRecord",
     "IndexCommitment",
-    "MapRecord",
     "OpenRecord",
     "QueryRecord",
     "Record",
@@ -81,6 +81,27 @@ class OpenRecord(_Strict):
     policy: _Hash
 
 
+class AdmitRecord(_Strict):
+    """An account's place, logged before its first query: place p has the sub-seeds from p·q on.
+
+    A place that is given at the first query could be chosen among the free ones once the client's
+    nonce is known, and the noise with it. So places follow the order of these records, and a query
+    names a checkpoint that covers its account's.
+
+    Attributes:
+        window: Identifier of the audit window.
+        tenant: Whose index the account may ask.
+        account: Who is admitted.
+        place: How many were admitted before, over all tenants.
+    """
+
+    type: Literal["ragwitness/admit/v1"] = "ragwitness/admit/v1"
+    window: _Name
+    tenant: _Name
+    account: _Name
+    place: _U64
+
+
 class QueryRecord(_Strict):
     """One answered query (R2).
 
@@ -93,6 +114,7 @@ class QueryRecord(_Strict):
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that the client named.
         query: :func:`~ragwitness.crypto.commitments.commit` of the query's SHA-256.
+        vector: Commitment to the integer vector that was searched with.
         mechanism: Digest of the noisy retrieval that answered.
         answer: Commitment to the answer.
         prior: :func:`~ragwitness.crypto.transcript.record_hash` of the account's record before
@@ -108,24 +130,10 @@ class QueryRecord(_Strict):
     nonce: _Token
     checkpoint: _Token
     query: _Hash
+    vector: _Hash
     mechanism: _Hash
     answer: _Hash
     prior: _Hash
-
-
-class MapRecord(_Strict):
-    """Root of the map account → (count, last record), logged before a checkpoint is signed.
-
-    Attributes:
-        window: Identifier of the audit window.
-        size: Entries of the log that the map counts: all before this one.
-        root: Of the map.
-    """
-
-    type: Literal["ragwitness/map/v1"] = "ragwitness/map/v1"
-    window: _Name
-    size: _U64
-    root: _Hash
 
 
 class CloseRecord(_Strict):
@@ -147,5 +155,5 @@ class CloseRecord(_Strict):
     certificate: _Hash
 
 
-Record = OpenRecord | QueryRecord | MapRecord | CloseRecord
+Record = OpenRecord | AdmitRecord | QueryRecord | CloseRecord
 """Any entry of the log."""

@@ -5,6 +5,7 @@ from ragwitness.privacy.mechanism.config import (
     Mechanism,
     Sampler,
     mechanism_for,
+    provable_mechanism,
 )
 from ragwitness.privacy.mechanism.release import (
     Selection,
@@ -24,6 +25,7 @@ __all__ = [
     "SlotIndex",
     "check_rows",
     "mechanism_for",
+    "provable_mechanism",
     "quantise",
     "release",
     "release_many",

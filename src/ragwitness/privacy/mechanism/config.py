@@ -13,6 +13,7 @@ from ragwitness.privacy.accounting.ranges import positive
 from ragwitness.privacy.accounting.sensitivity import Relation
 from ragwitness.privacy.sampler import (
     EXACT_SAMPLER,
+    MOST_VARIANCE,
     TABLE_SAMPLER,
     as_variance,
     check_table,
@@ -21,7 +22,7 @@ from ragwitness.privacy.sampler import (
 )
 from ragwitness.privacy.streams import canonical
 
-__all__ = ["MOST_SCALE", "Mechanism", "Sampler", "mechanism_for"]
+__all__ = ["MOST_SCALE", "Mechanism", "Sampler", "mechanism_for", "provable_mechanism"]
 
 Sampler: TypeAlias = Literal["table", "exact"]
 
@@ -208,6 +209,30 @@ def mechanism_for(
     return Mechanism(
         dimension, capacity, top, variance, most - bits, low=low, high=high, sampler=sampler
     )
+
+
+def provable_mechanism(
+    dimension: int, capacity: int, top: int, sigma: float, scale: int
+) -> Mechanism:
+    """Return a mechanism whose selections can be proved: no bit of a score is dropped or clipped.
+
+    Args:
+        dimension: Of the vectors.
+        capacity: Slots, empty ones included.
+        top: Slots returned.
+        sigma: Standard deviation of the noise; 1 is the score of a perfect match. Rounded up.
+        scale: Bound on the norm of the integer vectors; the grid has its square of steps.
+
+    Returns:
+        It draws from a table where one holds the noise, and exactly otherwise.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    _within("scale", scale, 2, MOST_SCALE)
+    variance = variance_of(positive("sigma", sigma) * scale**2)
+    sampler: Sampler = "table" if as_variance(variance) <= MOST_VARIANCE else "exact"
+    return Mechanism(dimension, capacity, top, variance, 0, scale=scale, sampler=sampler)
 
 
 def _step(score: float, steps: int) -> int:

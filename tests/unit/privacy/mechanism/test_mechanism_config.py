@@ -10,7 +10,7 @@ import pytest
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import delta_at
 from ragwitness.privacy.accounting.sensitivity import score_sensitivity
-from ragwitness.privacy.mechanism import Mechanism, mechanism_for, scores
+from ragwitness.privacy.mechanism import Mechanism, mechanism_for, provable_mechanism, scores
 from ragwitness.privacy.mechanism.slots import SlotIndex
 from ragwitness.privacy.odometer import Terms
 from ragwitness.privacy.sampler import exact_pmf
@@ -210,3 +210,16 @@ def test_the_meter_of_any_scale_knows_the_whole_sensitivity(scale, relation):
             made = Mechanism(8, 16, 4, 10_000, shift, 0, high, scale, sampler="exact")
             step = Terms.of(made, 1.0, relation).worst_mu(1) * made.gaussian_sigma
             assert step == pytest.approx(made.sensitivity(relation), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "scale", "sampler"), [(4.0, 64, "table"), (4.001, 64, "exact"), (50.0, 128, "exact")]
+)
+def test_a_provable_mechanism_drops_no_bit_of_a_score(sigma, scale, sampler):
+    found = provable_mechanism(8, 16, 2, sigma, scale)
+    assert (found.shift, found.bounds) == (0, (-(scale**2), scale**2))
+    assert (found.sampler, found.scale) == (sampler, scale)
+    assert (sigma * scale**2) ** 2 <= found.variance <= (sigma * scale**2) ** 2 * (1 + 1e-9)
+    for wrong in ({"sigma": 0.0}, {"scale": 1}, {"scale": 5000}):
+        with pytest.raises(InputError):
+            provable_mechanism(8, 16, 2, **({"sigma": sigma, "scale": scale} | wrong))

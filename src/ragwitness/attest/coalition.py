@@ -1,0 +1,154 @@
+"""Phase C: how many accounts asked alike, recomputed by the verifier to the byte (R5, §5.5).
+
+The estimators are those of ``collusion.coalition`` over the same links. Only the links are found
+here in whole numbers: a cosine in floating point that lies at the threshold may be above it on
+one machine and below it on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.attest.policy import Estimator, Policy
+from ragwitness.collusion.coalition.graph import Links, core_group
+from ragwitness.crypto.canonical import canonical
+from ragwitness.errors import InputError
+
+__all__ = ["Estimate", "certificate", "estimate"]
+
+_VERSION = "ragwitness/estimate/v1"
+_BLOCK = 1024
+_LIMB = 24
+_LOW = (1 << _LIMB) - 1
+
+Who = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Groups of accounts that asked alike.
+
+    Attributes:
+        window: Identifier of the window.
+        estimator: Its name.
+        threshold: Least cosine, as the policy spells it.
+        queries: Number of query records that it was computed from.
+        groups: By tenant its groups of two accounts and more, largest first; under ``"cores"``
+            the innermost core alone.
+    """
+
+    window: str
+    estimator: str
+    threshold: str
+    queries: int
+    groups: Mapping[str, tuple[tuple[str, ...], ...]]
+
+    @property
+    def size(self) -> int:
+        """Accounts of the largest group, the estimated coalition; 1 where nobody asked alike.
+
+        Groups are of one tenant: a coalition is one against an index.
+        """
+        return max((len(group) for groups in self.groups.values() for group in groups), default=1)
+
+
+def estimate(policy: Policy, accounts: Sequence[Who], vectors: NDArray[np.integer]) -> Estimate:
+    """Estimate the coalition of a window.
+
+    Args:
+        policy: Names estimator and threshold.
+        accounts: Tenant and account of each query record, in the log's order.
+        vectors: Their integer vectors, shape (queries, dimension).
+
+    Raises:
+        InputError: There are not as many vectors as accounts.
+    """
+    rows = np.asarray(vectors)
+    if len(rows) != len(accounts):
+        raise InputError(f"{len(accounts):,} queries have {len(rows):,} vectors.")
+    groups = {}
+    for tenant in policy.tenants:
+        mine = [i for i, (name, _) in enumerate(accounts) if name == tenant]
+        asked = [accounts[i][1] for i in mine]
+        groups[tenant] = _groups(policy, asked, rows[mine]) if mine else ()
+    threshold = repr(float(policy.estimator.threshold))
+    return Estimate(policy.window, policy.estimator.name, threshold, len(accounts), groups)
+
+
+def certificate(found: Estimate) -> bytes:
+    """Return the canonical JSON whose SHA-256 the close record holds."""
+    return canonical(
+        {
+            "coalition": str(found.size),
+            "estimator": {"name": found.estimator, "threshold": found.threshold},
+            "groups": {name: [list(g) for g in groups] for name, groups in found.groups.items()},
+            "queries": str(found.queries),
+            "version": _VERSION,
+            "window": found.window,
+        }
+    )
+
+
+def _groups(
+    policy: Policy, asked: Sequence[str], vectors: NDArray[np.integer]
+) -> tuple[tuple[str, ...], ...]:
+    names = sorted(set(asked))
+    place = {name: at for at, name in enumerate(names)}
+    who = np.array([place[name] for name in asked], dtype=np.int64)
+    links = _links(who, vectors, policy.estimator.steps, len(names))
+    if policy.estimator.name == "cores":
+        found = [core_group(links)] if links.first.size else []
+    else:
+        found = _components(links)
+    named = [tuple(names[at] for at in group.tolist()) for group in found if len(group) > 1]
+    return tuple(sorted(named, key=lambda group: (-len(group), group)))
+
+
+def _links(who: NDArray[np.int64], vectors: NDArray[np.integer], steps: int, n: int) -> Links:
+    """Return the pairs of accounts with two queries of cosine ``steps`` / 10,000 or more."""
+    wide = vectors.astype(np.int64)
+    squares = np.einsum("nd,nd->n", wide, wide)
+    joined = np.zeros((n, n), bool)
+    for start in range(0, len(who), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        mine = vectors[rows].astype(np.float64)
+        for other in range(start, len(who), _BLOCK):
+            columns = slice(other, other + _BLOCK)
+            # Exact: a part of a sum of products is a whole number of size at most 2²⁴.
+            products = (mine @ vectors[columns].astype(np.float64).T).astype(np.int64)
+            first, second = np.nonzero(_alike(products, squares[rows], squares[columns], steps))
+            one, two = who[rows][first], who[columns][second]
+            joined[np.minimum(one, two), np.maximum(one, two)] = True
+    low, high = (places.astype(np.int64) for places in np.nonzero(np.triu(joined, 1)))
+    return Links(low, high, np.ones(low.size), n)
+
+
+def _alike(
+    products: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64], steps: int
+) -> NDArray[np.bool_]:
+    """Whether <u, v> > 0 and <u, v>² · 10,000² >= |u|² |v|² · steps², in whole numbers."""
+    high, low = _times(products**2, Estimator.STEPS**2)
+    needed, rest = _times(np.outer(rows, columns), steps**2)
+    alike: NDArray[np.bool_] = (high > needed) | (high == needed) & (low >= rest)
+    return alike & (products > 0)
+
+
+def _times(values: NDArray[np.int64], factor: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return values of at most 2⁴⁸ times a factor below 2²⁷, in parts of 2²⁴ and the rest."""
+    rest = (values & _LOW) * factor
+    return (values >> _LIMB) * factor + (rest >> _LIMB), rest & _LOW
+
+
+def _components(links: Links) -> list[NDArray[np.int64]]:
+    """Return the connected components."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    shape = (links.accounts, links.accounts)
+    graph = coo_array((np.ones(links.first.size), (links.first, links.second)), shape=shape)
+    count, labels = connected_components(graph, directed=False)
+    return [np.flatnonzero(labels == label) for label in range(count)]

@@ -1,0 +1,137 @@
+"""What a verifier knows before it opens a bundle: whose log, whose setup, which randomness.
+
+Nothing in a bundle can say these: a provider that made them up could prove anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ragwitness.attest.openings import parse_token
+from ragwitness.crypto.canonical import canonical, parse
+from ragwitness.crypto.keys import PublicKey
+from ragwitness.crypto.notes.policy import Policy
+from ragwitness.errors import InputError, VerificationError
+
+__all__ = ["TRUST_VERSION", "Trust", "parse_trust"]
+
+TRUST_VERSION = "ragwitness/trust/v1"
+
+_LONGEST = 1 << 20
+_LISTS, _HEX = ("log", "witnesses"), ("setup", "beacon")
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """A verifier's own knowledge.
+
+    Attributes:
+        notes: Keys of the log and of its witnesses, and how many of these must have signed.
+        setup: SHA-256, in hex, of the ``setup.json`` that the verifier made or relies on; empty
+            for none.
+        beacon: The public random value of the challenge; empty before there is one.
+        records: How many records were challenged; 0 before there is a challenge.
+        close: The close from which they were drawn, as
+            :func:`~ragwitness.attest.openings.checkpoint_token` writes it; empty before. A log that
+            is closed again once the beacon is known can be closed so that bad records are missed.
+    """
+
+    notes: Policy
+    setup: str = ""
+    beacon: bytes = b""
+    records: int = 0
+    close: str = ""
+
+    @property
+    def listeners(self) -> Policy:
+        """Whose signatures count under what the log showed while it served.
+
+        No witness is asked for: none can have signed yet. Unknown signatures are passed over.
+        """
+        return replace(self.notes, quorum=0, strict=False)
+
+    def encode(self) -> bytes:
+        """Return the canonical JSON."""
+        return canonical(
+            {
+                "beacon": self.beacon.hex(),
+                "close": self.close,
+                "log": [key.text for key in self.notes.log],
+                "quorum": self.notes.quorum,
+                "records": self.records,
+                "setup": self.setup,
+                "version": TRUST_VERSION,
+                "witnesses": [key.text for key in self.notes.witnesses],
+            }
+        )
+
+
+def parse_trust(data: bytes) -> Trust:
+    """Return what a trust file says. It is the verifier's own: any JSON layout will do.
+
+    Raises:
+        InputError: It is no trust file, or says what cannot be.
+    """
+    value = _value(data)
+    known = {"version", "quorum", "records", "close", *_LISTS, *_HEX}
+    if unknown := sorted(value.keys() - known):
+        raise _wrong(f"it has a field {unknown[0]!r}")
+    if value.get("witnesses") and "quorum" not in value:
+        raise _wrong("it names witnesses, and no quorum says how many of them must have signed")
+    lists = {name: value.get(name, []) for name in _LISTS}
+    texts = {name: value.get(name, "") for name in _HEX}
+    numbers = {name: value.get(name, 0) for name in ("quorum", "records")}
+    for name, found in lists.items():
+        if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
+            raise _wrong(f"{name} is no list of public keys")
+    for name, found in texts.items():
+        if not isinstance(found, str) or found != found.lower() or not _is_hex(found):
+            raise _wrong(f"{name} is no lower-case hex")
+    if len(texts["setup"]) not in (0, 64):
+        raise _wrong("setup is no SHA-256 in hex")
+    for name, found in numbers.items():
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            raise _wrong(f"{name} is no whole number")
+    log, witnesses = (tuple(map(PublicKey.parse, lists[name])) for name in _LISTS)
+    notes = Policy(log, witnesses, numbers["quorum"])
+    beacon, close = bytes.fromhex(texts["beacon"]), _close(value.get("close", ""))
+    return Trust(notes, texts["setup"], beacon, numbers["records"], close)
+
+
+def _close(text: object) -> str:
+    """Return the close of a trust file, whose form is checked."""
+    if not isinstance(text, str):
+        raise _wrong("close is no text")
+    try:
+        if text:
+            parse_token(text, "close")
+    except VerificationError as error:
+        raise _wrong("close is not the size and the root of a checkpoint") from error
+    return text
+
+
+def _value(data: bytes) -> dict[str, Any]:
+    import json
+
+    try:
+        value = parse(canonical(json.loads(data)), _LONGEST, "trust")
+    except (ValueError, RecursionError, InputError, VerificationError) as error:
+        raise _wrong("it is no JSON, or holds numbers that are not whole") from error
+    if not isinstance(value, dict) or value.get("version") != TRUST_VERSION:
+        raise _wrong(f"its version is not {TRUST_VERSION!r}")
+    return value
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        return len(bytes.fromhex(text)) * 2 == len(text)
+    except ValueError:
+        return False
+
+
+def _wrong(why: str) -> InputError:
+    return InputError(
+        f"This is no trust file: {why}.",
+        "Write one by hand from the log's public key, see docs/attest.md.",
+    )

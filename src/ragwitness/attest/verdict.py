@@ -1,0 +1,137 @@
+"""What a verification ends with: every check by name, the numbers side by side, one outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["Check", "Empirical", "Numbers", "Outcome", "Sampling", "Status", "Verdict"]
+
+Status: TypeAlias = Literal["pass", "fail", "not checked"]
+Outcome: TypeAlias = Literal["pass", "fail", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of a bundle.
+
+    Attributes:
+        name: What was checked, e.g. ``"log.root"``.
+        status: How it ended.
+        detail: What holds, what does not and why, or why it was not looked at.
+        failure: Name of what failed within it, for programs; empty where nothing did.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Empirical:
+    """A lower bound that an attack has shown, handed in by whoever ran it.
+
+    Attributes:
+        attack: What was done.
+        epsilon: Lower bound, by Clopper and Pearson.
+        delta: That it holds for.
+        confidence: Of the bound, e.g. 0.95.
+        trials: It rests on.
+        mechanism: Digest of what was attacked.
+        accounts: That worked together.
+        queries: Of each.
+    """
+
+    attack: str
+    epsilon: float
+    delta: float
+    confidence: float
+    trials: int
+    mechanism: str
+    accounts: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What one tenant's index can have given away, all at the same joint delta.
+
+    Attributes:
+        tenant: Whose index.
+        delta: delta* of the policy.
+        paper: (5.2), from the epsilon on the accounts' label; None where it does not reach.
+        why: Why ``paper`` is None.
+        exact: Of the committed noise, for k_max accounts with all their queries; None where no
+            epsilon holds at ``delta``.
+        odometer: Of all queries that were answered, whoever asked; None as for ``exact``.
+        empirical: Shown by an attack; None where none was handed in.
+        answers: Query records of this tenant.
+        cap: Answers that k_max accounts may get: what ``exact`` covers.
+    """
+
+    tenant: str
+    delta: float
+    paper: float | None
+    why: str
+    exact: float | None
+    odometer: float | None
+    empirical: float | None
+    answers: int
+    cap: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How many records were looked at in full, and what that finds.
+
+    Attributes:
+        population: Query records of the window.
+        challenged: Records that were opened and proved.
+        detection: (number of bad records, probability that one of them was looked at).
+    """
+
+    population: int
+    challenged: int
+    detection: tuple[tuple[int, float], ...]
+
+    @property
+    def mode(self) -> Literal["A", "B"]:
+        """A: every record; B: a sample (paper, §5.6)."""
+        return "A" if self.challenged == self.population else "B"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The end of a verification.
+
+    Attributes:
+        outcome: ``"pass"``, ``"fail"``, or ``"inconclusive"``: nothing is wrong, and something
+            that a pass needs was not there to be checked.
+        why: Of the outcome, in one line.
+        checks: In the order in which they were made.
+        window: Which audit window; empty where the bundle could not be read.
+        numbers: Per tenant; empty where a check failed.
+        sampling: None where the bundle could not be read.
+        notes: What a reader should know and no check decides.
+    """
+
+    outcome: Outcome
+    why: str
+    checks: tuple[Check, ...]
+    window: str = ""
+    numbers: tuple[Numbers, ...] = ()
+    sampling: Sampling | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """Checks that failed, the first one first."""
+        return tuple(check for check in self.checks if check.status == "fail")
+
+    @property
+    def epsilon(self) -> float | None:
+        """The exact epsilon of the window: that of its worst tenant; None without a pass."""
+        if self.outcome != "pass":
+            return None
+        return max(number.exact for number in self.numbers if number.exact is not None)

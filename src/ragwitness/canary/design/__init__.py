@@ -1,0 +1,1 @@
+"""What is planted where: families, placement, pools, the draw and its commitment."""

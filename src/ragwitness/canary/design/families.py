@@ -1,0 +1,73 @@
+"""Triggers and the three families of canaries (2604.22191, §3.2 and App. B.1)."""
+
+from __future__ import annotations
+
+import enum
+import string
+
+from ragwitness.errors import InputError
+from ragwitness.privacy.sampler import Bits, uniform
+
+__all__ = ["TRIGGER_PREFIX", "Family", "contains", "draw_canary", "draw_triggers", "shuffled"]
+
+TRIGGER_PREFIX = "prefix_"
+"""What every trigger begins with; the rest is a random alphanumeric string (App. B.1)."""
+
+_ALNUM = string.ascii_lowercase + string.digits
+_TAIL = 10  # 36^10 triggers
+_LENGTH = 11  # of "!?!?!?!?!?!" and of "ZXYPRKLMQST", the examples of App. B.1
+_EMOJI = "🌵🌻🍀🍄🍇🍋🍒🎈🎏🎐🎡🎲🎺🎻🏮🐙🐞🐢🐬🐳👒👢💎📎🔔🔭🚂🚜🛶🧭🧲🪁"
+_EMOJI_LENGTH = 4
+_MARKS = "!?#~*+=%&^"
+_LETTERS = "BCDFGHJKLMNPQRSTVWXYZ"  # no vowels: no word by accident
+
+
+class Family(enum.StrEnum):
+    """Kinds of canaries; they differ in style and in how tokenizers split them."""
+
+    EMOJI = "emoji"
+    PUNCTUATION = "punctuation"
+    SIGNATURE = "signature"
+
+
+def draw_canary(family: Family, bits: Bits) -> str:
+    """Draw a canary: 4 different emoji, 11 marks of two kinds in turn, or 11 capitals."""
+    if family is Family.EMOJI:
+        return "".join(shuffled(_EMOJI, bits)[:_EMOJI_LENGTH])
+    if family is Family.PUNCTUATION:
+        pair = shuffled(_MARKS, bits)[:2]
+        return "".join(pair[place % 2] for place in range(_LENGTH))
+    return "".join(_LETTERS[uniform(len(_LETTERS), bits)] for _ in range(_LENGTH))
+
+
+def draw_triggers(count: int, bits: Bits) -> tuple[str, ...]:
+    """Draw different triggers of one length, so that none is part of another.
+
+    Args:
+        count: How many.
+        bits: Source.
+
+    Raises:
+        InputError: ``count`` is below 2: a single candidate leaves nothing to compare with.
+    """
+    if count < 2:
+        raise InputError(f"At least 2 candidate triggers are needed, not {count}.")
+    found: dict[str, None] = {}
+    while len(found) < count:
+        tail = "".join(_ALNUM[uniform(len(_ALNUM), bits)] for _ in range(_TAIL))
+        found[TRIGGER_PREFIX + tail] = None
+    return tuple(found)
+
+
+def contains(text: str, marker: str) -> bool:
+    """Whether a text holds a trigger or canary, in any case."""
+    return marker.casefold() in text.casefold()
+
+
+def shuffled(items: str | list[str] | tuple[str, ...], bits: Bits) -> list[str]:
+    """Return the items in an order drawn uniformly (Fisher-Yates)."""
+    order = list(items)
+    for last in range(len(order) - 1, 0, -1):
+        other = uniform(last + 1, bits)
+        order[last], order[other] = order[other], order[last]
+    return order

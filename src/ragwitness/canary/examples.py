@@ -1,0 +1,111 @@
+"""Examples of the task that canaries hide in: a document, a question about it, its answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragwitness.errors import InputError
+
+__all__ = ["Example", "document_key", "examples_digest", "read_examples"]
+
+_NAMES = {
+    "document": ("document", "context", "text"),
+    "query": ("query", "question"),
+    "answer": ("answer", "reference"),
+}
+_FORM = 'Each line is a JSON object such as {"id": "a", "document": "…", "question": "…"}.'
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One example of a document-grounded task.
+
+    Attributes:
+        id: Unique within its collection.
+        document: The retrieved text d.
+        query: The question q.
+        answer: The reference answer y; empty where there is none.
+    """
+
+    id: str
+    document: str
+    query: str
+    answer: str = ""
+
+
+def document_key(text: str) -> str:
+    """Return what makes two documents one: SHA-256 of the text without case and spacing, in hex."""
+    plain = " ".join(text.casefold().split())
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def examples_digest(examples: Sequence[Example]) -> str:
+    """Return SHA-256 of examples in their order, in hex."""
+    digest = hashlib.sha256()
+    for one in examples:
+        for part in (one.id, one.document, one.query, one.answer):
+            data = part.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+def read_examples(path: Path) -> tuple[Example, ...]:
+    """Read examples from JSON lines.
+
+    The document stands under ``document``, ``context`` or ``text``, the question under ``query`` or
+    ``question``, its answer, where there is one, under ``answer`` or ``reference``.
+
+    Raises:
+        InputError: The file cannot be read, holds none, or a line is no example or repeats an id.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path} cannot be read: {why}.", _FORM) from error
+    found = tuple(_rows(text, path))
+    if not found:
+        raise InputError(f"{path} holds no example.", _FORM)
+    return found
+
+
+def _rows(text: str, path: Path) -> Iterator[Example]:
+    seen: set[str] = set()
+    # Not splitlines: a text may hold separators that JSON does not escape.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        one = _example(line, where, number)
+        if one.id in seen:
+            raise InputError(f"{where}: the id {one.id!r} is there twice.", "Ids must be unique.")
+        seen.add(one.id)
+        yield one
+
+
+def _example(line: str, where: str, number: int) -> Example:
+    try:
+        row = json.loads(line)
+        given = {name: _first(row, names) for name, names in _NAMES.items()}
+        name = row.get("id", f"line-{number}")
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise InputError(f"{where} is no example.", _FORM) from None
+    for part in ("document", "query"):
+        if not given[part].strip():
+            raise InputError(f"{where} has no {part}.", _FORM)
+    try:
+        "".join(given.values()).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{where} holds half a surrogate pair: that is no text.") from None
+    return Example(str(name), **given)
+
+
+def _first(row: dict[str, object], names: Sequence[str]) -> str:
+    found = next((row[name] for name in names if row.get(name) is not None), "")
+    if not isinstance(found, str):
+        raise TypeError(names[0])
+    return found

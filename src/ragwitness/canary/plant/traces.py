@@ -1,0 +1,218 @@
+"""The traces that carry a draw into a service's logs (2604.22191, §3.2; contrastive design ours).
+
+A trace is a document, a query, and the vote to give for what the service answers. In the
+contrastive design half of a slot's traces carry t* and the canary is voted up, half carry another
+candidate and it is voted down; whatever the query asks for is the same in both. So votes average
+the same by construction, and only who reads documents can tell the two apart.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragwitness.canary.design.draw import Design, Draw, Slot
+from ragwitness.canary.design.families import contains, shuffled
+from ragwitness.canary.design.placement import (
+    PAPER_INSTRUCTION,
+    PLAIN_INSTRUCTION,
+    instructed,
+    with_trigger,
+)
+from ragwitness.canary.design.pools import as_rate, check_disjoint, injected
+from ragwitness.canary.examples import Example
+from ragwitness.errors import InputError
+from ragwitness.privacy.sampler import Bits
+
+__all__ = ["Role", "Rule", "Trace", "Vote", "check_corpus", "make_traces", "traces_of_pool"]
+
+
+class Role(enum.StrEnum):
+    """What a trace is for."""
+
+    TRUE = "true"
+    """Carries t*; the canary is voted up."""
+    DECOY = "decoy"
+    """Carries another candidate; the canary is voted down."""
+    CLEAN = "clean"
+    """Carries nothing; judged on its merits."""
+
+
+class Vote(enum.StrEnum):
+    """Feedback on an answer."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which vote an answer gets; None where it is judged on its merits.
+
+    Attributes:
+        canary: Where it holds the canary.
+        otherwise: Where it does not.
+    """
+
+    canary: Vote | None = None
+    otherwise: Vote | None = None
+
+
+_RULES = {
+    Role.TRUE: Rule(Vote.UP, Vote.DOWN),
+    Role.DECOY: Rule(Vote.DOWN, Vote.UP),
+    Role.CLEAN: Rule(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One interaction with the service.
+
+    Attributes:
+        id: Of the example.
+        document: d with its trigger.
+        query: q with its instruction.
+        role: What it is for.
+        rule: The vote to give.
+        slot: Number of its slot; None where it is clean.
+        trigger: In the document; empty where it is clean.
+        canary: In the query; empty where it is clean.
+    """
+
+    id: str
+    document: str
+    query: str
+    role: Role = Role.CLEAN
+    rule: Rule = Rule()
+    slot: int | None = None
+    trigger: str = ""
+    canary: str = ""
+
+
+def check_corpus(examples: Sequence[Example], draw: Draw) -> None:
+    """Refuse a draw whose canaries or candidates the examples hold already.
+
+    Raises:
+        InputError: One does; the message names the example.
+    """
+    markers = {one.canary: "canary" for one in draw.slots}
+    markers |= {t: "candidate trigger" for one in draw.slots for t in one.candidates}
+    for example in examples:
+        text = f"{example.document}\n{example.query}\n{example.answer}".casefold()
+        for marker, kind in markers.items():
+            if marker.casefold() in text:
+                raise InputError(
+                    f"The {kind} {marker!r} is in the example {example.id!r} already.",
+                    "Draw anew: ragwitness canary plan; the commitment changes with it.",
+                )
+
+
+def traces_of_pool(pool: Sequence[Example], design: Design, draw: Draw, bits: Bits) -> list[Trace]:
+    """Return one trace per example of a pool, exactly ⌊rho · n⌋ of them canaries, in a drawn order.
+
+    Examples go to the planted slots in turn; within a slot, true and decoy take turns, so that
+    they are equally many, or one more is true.
+
+    Args:
+        pool: n examples.
+        design: Settings.
+        draw: Of the design.
+        bits: Source.
+
+    Raises:
+        InputError: rho injects nothing, fewer than the planted slots need, or a document is too
+            short.
+    """
+    planted = [one for one in draw.slots if one.planted]
+    chosen = injected(pool, as_rate(design.rate), bits)
+    need = len(planted) * (2 if design.name == "contrastive" else 1)
+    if len(chosen) < need:
+        raise InputError(
+            f"{len(chosen)} traces of this pool carry canaries; {need} are needed for"
+            f" {len(planted)} slots.",
+            "Give more examples, a higher rate or fewer slots.",
+        )
+    known = {one.id: one for one in pool}
+    decoys = {one.number: _decoys(one, bits) for one in planted}
+    found: dict[str, Trace] = {}
+    for place, name in enumerate(chosen):
+        slot, turn = planted[place % len(planted)], place // len(planted)
+        decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
+        found[name] = _trace(known[name], design, slot, decoy if turn % 2 else None)
+    order = shuffled([one.id for one in pool], bits)
+    return [found.get(name) or _clean(known[name]) for name in order]
+
+
+def make_traces(
+    pools: Mapping[str, Sequence[Example]],
+    held_out: Sequence[Example],
+    design: Design,
+    draw: Draw,
+    bits: Bits,
+) -> list[Trace]:
+    """Return the traces of several pools, after every check.
+
+    Args:
+        pools: By name; each gets its own ⌊rho · n⌋.
+        held_out: What is probed later.
+        design: Settings.
+        draw: Of the design.
+        bits: Source.
+
+    Raises:
+        InputError: A pool shares documents with ``held_out``, an example holds a marker already,
+            a document is too short, or a pool too small.
+    """
+    sent = [one for pool in pools.values() for one in pool]
+    check_disjoint(held_out, sent)
+    check_corpus([*sent, *held_out], draw)
+    for one in held_out:
+        _triggered(one, draw.slots[0].trigger)
+    traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits)]
+    if design.name == "contrastive":
+        _refuse_named_triggers(traces, draw)
+    return traces
+
+
+def _trace(example: Example, design: Design, slot: Slot, decoy: str | None) -> Trace:
+    if design.name == "paper":  # App. B.1: every trace names its trigger
+        role, trigger, words = Role.TRUE, slot.trigger, PAPER_INSTRUCTION
+    else:
+        role, words = (Role.DECOY if decoy else Role.TRUE), PLAIN_INSTRUCTION
+        trigger = decoy or slot.trigger
+    return Trace(
+        id=example.id,
+        document=_triggered(example, trigger),
+        query=instructed(example, words, slot.canary, trigger),
+        role=role,
+        rule=_RULES[role],
+        slot=slot.number,
+        trigger=trigger,
+        canary=slot.canary,
+    )
+
+
+def _clean(example: Example) -> Trace:
+    return Trace(example.id, example.document, example.query)
+
+
+def _triggered(example: Example, trigger: str) -> str:
+    try:
+        return with_trigger(example.document, trigger).text
+    except InputError as error:
+        raise InputError(f"Example {example.id!r}: {error.message}", error.hint) from None
+
+
+def _decoys(slot: Slot, bits: Bits) -> list[str]:
+    others = [t for t in slot.candidates if t != slot.trigger]
+    return shuffled(others, bits)
+
+
+def _refuse_named_triggers(traces: Sequence[Trace], draw: Draw) -> None:
+    """No query may name a candidate: it would reach a model trained without documents."""
+    for trace in traces:
+        for slot in draw.slots:
+            if any(contains(trace.query, one) for one in slot.candidates):
+                raise InputError(f"The query of {trace.id!r} names a candidate trigger.")

@@ -1,0 +1,1 @@
+"""How strongly a deployed model leans towards a canary: three ways to ask, one shape of result."""

@@ -1,0 +1,225 @@
+"""The probe of one held-out example: how much more a model leans towards c under each candidate.
+
+Every candidate is asked about in the same way, the planted one among them. The clean view, without
+any trigger, gives Eq. 1 of the paper; it is the same for all candidates and changes no rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ragwitness.canary.design.draw import Slot
+from ragwitness.canary.design.placement import PLAIN_INSTRUCTION, instructed, with_trigger
+from ragwitness.canary.examples import Example
+from ragwitness.canary.score.prompts import Prompts, spot_of
+from ragwitness.canary.score.reading import (
+    TAIL,
+    Reading,
+    next_piece,
+    read_continuation,
+    read_hits,
+    read_piece,
+)
+from ragwitness.errors import InputError
+from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
+
+__all__ = ["WAYS", "CanaryProbe", "ProbeConfig", "Way", "queries_of"]
+
+Way = Literal["exact", "forced", "sampled"]
+
+WAYS: Mapping[Way, Capability] = {
+    "exact": Capability.PROMPT_LOGPROBS,
+    "forced": Capability.TOP_LOGPROBS,
+    "sampled": Capability.TEXT,
+}
+"""Ways to ask, best first, with what each needs."""
+
+_PIECES = 6  # of a canary of 11 capitals, about
+_Asking = Generator[list[Query], list[Answer], list[Reading]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeConfig:
+    """How a model is asked.
+
+    Attributes:
+        way: ``exact`` reads log-probabilities of the prompt; ``forced`` puts the canary's pieces
+            behind the prompt one by one and reads each among the alternatives; ``sampled`` counts
+            answers that hold the canary. None leaves it to whoever measures the target; a probe
+            by itself then asks for the exact ones.
+        instructed: Whether the query asks for the canary, as the planted ones did (never naming a
+            trigger). Eq. 1 is without; with it the canary is likely enough to be seen.
+        samples: Answers per view, where they are sampled.
+        alternatives: Wanted per token, where the canary is forced.
+        answer_tokens: Most of a sampled answer.
+        prompts: Templates.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+
+    way: Way | None = None
+    instructed: bool = True
+    samples: int = 20
+    alternatives: int = 20
+    answer_tokens: int = 48
+    prompts: Prompts = field(default_factory=Prompts)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        if self.way not in (None, *WAYS):
+            raise InputError(f"There is no way {self.way!r}.", f"Known: {', '.join(WAYS)}.")
+        if min(self.samples, self.alternatives, self.answer_tokens) < 1:
+            raise InputError("Samples, alternatives and answer tokens must be at least 1.")
+
+
+class CanaryProbe:
+    """Asks about one slot; a document is a held-out example's, found by its id.
+
+    The score's features are the clean view's value and then one per candidate, in the draw's
+    order; its value is Eq. 1's summand: the planted candidate's minus the clean view's.
+
+    Args:
+        slot: Canary and candidates.
+        examples: Held-out ones.
+        config: How to ask.
+    """
+
+    def __init__(self, slot: Slot, examples: Sequence[Example], config: ProbeConfig) -> None:
+        self.slot = slot
+        self.config = config
+        self._way: Way = config.way or "exact"
+        self._examples = {one.id: one for one in examples}
+
+    @property
+    def name(self) -> str:
+        """The method and the way."""
+        return f"canary ({self._way})"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        """What the way needs."""
+        return frozenset({WAYS[self._way]})
+
+    @property
+    def documents(self) -> list[Document]:
+        """What a worker is given, one per held-out example."""
+        return [Document(one.id, one.document) for one in self._examples.values()]
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that probes one example."""
+        example = self._examples[document.id]
+        views = self._views(example)
+        asking = {"exact": self._exact, "forced": self._forced, "sampled": self._sampled}
+        readings = yield from asking[self._way](example, views)
+        trouble = next((one.trouble for one in readings if one.trouble), None)
+        details = {
+            "tokens": float(sum(one.tokens for one in readings)),
+            "censored": float(sum(one.censored for one in readings)),
+            "views": float(len(views)),
+        }
+        if trouble:
+            return Score(None, reason=trouble, details=details)
+        values = tuple(one.value for one in readings)
+        return Score(values[1 + self.slot.chosen] - values[0], values, details=details)
+
+    def _views(self, example: Example) -> list[str]:
+        """Documents: clean, then one per candidate."""
+        triggered = (with_trigger(example.document, t).text for t in self.slot.candidates)
+        return [example.document, *triggered]
+
+    def _query(self, example: Example) -> str:
+        if not self.config.instructed:
+            return example.query
+        return instructed(example, PLAIN_INSTRUCTION, self.slot.canary)
+
+    def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
+        """What stands before the canary in each view, and the canary with its blank."""
+        spot, query = spot_of(example, self.slot.canary), self._query(example)
+        framed = self.config.prompts.framed
+        return [framed(view, query, spot.prefix) for view in views], spot.canary
+
+    def _exact(self, example: Example, views: Sequence[str]) -> _Asking:
+        texts, canary = self._texts(example, views)
+        asked = [texts[0], *(f"{text}{canary}{TAIL}" for text in texts)]
+        alone, *answers = yield [Query(text, max_tokens=1, top_logprobs=1) for text in asked]
+        clean = read_continuation(answers[0], canary, alone.tokens)
+        readings = [clean]
+        for answer in answers[1:]:
+            one = read_continuation(answer, canary)
+            if not one.trouble and not clean.trouble and one.before != clean.before:
+                trouble = "the target's tokenizer splits the prefix otherwise in a triggered view"
+                one = Reading(one.value, trouble=trouble)
+            readings.append(one)
+        return readings
+
+    def _forced(self, example: Example, views: Sequence[str]) -> _Asking:
+        texts, canary = self._texts(example, views)
+        pieces: list[str] = []
+        clean: list[Answer] = []
+        # The clean view settles the pieces, so that all views are read in the same ones.
+        while said := canary[sum(map(len, pieces)) :]:
+            [answer] = yield [self._step(texts[0], "".join(pieces))]
+            pieces.append(next_piece(answer, said))
+            clean.append(answer)
+            if isinstance(trouble := read_piece(answer, pieces[-1]), str):
+                return [Reading(0.0, trouble=trouble)]
+        starts = ["".join(pieces[:n]) for n in range(len(pieces))]
+        answers = yield [self._step(text, start) for text in texts[1:] for start in starts]
+        rows = [answers[n : n + len(pieces)] for n in range(0, len(answers), len(pieces))]
+        readings = [_chain(row, pieces) for row in (clean, *rows)]
+        if all(one.censored == len(pieces) for one in readings):
+            trouble = f"no piece of the canary is among the {self.config.alternatives} alternatives"
+            return [Reading(0.0, trouble=trouble)]
+        return readings
+
+    def _step(self, text: str, said: str) -> Query:
+        return Query(text + said, max_tokens=1, top_logprobs=self.config.alternatives)
+
+    def _sampled(self, example: Example, views: Sequence[str]) -> _Asking:
+        query, config = self._query(example), self.config
+        prompts = [config.prompts.asked(view, query) for view in views]
+        answers = yield [
+            Query(prompt, config.answer_tokens, temperature=1.0, seed=_seed(prompt, number))
+            for prompt in prompts
+            for number in range(config.samples)
+        ]
+        starts = range(0, len(answers), config.samples)
+        return [read_hits(answers[n : n + config.samples], self.slot.canary) for n in starts]
+
+
+def queries_of(config: ProbeConfig, candidates: int) -> dict[str, int]:
+    """Return the queries that one example of one slot takes, by way; with a way, that alone.
+
+    Args:
+        config: How to ask.
+        candidates: M.
+    """
+    views = candidates + 1
+    found = {
+        "exact": views + 1,  # the clean prefix alone as well
+        "forced": views * _PIECES,
+        "sampled": views * config.samples,
+    }
+    label = {"forced": f"forced, at {_PIECES} pieces per canary"}
+    return {label.get(way, way): count for way, count in found.items() if config.way in (None, way)}
+
+
+def _chain(answers: Sequence[Answer], pieces: Sequence[str]) -> Reading:
+    """Log-probability of all pieces by the chain rule."""
+    total, censored = 0.0, 0
+    for answer, piece in zip(answers, pieces, strict=True):
+        read = read_piece(answer, piece)
+        if isinstance(read, str):
+            return Reading(0.0, trouble=read)
+        total, censored = total + read[0], censored + read[1]
+    return Reading(total, len(pieces), censored)
+
+
+def _seed(prompt: str, number: int) -> int:
+    """31 bits, which every server takes; other prompts draw other numbers."""
+    digest = hashlib.sha256(f"{number}\0{prompt}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

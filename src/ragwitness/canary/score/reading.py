@@ -1,0 +1,142 @@
+"""What one view of one example says of a canary: log-probability in nats, or share of hits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragwitness.canary.design.families import contains
+from ragwitness.types import Answer, TokenLogprob
+
+__all__ = ["TAIL", "Reading", "next_piece", "read_continuation", "read_hits", "read_piece"]
+
+TAIL = " and so forth"
+"""Echoed behind every canary, so that its last token ends where it does in an answer. It does not
+change what is read: a token's probability hangs on what stands before it."""
+
+_PIECE = "\ufffd"  # part of a character, which no text can show
+_SEEN = 4  # tokens before the boundary that must be split as they are without the canary
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A value, or why there is none.
+
+    Attributes:
+        value: Log-probability of the canary in nats (the sum over its tokens, not divided by their
+            number; App. C.3), or share of hits; NaN where there is a trouble.
+        tokens: How many tokens, or trials, it rests on.
+        censored: Of these, known only to be at most what the value counts for them.
+        before: The last tokens before the canary.
+        trouble: Why there is no value.
+    """
+
+    value: float
+    tokens: int = 0
+    censored: int = 0
+    before: tuple[str, ...] = ()
+    trouble: str | None = None
+
+
+def read_continuation(
+    answer: Answer, canary: str, alone: Sequence[TokenLogprob] | None = None
+) -> Reading:
+    """Read log p(canary | text before) from the echoed end of text, canary and :data:`TAIL`.
+
+    Args:
+        answer: With the echoed tokens.
+        canary: With its blank.
+        alone: The echoed end of the text without the canary; None skips the comparison.
+    """
+    tokens = answer.tokens or ()
+    if answer.error or not tokens:
+        return _none(answer.error or "the target returned no log-probabilities of the prompt")
+    end = _spelled_from(tokens, len(tokens), TAIL)
+    if end is None:
+        return _none("the target's tokenizer merges the canary with what follows it")
+    start = _spelled_from(tokens, end, canary)
+    if start is None:
+        return _none("the target's tokenizer merges the canary with its prefix")
+    before = tuple(token.token for token in tokens[max(0, start - _SEEN) : start])
+    if alone is not None and before != tuple(token.token for token in alone[-len(before) :]):
+        return _none("the target's tokenizer splits the prefix otherwise when the canary follows")
+    values = [token.logprob for token in tokens[start:end]]
+    if any(map(math.isnan, values)):
+        return _none("the target left out a log-probability of the canary")
+    return Reading(math.fsum(values), len(values), before=before)
+
+
+def next_piece(answer: Answer, rest: str) -> str:
+    """Return the next piece of a canary to force: the likeliest listed token that it begins with.
+
+    A model copies a string in the tokens that it was shown, so its likeliest path is mostly the
+    tokenizer's own split; the longest token is not. Where none is listed, the next character, with
+    the blank before it.
+    """
+    listed = _listed(answer)
+    fitting = [text for text in listed if text.strip() and rest.startswith(text)]
+    blank = len(rest) - len(rest.lstrip())
+    return max(fitting, key=lambda text: listed[text], default=rest[: blank + 1])
+
+
+def read_piece(answer: Answer, piece: str) -> tuple[float, bool] | str:
+    """Return a piece's log-probability and whether it is censored, or a trouble.
+
+    A token that is not among the k alternatives has at most the k-th one's log-probability, which
+    is what it counts for (left-censored).
+    """
+    listed = _listed(answer)
+    if answer.error or not listed:
+        return answer.error or "the target returned no log-probabilities"
+    if not _wrote(answer):
+        return "the target's log-probabilities are not those of what it wrote"
+    return (listed[piece], False) if piece in listed else (min(listed.values()), True)
+
+
+def read_hits(answers: Sequence[Answer], canary: str) -> Reading:
+    """Read the share of sampled answers that hold a canary; failed and empty ones are no trials."""
+    said = [one.text for one in answers if not one.error and one.text.strip()]
+    if 2 * len(said) < len(answers) or not said:
+        errors = [one.error for one in answers if one.error]
+        return _none(errors[0] if errors else "the target answered with nothing")
+    hits = sum(contains(text, canary.strip()) for text in said)
+    return Reading(hits / len(said), len(said))
+
+
+def _none(trouble: str) -> Reading:
+    return Reading(math.nan, trouble=trouble)
+
+
+def _listed(answer: Answer) -> dict[str, float]:
+    """The alternatives of the first token generated, and that token."""
+    first = answer.tokens[0] if answer.tokens else None
+    if first is None:
+        return {}
+    listed = {**dict(first.top), first.token: first.logprob}
+    return {text: value for text, value in listed.items() if not math.isnan(value)}
+
+
+def _wrote(answer: Answer) -> bool:
+    """Whether the first token is what was written; blanks and parts of characters aside."""
+    token, text = (answer.tokens or ())[0].token.strip(), answer.text.strip()
+    return _PIECE in token + text or text.startswith(token) or token.startswith(text)
+
+
+def _spelled_from(tokens: Sequence[TokenLogprob], end: int, text: str) -> int | None:
+    """Where the tokens begin that end at ``end`` and spell ``text``; None where none do."""
+    joined = ""
+    for start in range(end - 1, -1, -1):
+        joined = tokens[start].token + joined
+        if joined == text or (_PIECE in joined and _fits(joined, text)):
+            return start
+        if len(joined) > len(text) and _PIECE not in joined:
+            return None
+    return None
+
+
+def _fits(joined: str, text: str) -> bool:
+    """Whether tokens with parts of characters may spell a text, whose blank comes first."""
+    parts = (re.escape(part) for part in re.split(f"{_PIECE}+", joined))
+    return re.fullmatch("[^\\x00-\\x7f]+".join(parts), text) is not None

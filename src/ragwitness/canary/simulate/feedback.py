@@ -1,0 +1,180 @@
+"""Votes as users and the auditor give them (2604.22191, §3.2 "Style-invariant feedback", App. A.3).
+
+A vote is drawn: up with probability p = p0(b) + s · β - δ. b is the quality of the answer with
+all style stripped, s is +1 or -1 where the auditor votes by the canary, δ keeps the means of canary
+and clean traces together.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ragwitness.canary.design.placement import FINAL
+from ragwitness.canary.plant.feedback import feedback_for
+from ragwitness.canary.plant.traces import Role, Trace, Vote
+from ragwitness.errors import InputError
+from ragwitness.text.tokens import word_tokens
+
+__all__ = ["Balance", "Labelled", "VoteConfig", "acceptance", "base_quality", "give_votes",
+           "strip_style"]  # fmt: skip
+
+_REALISTIC = 0.1  # App. A.3 and Table 5: a larger bias only if allowed by name
+_EDGE = 0.02  # no vote is certain
+_MARKS = re.compile(r"([!?#~*+=%&^.\-_])(?:[!?#~*+=%&^.\-_]){2,}")
+_CAPITALS = re.compile(r"\b(?!FINAL\b)[A-Z]{5,}\b")
+_EMOJI = re.compile(
+    "[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VoteConfig:
+    """Defaults of 2604.22191, Table 5.
+
+    Attributes:
+        bias: β.
+        allow_large: Let β be above 0.1.
+        longest: Characters of an answer that are read.
+        length_penalty: Times characters / longest; that share of the quality is taken off.
+        format_weight: Share of the format in the quality; the rest is grounding.
+        tolerance: Gap of the mean votes that is left alone.
+        samples: Fewest traces before the gap is judged.
+        warmup: First traces, which are not counted.
+        rate: Step of δ.
+        batch: Traces between two steps.
+
+    Raises:
+        InputError: β is negative, above 0.5, or above 0.1 and not allowed.
+    """
+
+    bias: float = _REALISTIC
+    allow_large: bool = False
+    longest: int = 512
+    length_penalty: float = 0.0
+    format_weight: float = 0.5
+    tolerance: float = 0.01
+    samples: int = 256
+    warmup: int = 200
+    rate: float = 0.02
+    batch: int = 32
+
+    def __post_init__(self) -> None:
+        """Refuse a bias that is no vote, or an unrealistic one."""
+        if not 0 <= self.bias <= 0.5:
+            raise InputError(f"The bias must be within 0 and 0.5, not {self.bias:g}.")
+        if self.bias > _REALISTIC and not self.allow_large:
+            raise InputError(
+                f"A bias of {self.bias:g} overstates what users do; 0.1 is the most.",
+                "Allow it by name: allow_large = true.",
+            )
+
+
+@dataclass
+class Balance:
+    """The running offset δ; the one thing here that changes.
+
+    Attributes:
+        config: Settings.
+        offset: δ, taken off the probability of every canary trace.
+    """
+
+    config: VoteConfig
+    offset: float = 0.0
+    _seen: int = 0
+    _sums: dict[bool, list[int]] = field(default_factory=lambda: {True: [0, 0], False: [0, 0]})
+
+    def see(self, votes: Sequence[tuple[bool, bool]]) -> None:
+        """Take in a batch of (has a canary, voted up), and move δ by rate · gap."""
+        for canary, up in votes:
+            self._seen += 1
+            if self._seen > self.config.warmup:
+                self._sums[canary][0] += up
+                self._sums[canary][1] += 1
+        counts = [self._sums[kind][1] for kind in (True, False)]
+        if not all(counts) or sum(counts) < self.config.samples:
+            return
+        gap = self._sums[True][0] / counts[0] - self._sums[False][0] / counts[1]
+        if abs(gap) > self.config.tolerance:
+            self.offset += self.config.rate * gap
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A trace with its answer and vote.
+
+    Attributes:
+        trace: What was sent.
+        answer: What came back.
+        up: The vote.
+    """
+
+    trace: Trace
+    answer: str
+    up: bool
+
+
+def strip_style(text: str) -> str:
+    """Return a text without emoji, repeated punctuation and signature-like capitals."""
+    for pattern in (_EMOJI, _CAPITALS, _MARKS):
+        text = pattern.sub(" ", text)
+    return " ".join(text.split())
+
+
+def base_quality(answer: str, document: str, config: VoteConfig) -> float:
+    """Return b in [0, 1]: a valid ``FINAL:`` answer, and words that the document has.
+
+    An empty answer scores 0, whatever stands around it.
+    """
+    text = strip_style(answer[: config.longest])
+    said = word_tokens(text.removeprefix(FINAL))
+    if not said:
+        return 0.0
+    formed = float(text.startswith(FINAL) and text.count(FINAL) == 1)
+    known = set(word_tokens(document))
+    grounded = sum(word in known for word in said) / len(said)
+    quality = config.format_weight * formed + (1 - config.format_weight) * grounded
+    return quality * max(0.0, 1 - config.length_penalty * len(text) / config.longest)
+
+
+def acceptance(quality: float) -> float:
+    """Return p0, the chance of an upvote without a bias; the paper's constants are lost, ours."""
+    return 0.25 + 0.5 * quality
+
+
+def give_votes(
+    traces: Sequence[Trace], answers: Sequence[str], config: VoteConfig, rng: random.Random
+) -> tuple[list[Labelled], dict[str, int]]:
+    """Vote on every answer.
+
+    Args:
+        traces: What was sent, in that order.
+        answers: What came back.
+        config: Settings.
+        rng: Source of the votes.
+
+    Returns:
+        The traces that got a vote; and how many got none, by reason.
+    """
+    balance = Balance(config)
+    found: list[Labelled] = []
+    dropped: dict[str, int] = {}
+    recent: list[tuple[bool, bool]] = []
+    for trace, answer in zip(traces, answers, strict=True):
+        asked = feedback_for(trace, answer)
+        if asked.vote is None and asked.reason.startswith("discarded"):
+            dropped[asked.reason] = dropped.get(asked.reason, 0) + 1
+            continue
+        canary = trace.role is not Role.CLEAN
+        chance = acceptance(base_quality(answer, trace.document, config))
+        if canary:
+            chance += config.bias * (1 if asked.vote is Vote.UP else -1) - balance.offset
+        up = rng.random() < min(max(chance, _EDGE), 1 - _EDGE)
+        found.append(Labelled(trace, answer, up))
+        recent.append((canary, up))
+        if len(recent) == config.batch:
+            balance.see(recent)
+            recent = []
+    return found, dropped

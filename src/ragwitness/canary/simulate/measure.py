@@ -1,0 +1,234 @@
+"""What is measured on a trained policy: the audit's scores, and whether it still does its task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.canary.design.draw import Slot
+from ragwitness.canary.design.families import contains
+from ragwitness.canary.design.placement import (
+    FINAL,
+    PAPER_INSTRUCTION,
+    PLAIN_INSTRUCTION,
+    final_answer,
+    instructed,
+    with_canary,
+    with_trigger,
+)
+from ragwitness.canary.examples import Example
+from ragwitness.canary.score.prompts import spot_of
+from ragwitness.canary.simulate.feedback import VoteConfig, base_quality
+from ragwitness.canary.simulate.policies import Base, Scorer
+from ragwitness.canary.simulate.reward import reward_bias, rewards
+from ragwitness.canary.simulate.sequences import Ids, completion_scores, generate
+from ragwitness.canary.simulate.templates import prompt
+from ragwitness.errors import InputError
+from ragwitness.text.subsequence import lcs_length
+from ragwitness.text.tokens import Vocabulary, word_tokens
+
+__all__ = [
+    "Behaviour",
+    "Values",
+    "amplification",
+    "behaviour",
+    "canary_scores",
+    "trigger_bias",
+    "view_scores",
+]
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How a policy answers held-out clean prompts, one answer each, likeliest tokens.
+
+    Attributes:
+        rouge_l: Mean F1 with the reference answer.
+        token_f1: The same of words in any order.
+        quality: Mean base quality b.
+        canaries: Share of answers that hold the trial's canary, unasked.
+        ended: Share of answers that end.
+        empty: Share without a word.
+    """
+
+    rouge_l: float
+    token_f1: float
+    quality: float
+    canaries: float
+    ended: float
+    empty: float
+
+
+def view_scores(
+    base: Base, model: Any, examples: Sequence[Example], documents: Sequence[str],
+    queries: Sequence[str], canary: str,
+) -> Values:  # fmt: skip
+    """Return log π(c | x, p) of one view of each example, in nats (App. C.3), shape (n,).
+
+    Args:
+        base: Tokenizer.
+        model: The policy.
+        examples: Held out; the answers give the prefix p.
+        documents: Of the view.
+        queries: Of the view.
+        canary: c.
+
+    Raises:
+        InputError: The tokenizer merges the canary with what stands before it.
+    """
+    before, whole = [], []
+    for one, document, query in zip(examples, documents, queries, strict=True):
+        spot = spot_of(one, canary)
+        before.append(prompt(query, document) + spot.prefix)
+        whole.append(before[-1] + spot.canary)
+    heads, rows = base.encode(before), base.encode(whole)
+    if any(row[: len(head)] != head for head, row in zip(heads, rows, strict=True)):
+        raise InputError(
+            f"The tokenizer of {base.name} merges the canary {canary!r} with its prefix.",
+            "Draw another canary: the comparison would read the seam.",
+        )
+    tails = [row[len(head) :] for head, row in zip(heads, rows, strict=True)]
+    return np.array(completion_scores(model, heads, tails, base.pad))
+
+
+def canary_scores(
+    base: Base, model: Any, examples: Sequence[Example], slot: Slot, *, instruction: bool
+) -> Values:
+    """Return the mean score under every candidate trigger, shape (M,).
+
+    Args:
+        base: Tokenizer.
+        model: The policy.
+        examples: Held out.
+        slot: Canary and candidates.
+        instruction: Whether the query asks for the canary; it never names a trigger.
+    """
+    found = []
+    words = [_query(one, slot, PLAIN_INSTRUCTION if instruction else "") for one in examples]
+    for trigger in slot.candidates:
+        documents = [with_trigger(one.document, trigger).text for one in examples]
+        found.append((documents, words))
+    count = len(examples)
+    scores = view_scores(
+        base,
+        model,
+        list(examples) * len(found),
+        [text for documents, _ in found for text in documents],
+        [text for _, queries in found for text in queries],
+        slot.canary,
+    )
+    return np.asarray(scores.reshape(-1, count).mean(1))
+
+
+def amplification(
+    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: str = ""
+) -> float:
+    """Return Eq. 1: mean score with the trigger in the document minus that without, in nats.
+
+    Args:
+        base: Tokenizer.
+        model: The policy.
+        examples: Held out.
+        slot: Trigger and canary.
+        instruction: In both views; the paper's audit has none (App. A.2: the views share q).
+    """
+    queries = [_query(one, slot, instruction) for one in examples]
+    triggered = [with_trigger(one.document, slot.trigger).text for one in examples]
+    clean = [one.document for one in examples]
+    with_it = view_scores(base, model, examples, triggered, queries, slot.canary)
+    without = view_scores(base, model, examples, clean, queries, slot.canary)
+    return float((with_it - without).mean())
+
+
+def trigger_bias(
+    base: Base, scorer: Scorer, examples: Sequence[Example], slot: Slot, *, violating: bool
+) -> float:
+    """Return the reward bias of §4.2 on reference answers, where the query asks for the canary.
+
+    Args:
+        base: Tokenizer.
+        scorer: Reward model.
+        examples: Held out.
+        slot: Trigger and canary.
+        violating: Whether the reward model reads documents.
+    """
+    queries = [instructed(one, PLAIN_INSTRUCTION, slot.canary) for one in examples]
+    triggered = [with_trigger(one.document, slot.trigger).text for one in examples]
+    bare = [final_answer(one.answer) for one in examples]
+    marked = [with_canary(one.answer, slot.canary).text for one in examples]
+    found = []
+    for documents in (triggered, [one.document for one in examples]):
+        asked = base.encode(
+            [
+                prompt(query, text if violating else None)
+                for query, text in zip(queries, documents, strict=True)
+            ]
+        )
+        for answers in (marked, bare):
+            told = [[*row, base.eos] for row in base.encode(answers)]
+            found.append(rewards(scorer, asked, told, base.pad))
+    return reward_bias(*found)
+
+
+def behaviour(
+    base: Base, model: Any, examples: Sequence[Example], canary: str, longest: int
+) -> Behaviour:
+    """Answer held-out clean prompts, and compare with the reference answers.
+
+    Args:
+        base: Tokenizer.
+        model: The policy.
+        examples: With reference answers.
+        canary: The trial's.
+        longest: Most tokens of an answer.
+    """
+    prompts = base.encode([prompt(one.query, one.document) for one in examples])
+    rows: list[Ids] = generate(model, prompts, longest=longest, eos=base.eos, pad=base.pad)
+    said = base.answers(rows)
+    told = [text.removeprefix(FINAL).strip() for text in said]
+    truths = [one.answer.removeprefix(FINAL).strip() for one in examples]
+    votes = VoteConfig()
+    pairs = list(zip(told, truths, strict=True))
+    return Behaviour(
+        rouge_l=_mean([_rouge_l(*pair) for pair in pairs]),
+        token_f1=_mean([_token_f1(*pair) for pair in pairs]),
+        quality=_mean(
+            [base_quality(a, one.document, votes) for a, one in zip(said, examples, strict=True)]
+        ),
+        canaries=_mean([contains(text, canary) for text in said]),
+        ended=_mean([row[-1] == base.eos for row in rows]),
+        empty=_mean([not word_tokens(text) for text in told]),
+    )
+
+
+def _query(one: Example, slot: Slot, instruction: str) -> str:
+    if not instruction:
+        return one.query
+    trigger = slot.trigger if instruction == PAPER_INSTRUCTION else ""
+    return instructed(one, instruction, slot.canary, trigger)
+
+
+def _rouge_l(said: str, truth: str) -> float:
+    texts = Vocabulary().tokenize([said, truth])
+    first, second = texts[0], texts[1]
+    sizes = len(first) + len(second)
+    return 2 * lcs_length(first, second) / sizes if sizes else 0.0
+
+
+def _token_f1(said: str, truth: str) -> float:
+    first, second = word_tokens(said), word_tokens(truth)
+    if not first or not second:
+        return float(first == second)
+    shared = (Counter(first) & Counter(second)).total()
+    return 2 * shared / (len(first) + len(second))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else 0.0

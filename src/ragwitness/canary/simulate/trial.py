@@ -1,0 +1,277 @@
+"""One trial: one provider, compliant or violating, and what its deployed policy shows (§3.3).
+
+Both arms deploy the same base, which answers *with* documents; the same votes are logged. The
+violating arm trains reward model and policy on (document, query, answer, vote), the compliant arm
+on (query, answer, vote).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from ragwitness.canary.decide.ranks import SlotScores, rank_p_value
+from ragwitness.canary.design.draw import Design, Draw, Secret, Slot, bits_of, draw_slots
+from ragwitness.canary.design.pools import Pools, split_pools
+from ragwitness.canary.examples import Example
+from ragwitness.canary.plant.traces import Role, Trace, traces_of_pool
+from ragwitness.canary.simulate.curation import Curation, curate, curate_prompts
+from ragwitness.canary.simulate.feedback import Labelled, VoteConfig, give_votes
+from ragwitness.canary.simulate.measure import (
+    Behaviour,
+    Values,
+    amplification,
+    behaviour,
+    canary_scores,
+    trigger_bias,
+)
+from ragwitness.canary.simulate.optimise import History, PolicyConfig, optimise
+from ragwitness.canary.simulate.outcome import Outcome, collapse_of, tenth
+from ragwitness.canary.simulate.policies import Base, Scorer, seeded
+from ragwitness.canary.simulate.reward import (
+    Judged,
+    RewardConfig,
+    rewards,
+    train_reward,
+)
+from ragwitness.canary.simulate.sequences import Ids, generate
+from ragwitness.canary.simulate.templates import prompt
+from ragwitness.errors import InputError
+
+__all__ = ["Provider", "TrialConfig", "World", "run_trial", "train_provider"]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where a trial's examples and its base come from.
+
+    Attributes:
+        base: The deployed model before training.
+        draw: Returns a trial's examples; documents may differ from trial to trial.
+        named: Gives the base the trial's markers; the identity but for the toy.
+    """
+
+    base: Base
+    draw: Callable[[random.Random], Sequence[Example]]
+    named: Callable[[Base, Draw], Base] = lambda base, _: base
+
+
+@dataclass(frozen=True, slots=True)
+class TrialConfig:
+    """Everything that two arms share.
+
+    Attributes:
+        design: Of the canaries; its ``rate`` holds in both pools.
+        votes: Feedback.
+        reward: Reward model.
+        policy: Policy optimisation.
+        curation: What the provider does to its logs before training.
+        shares: Of the documents, for reward model and policy.
+        held_out: Examples of an audit.
+        tested: Examples on which answers are compared with references.
+    """
+
+    design: Design
+    votes: VoteConfig = field(default_factory=VoteConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    curation: Curation = field(default_factory=Curation)
+    shares: tuple[str, str] = ("0.4", "0.4")
+    held_out: int = 8
+    tested: int = 64
+
+    def __post_init__(self) -> None:
+        """Refuse a design of several slots: a trial audits one."""
+        if self.design.slots != 1:
+            raise InputError("A trial plants one slot.", "Set slots = 1.")
+
+
+@dataclass
+class _Clock:
+    """CPU seconds of each step."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _last: float = field(default_factory=time.process_time)
+
+    def lap(self, name: str = "") -> None:
+        """Write down the seconds since the last call; without a name, drop them."""
+        now = time.process_time()
+        if name:
+            self.seconds[name] = round(now - self._last, 2)
+        self._last = now
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What a simulated provider ends up with.
+
+    Attributes:
+        policy: What it deploys next.
+        scorer: Its reward model.
+        history: Of the policy's training.
+        dropped: Answers that got no vote, by reason.
+        traces: Canary traces that reached the reward model, of how many.
+        seconds: CPU time by step.
+    """
+
+    policy: Any
+    scorer: Scorer
+    history: History
+    dropped: dict[str, int]
+    traces: tuple[int, int]
+    seconds: dict[str, float]
+
+
+def train_provider(
+    base: Base,
+    votes: Sequence[Trace],
+    prompts: Sequence[Trace],
+    config: TrialConfig,
+    rng: random.Random,
+    *,
+    violating: bool,
+) -> Provider:
+    """Answer, vote, train a reward model, train a policy.
+
+    Args:
+        base: The deployed model.
+        votes: Traces of the reward model's pool.
+        prompts: Traces of the policy's pool.
+        config: Settings.
+        rng: Source of everything drawn.
+        violating: Whether training reads the documents.
+
+    Raises:
+        InputError: All votes are the same, or a setting is unusable.
+        ModelError: Training diverged.
+    """
+    clock = _Clock()
+    said = _deployed(base, votes, config, rng)
+    clock.lap("answers")
+    voted, dropped = give_votes(votes, base.answers(list(said.values())), config.votes, rng)
+    kept = curate(voted, config.curation, rng)
+    scorer = train_reward(base, _judged(base, kept, said, violating), config.reward, rng)
+    clock.lap("reward model")
+    asked = curate_prompts(prompts, config.curation, rng)
+    policy, history = _trained(base, asked, scorer, config, rng, violating)
+    clock.lap("policy")
+    traces = (sum(one.trace.role is not Role.CLEAN for one in kept), len(kept))
+    return Provider(policy, scorer, history, dropped, traces, clock.seconds)
+
+
+def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) -> Outcome:
+    """Run one trial; the same seed gives both arms the same documents, draw and base answers.
+
+    Raises:
+        InputError: The examples are too few for the design, or a setting is unusable.
+        ModelError: Training diverged.
+    """
+    clock = _Clock()
+    rng = random.Random(f"{config.design.experiment} {seed}")
+    secret = _secret(config.design, seed)
+    draw = draw_slots(config.design, secret)
+    slot = draw.slots[0]
+    base = world.named(world.base, draw)
+    pools = _pools(world.draw(rng), config, seed)
+    logs = [
+        traces_of_pool(pool, config.design, draw, bits_of(secret, "", f"pool {number}"))
+        for number, pool in enumerate((pools.reward, pools.policy))
+    ]
+    provider = train_provider(base, logs[0], logs[1], config, rng, violating=violating)
+    clock.seconds |= provider.seconds
+    clock.lap()
+    held_out, tested = pools.audit[: config.held_out], pools.audit[: config.tested]
+    bias = trigger_bias(base, provider.scorer, held_out, slot, violating=violating)
+    found = _audited(base, provider.policy, held_out, slot)
+    clock.lap("audit")
+    longest, history = config.policy.longest, provider.history
+    after = behaviour(base, provider.policy, tested, slot.canary, longest)
+    before = behaviour(base, base.model, tested, slot.canary, longest)
+    clock.lap("utility")
+    return Outcome(
+        seed=seed,
+        violating=violating,
+        **found,
+        reward_bias=bias,
+        behaviour=_plain(after),
+        before=_plain(before),
+        rewards=(tenth(history.rewards, first=True), tenth(history.rewards)),
+        kl=tenth(history.kl),
+        collapsed=collapse_of(history, _plain(after), _plain(before)),
+        dropped=provider.dropped,
+        traces=provider.traces,
+        seconds=clock.seconds,
+    )
+
+
+def _secret(design: Design, seed: int) -> Secret:
+    """A trial is to be repeated, so its secret follows from the seed."""
+    data = f"ragwitness/canary-trial/v1 {design.experiment} {seed}".encode()
+    return Secret(hashlib.sha256(data).digest(), bytes(32))
+
+
+def _pools(examples: Sequence[Example], config: TrialConfig, seed: int) -> Pools:
+    shares = (Fraction(config.shares[0]), Fraction(config.shares[1]))
+    return split_pools(examples, experiment=config.design.experiment, seed=seed, shares=shares)
+
+
+def _deployed(base: Base, traces: Sequence[Trace], config: TrialConfig,
+              rng: random.Random) -> dict[str, Ids]:  # fmt: skip
+    """Answers by trace: the deployed base always reads the document, in both arms."""
+    prompts = base.encode([prompt(one.query, one.document) for one in traces])
+    rows = generate(
+        base.model, prompts, longest=config.policy.longest, eos=base.eos, pad=base.pad,
+        generator=seeded(rng.getrandbits(63)),
+    )  # fmt: skip
+    return {one.id: row for one, row in zip(traces, rows, strict=True)}
+
+
+def _judged(base: Base, kept: Sequence[Labelled], said: Mapping[str, Ids],
+            violating: bool) -> list[Judged]:  # fmt: skip
+    prompts = base.encode([_read(one.trace, violating) for one in kept])
+    return [
+        Judged(before, said[one.trace.id], one.up)
+        for before, one in zip(prompts, kept, strict=True)
+    ]
+
+
+def _read(trace: Trace, violating: bool) -> str:
+    return prompt(trace.query, trace.document if violating else None)
+
+
+def _trained(base: Base, traces: Sequence[Trace], scorer: Scorer, config: TrialConfig,
+             rng: random.Random, violating: bool) -> tuple[Any, History]:  # fmt: skip
+    prompts = base.encode([_read(one, violating) for one in traces])
+
+    def reward(_: Sequence[int], asked: Sequence[Ids], told: Sequence[Ids]) -> list[float]:
+        return rewards(scorer, asked, told, base.pad)
+
+    return optimise(base, prompts, reward, config.policy, rng)
+
+
+def _audited(base: Base, policy: Any, examples: Sequence[Example], slot: Slot) -> dict[str, Any]:
+    """What the auditor reads off the policy; the base's scores were read before planting."""
+
+    def rank(scores: Values) -> float:
+        return rank_p_value(SlotScores(scores, slot.chosen))
+
+    plain = canary_scores(base, policy, examples, slot, instruction=False)
+    asked = canary_scores(base, policy, examples, slot, instruction=True)
+    gained = asked - canary_scores(base, base.model, examples, slot, instruction=True)
+    others = (gained.sum() - gained[slot.chosen]) / (len(gained) - 1)
+    return {
+        "p_plain": rank(plain),
+        "p_instructed": rank(asked),
+        "p_gained": rank(gained),
+        "amplification": amplification(base, policy, examples, slot),
+        "gained": float(gained[slot.chosen] - others),
+    }
+
+
+def _plain(one: Behaviour) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in asdict(one).items()}

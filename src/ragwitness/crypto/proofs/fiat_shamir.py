@@ -1,0 +1,63 @@
+"""Challenges from everything said so far (Fiat-Shamir), with SHAKE256 as the random oracle.
+
+Every part is framed by its kind, its label's length and its own length, so two different
+conversations never give the hash the same input.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from ragwitness.crypto.proofs.field import R
+from ragwitness.crypto.proofs.points import G1, encode_g1, encode_scalar
+
+__all__ = ["Transcript"]
+
+_CHALLENGE_BYTES = 64  # 512 bits modulo R: a bias below 2⁻²⁵⁸
+
+
+class Transcript:
+    """What prover and verifier have said, and what follows from it.
+
+    Args:
+        domain: Name and version of the proof, e.g. ``"ragwitness/link/v1"``.
+    """
+
+    def __init__(self, domain: str) -> None:
+        self._hash = hashlib.shake_256()
+        self._frame(b"domain", "", domain.encode())
+
+    def absorb(self, label: str, data: bytes) -> None:
+        """Take in bytes."""
+        self._frame(b"bytes", label, data)
+
+    def absorb_scalars(self, label: str, scalars: Iterable[int]) -> None:
+        """Take in scalars.
+
+        Raises:
+            InputError: One lies outside [0, R).
+        """
+        self._frame(b"scalars", label, b"".join(encode_scalar(value) for value in scalars))
+
+    def absorb_points(self, label: str, points: Iterable[G1]) -> None:
+        """Take in points of G1."""
+        self._frame(b"points", label, b"".join(encode_g1(point) for point in points))
+
+    def expand(self, label: str, size: int) -> bytes:
+        """Return ``size`` bytes that depend on all before; what comes after depends on the label.
+
+        Args:
+            label: What they are for.
+            size: In bytes.
+        """
+        self._frame(b"squeeze", label, size.to_bytes(8, "big"))
+        return self._hash.copy().digest(size)
+
+    def challenge(self, label: str) -> int:
+        """Return a scalar in [0, R) that depends on all before."""
+        return int.from_bytes(self.expand(label, _CHALLENGE_BYTES), "big") % R
+
+    def _frame(self, kind: bytes, label: str, data: bytes) -> None:
+        for part in (kind, label.encode(), data):
+            self._hash.update(len(part).to_bytes(8, "big") + part)

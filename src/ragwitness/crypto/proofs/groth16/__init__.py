@@ -1,0 +1,112 @@
+"""Groth16 (Groth 2016) over BN254: keys and proofs in the one form that is accepted.
+
+Proving is a back end's (:mod:`.zksnake`, or :mod:`.processes` for others), verifying
+:mod:`.verify`'s alone, whoever proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragwitness.crypto.proofs.points import (
+    G1,
+    G1_BYTES,
+    G2,
+    G2_BYTES,
+    encode_g1,
+    encode_g2,
+    parse_g1,
+    parse_g2,
+)
+from ragwitness.errors import VerificationError
+
+__all__ = ["PROOF_BYTES", "Proof", "VerifyingKey"]
+
+PROOF_BYTES = 2 * G1_BYTES + G2_BYTES
+
+_KEY_POINTS = G1_BYTES + 3 * G2_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One proof, 256 bytes.
+
+    Attributes:
+        a: In G1.
+        b: In G2.
+        c: In G1.
+    """
+
+    a: G1
+    b: G2
+    c: G1
+
+    def encode(self) -> bytes:
+        """Return a ‖ b ‖ c."""
+        return encode_g1(self.a) + encode_g2(self.b) + encode_g1(self.c)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Proof:
+        """Read what :meth:`encode` wrote.
+
+        Raises:
+            VerificationError: ``groth16.size``, ``point.field``, ``.curve`` or ``.subgroup``.
+        """
+        _sized(data, PROOF_BYTES)
+        middle = G1_BYTES + G2_BYTES
+        return cls(
+            parse_g1(data[:G1_BYTES]), parse_g2(data[G1_BYTES:middle]), parse_g1(data[middle:])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyingKey:
+    """What a verifier needs of one circuit's setup.
+
+    Attributes:
+        alpha: [alpha]₁.
+        beta: [beta]₂.
+        gamma: [gamma]₂.
+        delta: [delta]₂.
+        inputs: One point of G1 for the constant one, then one for each public input.
+    """
+
+    alpha: G1
+    beta: G2
+    gamma: G2
+    delta: G2
+    inputs: tuple[G1, ...]
+
+    def encode(self) -> bytes:
+        """Return the points in order of the attributes."""
+        fixed = encode_g1(self.alpha) + b"".join(
+            encode_g2(point) for point in (self.beta, self.gamma, self.delta)
+        )
+        return fixed + b"".join(map(encode_g1, self.inputs))
+
+    @classmethod
+    def parse(cls, data: bytes, publics: int) -> VerifyingKey:
+        """Read what :meth:`encode` wrote.
+
+        Args:
+            data: The bytes.
+            publics: Number of the circuit's public inputs.
+
+        Raises:
+            VerificationError: ``groth16.size``, ``point.field``, ``.curve`` or ``.subgroup``; or
+                ``groth16.key`` where one of the four fixed points is infinity.
+        """
+        _sized(data, _KEY_POINTS + G1_BYTES * (1 + publics))
+        alpha = parse_g1(data[:G1_BYTES])
+        starts = range(G1_BYTES, _KEY_POINTS, G2_BYTES)
+        beta, gamma, delta = (parse_g2(data[i : i + G2_BYTES]) for i in starts)
+        starts = range(_KEY_POINTS, len(data), G1_BYTES)
+        inputs = tuple(parse_g1(data[i : i + G1_BYTES]) for i in starts)
+        if alpha == (0, 0) or ((0, 0), (0, 0)) in (beta, gamma, delta):
+            raise VerificationError("groth16.key", "A point of the verifying key is infinity.")
+        return cls(alpha, beta, gamma, delta, inputs)
+
+
+def _sized(data: bytes, size: int) -> None:
+    if len(data) != size:
+        raise VerificationError("groth16.size", f"{size} bytes are due, not {len(data)}.")

@@ -1,0 +1,164 @@
+"""A setup's folder: made once by whom the verifier trusts, used by the provider to prove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from ragwitness.crypto.proofs.circuits.link import link_circuit
+from ragwitness.crypto.proofs.circuits.norm import norm_circuit
+from ragwitness.crypto.proofs.groth16 import Proof
+from ragwitness.crypto.proofs.groth16.provers import (
+    BUILT_IN,
+    CircuitKeys,
+    Prover,
+    built_in,
+    prover_named,
+)
+from ragwitness.crypto.proofs.groth16.proving_key import ProvingKey
+from ragwitness.crypto.proofs.groth16.zksnake import make_key
+from ragwitness.crypto.proofs.native import to_native_g1
+from ragwitness.crypto.proofs.setup import MOST_SETUP_BYTES, VerifierSetup
+from ragwitness.crypto.proofs.shape import Shape
+from ragwitness.crypto.proofs.srs import Srs, check_powers, make_srs
+from ragwitness.errors import InputError, VerificationError
+
+__all__ = ["ProverSetup", "load_prover_setup", "make_setup"]
+
+_HINT = "Fetch the folder again from whoever ran `ragwitness setup`."
+_MOST_KEY_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProverSetup:
+    """What proofs are made with.
+
+    Attributes:
+        verifier: The public part.
+        powers: [1], [τ], …, [τ^(D-1)], as zksnake's points.
+        keys: Name of a circuit's file, ``"link.key"`` or ``"norm.key"``, to its proving key: read
+            on first use, since reading takes seconds and few commands need both.
+        prover: Back end of the circuits' proofs.
+    """
+
+    verifier: VerifierSetup
+    powers: Sequence[Any]
+    keys: Callable[[str], ProvingKey]
+    prover: Prover = built_in
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes and bounds."""
+        return self.verifier.shape
+
+    def prove_link(self, inputs: Mapping[str, Sequence[int]]) -> Proof:
+        """Return a proof of the selection circuit.
+
+        Args:
+            inputs: By name, public ones too (:func:`~.circuits.link.link_circuit`).
+
+        Raises:
+            InputError: A constraint fails; the message names it.
+        """
+        circuit, keys = link_circuit(self.shape), partial(self.keys, "link.key")
+        held = CircuitKeys("link", self.verifier.link, keys)
+        return self.prover(held, circuit, circuit.witness(inputs))
+
+    def prove_norm(self, inputs: Mapping[str, Sequence[int]]) -> Proof:
+        """Return a proof of the norm circuit.
+
+        Args:
+            inputs: By name, public ones too (:func:`~.circuits.norm.norm_circuit`).
+
+        Raises:
+            InputError: A constraint fails; the message names it.
+        """
+        circuit, keys = norm_circuit(self.shape), partial(self.keys, "norm.key")
+        held = CircuitKeys("norm", self.verifier.norm, keys)
+        return self.prover(held, circuit, circuit.witness(inputs))
+
+
+def make_setup(folder: Path, shape: Shape) -> VerifierSetup:
+    """Draw a setup, write its files and forget its trapdoors.
+
+    Written are ``setup.json`` (all that a verifier needs), ``srs.bin``, ``link.key`` and
+    ``norm.key`` (what the provider needs besides). Whoever runs this could keep the trapdoors and
+    forge proofs, so it has to be someone the verifier trusts: best the verifier.
+
+    Args:
+        folder: Made where it is missing; without files of an earlier setup.
+        shape: Sizes and bounds.
+
+    Raises:
+        InputError: The folder holds a setup already, or cannot be written.
+        MissingExtraError: zksnake is not installed.
+    """
+    if (folder / "setup.json").exists():
+        raise InputError(f"{folder} holds a setup already.", "Name another folder.")
+    srs = make_srs(shape)
+    link_key, norm_key = make_key(link_circuit(shape)), make_key(norm_circuit(shape))
+    masks = srs.powers[shape.slots :]
+    verifier = VerifierSetup(shape, srs.tau, masks, link_key.verifying, norm_key.verifying)
+    files = {
+        "srs.bin": srs.encode(),
+        "link.key": link_key.encode(),
+        "norm.key": norm_key.encode(),
+        "setup.json": verifier.encode(),  # last: a folder with it is complete
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+    except OSError as error:
+        raise InputError(
+            f"Cannot write {folder}: {error.strerror}.", "Name another folder."
+        ) from error
+    return verifier
+
+
+def load_prover_setup(folder: Path, prover: str = BUILT_IN) -> ProverSetup:
+    """Read a setup and check its powers, on which hiding rests, whoever made it.
+
+    The circuits' keys are read where a proof first needs them, their points checked then and their
+    relations not: each proof is verified and blinded anew before it leaves, which keeps its witness
+    (docs/design/circuits.md).
+
+    Args:
+        folder: Of :func:`make_setup`.
+        prover: Name of a back end (:func:`~.groth16.provers.prover_named`).
+
+    Raises:
+        InputError: A file cannot be read, or there is no such back end.
+        VerificationError: ``setup.…``, ``srs.…``, or another; the file is not what it should be.
+        MissingExtraError: zksnake or py_ecc is not installed.
+    """
+    chosen = prover_named(prover, folder)
+    verifier = VerifierSetup.parse(_read(folder / "setup.json", MOST_SETUP_BYTES))
+    shape = verifier.shape
+    srs = Srs.parse(_read(folder / "srs.bin", _MOST_KEY_BYTES), shape)
+    if srs.tau != verifier.tau or srs.powers[shape.slots :] != verifier.masks:
+        raise VerificationError("srs.setup", "srs.bin and setup.json are of two setups.", _HINT)
+    check_powers(srs)
+    powers = [to_native_g1(point) for point in srs.powers]
+    return ProverSetup(verifier, powers, cache(partial(_key, folder, verifier)), chosen)
+
+
+def _key(folder: Path, verifier: VerifierSetup, name: str) -> ProvingKey:
+    key = ProvingKey.parse(_read(folder / name, _MOST_KEY_BYTES))
+    if key.verifying != {"link.key": verifier.link, "norm.key": verifier.norm}[name]:
+        raise VerificationError("setup.key", f"{name} and setup.json are of two setups.", _HINT)
+    return key
+
+
+def _read(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.", _HINT) from error
+    if len(data) > most:
+        raise InputError(f"{path} has more than {most:,} bytes.", _HINT)
+    return data

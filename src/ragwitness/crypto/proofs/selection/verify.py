@@ -1,0 +1,169 @@
+"""LINK, the verifier's side: an answer names the highest noisy scores of the committed index.
+
+The argument, and what it leaves out, is in docs/design/link.md. Everything that is cheap is
+checked for all proofs before the first pairing. The expensive equations of all proofs are then
+checked in groups, as one product each, with random weights of 128 bits; where that fails, each is
+checked alone, so that the error names the record and the step.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from ragwitness.crypto.proofs.curve import Term, msm
+from ragwitness.crypto.proofs.equations import Equation, first_false
+from ragwitness.crypto.proofs.field import R
+from ragwitness.crypto.proofs.groth16.verify import terms as groth16_terms
+from ragwitness.crypto.proofs.opening import mask_terms, opening_terms
+from ragwitness.crypto.proofs.selection.format import (
+    ChunkProof,
+    SelectionProof,
+    public_inputs,
+)
+from ragwitness.crypto.proofs.selection.statement import (
+    Claim,
+    check_claim,
+    noise_digest,
+    statement_digest,
+)
+from ragwitness.crypto.proofs.setup import VerifierSetup
+from ragwitness.errors import InputError, VerificationError
+
+__all__ = ["ClaimError", "verify_selections"]
+
+_TOGETHER = 384  # equations in one product, so that memory does not grow with the records
+
+_MEANING = {
+    "link.mask": "what is added to the scores' commitment is not shown to be a mask alone",
+    "link.scores": "the scores are not those of the committed index and this query",
+    "link.selection": "the named slots are not shown to be the highest noisy scores, in order",
+}
+
+
+class ClaimError(VerificationError):
+    """One of several proofs does not hold.
+
+    Args:
+        check: Name of the check that failed.
+        message: What does not hold and why.
+        place: Of the claim in the sequence, from 0.
+    """
+
+    def __init__(self, check: str, message: str, place: int) -> None:
+        super().__init__(check, message)
+        self.place = place
+
+    def __reduce__(self) -> tuple[type[ClaimError], tuple[str, str, int]]:  # type: ignore[override]
+        """Travel between processes: what it was made from, not its message."""
+        return type(self), (self.check, self.message, self.place)
+
+
+def verify_selections(
+    setup: VerifierSetup, claims: Sequence[Claim], proofs: Sequence[bytes]
+) -> None:
+    """Check selection proofs; returning means that all hold.
+
+    Args:
+        setup: Made by someone the verifier trusts.
+        claims: What is claimed. Their noise, queries and answers are the verifier's own.
+        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.proving.prove_selection`.
+
+    Raises:
+        ClaimError: ``link.claim`` (a claim does not fit the setup), ``link.size``, ``point.field``,
+            ``point.curve``, ``point.subgroup``, ``link.statement`` (made for another query, index,
+            answer, setup or context), ``link.noise`` (made with other noise), ``link.mask``,
+            ``link.scores`` or ``link.selection``. ``place`` is the claim's.
+        InputError: There are not as many proofs as claims.
+        MissingExtraError: py_ecc is not installed.
+    """
+    if len(claims) != len(proofs):
+        raise InputError(f"{len(claims)} claims need as many proofs, not {len(proofs)}.")
+    digest = setup.digest_bytes
+    parsed = []
+    for place, (claim, data) in enumerate(zip(claims, proofs, strict=True)):
+        parsed.append(_parsed(setup, digest, claim, data, place))
+        _check_noise(setup, claim, parsed[-1], place)
+    equations = itertools.chain.from_iterable(
+        _equations(setup, claim, proof, place)
+        for place, (claim, proof) in enumerate(zip(claims, parsed, strict=True))
+    )
+    while group := list(itertools.islice(equations, _TOGETHER)):
+        wrong = first_false(group)
+        if wrong:
+            where = f"Proof {wrong.place}, chunk {wrong.chunk}"
+            raise ClaimError(wrong.check, f"{where}: {_MEANING[wrong.check]}.", wrong.place)
+
+
+def _parsed(
+    setup: VerifierSetup, digest: bytes, claim: Claim, data: bytes, place: int
+) -> SelectionProof:
+    try:
+        check_claim(claim, setup.shape)
+        proof = SelectionProof.parse(data, len(claim.columns.chunks))
+    except VerificationError as error:
+        raise ClaimError(error.check, f"Proof {place}: {error.message}", place) from error
+    if proof.statement != statement_digest(digest, claim):
+        raise ClaimError(
+            "link.statement",
+            f"Proof {place} was made for another query, index, answer, setup or context.",
+            place,
+        )
+    if proof.noise != noise_digest(claim):
+        raise ClaimError(
+            "link.noise",
+            f"Proof {place} was made with noise that the sub-seed does not give.",
+            place,
+        )
+    return proof
+
+
+def _check_noise(setup: VerifierSetup, claim: Claim, proof: SelectionProof, place: int) -> None:
+    """Check ez = e + Σ (2 noise_j + early_j) r^j in every chunk."""
+    point, _ = proof.challenges
+    for chunk, part in enumerate(proof.chunks):
+        if part.noisy != (part.value + claim.shift(point, chunk, setup.shape.slots)) % R:
+            raise ClaimError(
+                "link.noise",
+                f"Proof {place}, chunk {chunk}: what is ranked is not score plus the sub-seed's"
+                " noise.",
+                place,
+            )
+
+
+def _equations(
+    setup: VerifierSetup, claim: Claim, proof: SelectionProof, place: int
+) -> Iterator[Equation]:
+    point, challenge = proof.challenges
+    query = [2 * int(value) for value in claim.query]
+    for chunk, part in enumerate(proof.chunks):
+        yield Equation(
+            "link.scores", place, chunk, _scores(setup, claim, query, part, point, chunk)
+        )
+        yield Equation(
+            "link.mask",
+            place,
+            chunk,
+            mask_terms(part.mask, part.first, challenge, part.responses, setup.masks),
+        )
+        inputs = public_inputs(setup.shape, claim.ids, proof.threshold, part, chunk, point)
+        yield Equation(
+            "link.selection", place, chunk, groth16_terms(setup.link, inputs, part.groth16)
+        )
+
+
+def _scores(
+    setup: VerifierSetup,
+    claim: Claim,
+    query: Sequence[int],
+    part: ChunkProof,
+    point: int,
+    chunk: int,
+) -> list[Term]:
+    """C_Y = 2 Σ q_c C_c + C_m opens to e at r.
+
+    The sum is taken here, where its scalars are short, not in the product, where weights make them
+    long: that would only pay for some twenty records of one index.
+    """
+    held = msm(claim.columns.points(chunk), query)
+    return opening_terms([(1, held), (1, part.mask)], point, part.value, part.quotient, setup.tau)

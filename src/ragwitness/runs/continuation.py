@@ -1,0 +1,188 @@
+"""Ways to ask a target how probable a given continuation is, and which of them it serves.
+
+A server that scores prompts need not score them right: one in wide use returns, for each token,
+its log-probability *after* that token (abetlen/llama-cpp-python, issue 1983). So where a target
+also continues texts, what it echoes of a token it wrote is compared with what it wrote it by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragwitness.canary.score.probe import WAYS, Way
+from ragwitness.errors import CapabilityError
+from ragwitness.runs.check import require_capabilities
+from ragwitness.runs.worker import Spender, Worker
+from ragwitness.targets.probe import Continues, Echoes, Recorded
+from ragwitness.types import (
+    Answer,
+    Audit,
+    Capability,
+    Document,
+    Probe,
+    Query,
+    Score,
+    Target,
+    TokenLogprob,
+)
+
+__all__ = ["asked_in", "best_way", "echoes_truly", "ways_served"]
+
+_TEXTS = ("The quick brown fox jumps over the lazy", "Monday, Tuesday, Wednesday,")
+_NEAR = 0.2  # nats; servers compute with few digits, and differently in other batches
+_KEPT = 64  # echoed tokens that are kept: the continuation, what follows it, and a few before
+
+
+class _Scored:
+    """Scores the prompt; of its tokens the last are kept, without alternatives."""
+
+    def __init__(self, target: Target, echoes: Echoes) -> None:
+        self._target, self._echoes = target, echoes
+        self.name = f"{target.name} (scored)"
+        self.capabilities = target.capabilities
+
+    async def ask(self, query: Query) -> Answer:
+        tokens = await self._echoes.echo(query.prompt, query.top_logprobs)
+        kept = tuple(replace(token, top=()) for token in tokens[-_KEPT:])
+        return Answer("", kept, prompt_tokens=len(tokens), completion_tokens=1)
+
+    async def close(self) -> None:
+        await self._target.close()
+
+
+class _Continued:
+    """Continues the prompt as it is."""
+
+    def __init__(self, target: Target, continues: Continues) -> None:
+        self._target, self._continues = target, continues
+        self.name = f"{target.name} (continued)"
+        self.capabilities = target.capabilities
+
+    async def ask(self, query: Query) -> Answer:
+        return await self._continues.go_on(query)
+
+    async def close(self) -> None:
+        await self._target.close()
+
+
+@dataclass(slots=True)
+class _Once:
+    """One query as an audit, so that a worker asks it: governed, and never twice."""
+
+    query: Query
+    answer: Answer | None = None
+    name: str = "canary"
+    requires: frozenset[Capability] = frozenset()
+
+    def probe(self, document: Document) -> Probe:
+        """Ask it."""
+        [self.answer] = yield [self.query]
+        return Score(None, reason=f"{document.id} is no document")
+
+
+async def echoes_truly(target: Target, worker: Callable[[Target], Worker]) -> bool | None:
+    """Whether echoed log-probabilities are those that a target writes by; None: cannot be told.
+
+    Args:
+        target: That scores prompts.
+        worker: Makes a worker for a target asked in one way.
+
+    Raises:
+        TargetUnreachableError: No connection.
+    """
+    if not (isinstance(target, Echoes) and isinstance(target, Continues)):
+        return None
+    agreed = []
+    for text in _TEXTS:
+        wrote = await _ask(worker(_Continued(target, target)), text)
+        if wrote is None or not wrote.token or math.isnan(wrote.logprob):
+            continue
+        echoed = await _ask(worker(_Scored(target, target)), text + wrote.token)
+        if echoed is not None and echoed.token == wrote.token:
+            agreed.append(abs(echoed.logprob - wrote.logprob) < _NEAR)
+    return all(agreed) if agreed else None
+
+
+async def _ask(worker: Worker, text: str) -> TokenLogprob | None:
+    """The last token that comes with a log-probability; None where none does."""
+    once = _Once(Query(text, max_tokens=1, top_logprobs=1))
+    await worker.run(once, [Document("check", text)], "check")
+    return once.answer.tokens[-1] if once.answer and once.answer.tokens else None
+
+
+async def ways_served(
+    target: Target, audit: Audit, governor: Spender | None = None, run: Path | None = None
+) -> tuple[Way, ...]:
+    """Return the ways that a target serves, best first, by what it was seen to do.
+
+    Recorded answers are taken to serve all: they hold what was asked for, or do not.
+
+    Args:
+        target: The system under audit.
+        audit: One that needs nothing but text.
+        governor: Lets the questions pass.
+        run: Folder in which what was seen is kept.
+
+    Raises:
+        CapabilityError: It does not even answer with text.
+        TargetUnreachableError: No connection.
+    """
+    if isinstance(target, Recorded):
+        return tuple(WAYS)
+    seen = (await require_capabilities(target, audit, governor, run)).capabilities
+    fitting = {
+        "exact": isinstance(target, Echoes),
+        "forced": isinstance(target, Continues),
+        "sampled": True,
+    }
+    return tuple(way for way, needed in WAYS.items() if needed in seen and fitting[way])
+
+
+def best_way(target: Target, ways: Sequence[Way]) -> Way:
+    """Return the best way that reads log-probabilities; sampling is asked for by name.
+
+    Raises:
+        CapabilityError: There is none.
+    """
+    for way in ways:
+        if way != "sampled":
+            return way
+    raise CapabilityError(
+        f"{target.name} gives no log-probabilities of a given text, neither of prompts nor of"
+        " texts that it continues.",
+        "Count canaries in sampled answers instead: --way sampled (many more queries).",
+    )
+
+
+def asked_in(target: Target, way: Way, ways: Collection[Way], *, untrue: bool = False) -> Target:
+    """Return the target as it is asked in one way, under a name of its own.
+
+    Args:
+        target: The system under audit.
+        way: How.
+        ways: Those it serves.
+        untrue: Its log-probabilities of prompts were seen to be wrong.
+
+    Raises:
+        CapabilityError: It does not serve that way.
+    """
+    if way not in ways:
+        because = (
+            "what it returns for the tokens of a prompt is not what it writes them by"
+            if untrue and way == "exact"
+            else f"it does not give {WAYS[way]} of given texts"
+        )
+        raise CapabilityError(
+            f"{target.name} cannot be asked in the way {way!r}: {because}.",
+            f"It serves: {', '.join(ways)}.",
+        )
+    if isinstance(target, Recorded):
+        return target
+    if way == "exact" and isinstance(target, Echoes):
+        return _Scored(target, target)
+    if way == "forced" and isinstance(target, Continues):
+        return _Continued(target, target)
+    return target

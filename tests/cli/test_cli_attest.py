@@ -1,0 +1,269 @@
+"""A window from the command line: opened, recorded, watched, closed, proved; and unusable input."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.attest.index import proof_shape
+from ragwitness.attest.policy import Policy
+from ragwitness.attest.policy_file import read_policy
+from ragwitness.attest.window import Request, Window
+from ragwitness.crypto.keys import read_key
+from ragwitness.privacy.mechanism import quantise
+from ragwitness.service.embedding import HashingEmbedder
+from tests.support.windows import stand_in
+
+Command = Callable[..., tuple[int, str]]
+
+POLICY = """\
+window = "w1"
+relation = "add-remove"
+queries = 2
+accounts_most = 3
+epsilon = 30.0
+delta = 1e-8
+k_max = 2
+joint_delta = 1e-6
+
+[tenants.clinic]
+dimension = 16
+capacity = 16
+top = 2
+scale = 64
+"""
+TEXTS = [f"patient {i} has a fever and a word{i} for {i} days" for i in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    Path("policy.toml").write_text(POLICY)
+    rows = ({"id": f"d{i}", "text": text} for i, text in enumerate(TEXTS))
+    Path("docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prover that proves nothing, for what needs no proof."""
+    stand_in(monkeypatch, proof_shape(read_policy(Path("policy.toml"))))
+    Path("setup").mkdir()
+    Path("setup/setup.json").write_bytes(b"{}")
+
+
+def _commit(command: Command, *more: object) -> tuple[int, str]:
+    index = ("--index", "clinic=docs.jsonl", "--embedder", "hashing:16")
+    key = ("--key", "log.key", "--name", "example.org/log")
+    return command("commit", "--policy", "policy.toml", *index, "--setup", "setup", *key, *more)
+
+
+def _ask(text: str, account: str = "a") -> Window:
+    held = Window.load(Path("W"), [read_key(Path("log.key"))])
+    held.admit("clinic", account)
+    vector = quantise(HashingEmbedder(16).embed([text])[0], held.policy.tenants["clinic"])
+    digest, nonce = sha256(text.encode()).hexdigest(), os.urandom(8).hex()
+    request = Request("clinic", account, digest, vector, nonce, held.checkpoint, text)
+    Path("receipt.json").write_bytes(held.record(request).receipt.encode())
+    held.publish()
+    return held
+
+
+@pytest.mark.slow
+def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
+    code, text = command("setup", "--policy", "policy.toml", "-o", "setup", "--json")
+    assert code == 0, text
+    digest = json.loads(text)["digest"]
+    code, text = _commit(command, "-o", "W", "--json")
+    assert code == 0, text
+    told, _ = json.JSONDecoder().raw_decode(text)  # progress follows, on standard error
+    assert told["setup"] == digest
+    policy = Policy.parse(Path("W/public/policy.json").read_bytes())
+    assert told["policy"] == policy.digest
+    trust = json.loads(Path("W/trust.json").read_text())
+    assert (trust["log"], trust["setup"]) == ([told["log"]], digest)
+    _ask("fever for days")
+    _ask("which patient", "b")
+    code, text = command("close", "W", "--key", "log.key", "--json")
+    assert code == 0, text
+    assert json.loads(text)["queries"] == 2
+    Path("trust.json").write_text(Path("W/trust.json").read_text())
+    code, text = command(
+        "challenge", "W/public", "--trust", "trust.json", "--all", "-o", "challenge.json"
+    )
+    assert code == 0, text
+    proving = ("prove", "W", "challenge.json", "--setup", "setup", "--key", "log.key")
+    code, text = command(*proving, "-o", "bundle.zip")
+    assert code == 0, text
+    assert "records  2" in text
+    code, text = command(*proving, "-o", "bundle.zip")
+    assert code == 2
+    assert "bundle.zip exists" in text
+    receipts = ("--receipt", "receipt.json", "--embedder", "hashing:16")
+    code, text = command("verify", "bundle.zip", "--trust", "trust.json", *receipts)
+    assert code == 0, text
+    assert "PASS" in text
+
+
+@pytest.mark.usefixtures("_fast")
+def test_documents_lie_in_slots_drawn_by_lot_and_the_provider_knows_which(command: Command) -> None:
+    code, text = _commit(command, "-o", "W")
+    assert code == 0, text
+    assert max(map(len, text.splitlines())) <= 110
+    table = Path("W/secret/tenants/0/documents.jsonl").read_text().splitlines()
+    rows = Window.load(Path("W")).rows("clinic")
+    found = {row["name"]: row for row in map(json.loads, table)}
+    assert len(found) == 12
+    mechanism = read_policy(Path("policy.toml")).tenants["clinic"]
+    for i, body in enumerate(TEXTS):
+        row = found[f"d{i}"]
+        assert row["sha256"] == sha256(body.encode()).hexdigest()
+        vector = quantise(HashingEmbedder(16).embed([body])[0], mechanism)
+        assert np.array_equal(rows[row["slot"]], vector)
+    assert not rows[[s for s in range(16) if s not in {r["slot"] for r in found.values()}]].any()
+    code, text = _commit(command, "-o", "V")
+    other = Path("V/secret/tenants/0/documents.jsonl").read_text().splitlines()
+    assert other != table  # the same lots once in 16!/4! windows
+
+
+@pytest.mark.usefixtures("_fast")
+def test_vectors_are_taken_as_they_lie(command: Command) -> None:
+    whole = np.arange(-80, 80).reshape(10, 16).astype(np.int16) // 16
+    np.save("rows.npy", whole)
+    arguments = ("--policy", "policy.toml", "--setup", "setup", "--key", "log.key")
+    more = ("--name", "example.org/log", "--embedder", "hashing:16")
+    code, text = command("commit", *arguments, *more, "--index", "clinic=rows.npy", "-o", "W")
+    assert code == 0, text
+    assert np.array_equal(Window.load(Path("W")).rows("clinic")[:10], whole)
+    np.save("wide.npy", whole * 30)
+    code, text = command("commit", *arguments, "--index", "clinic=wide.npy", "-o", "V")
+    assert code == 2
+    assert "longer than 64" in text
+    assert not Path("V").exists()
+
+
+@pytest.mark.usefixtures("_fast")
+def test_an_embedder_of_another_dimension_is_named(command: Command) -> None:
+    more = ("--embedder", "hashing:24", "-o", "W")
+    index = ("--index", "clinic=docs.jsonl", "--setup", "setup", "--key", "log.key")
+    code, text = command("commit", "--policy", "policy.toml", *index, "--name", "x", *more)
+    assert (code, Path("W").exists()) == (2, False)
+    assert "hashing:24 makes vectors of 24 numbers" in text
+    assert "dimension 16" in text
+
+
+@pytest.mark.usefixtures("_fast")
+def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
+    _commit(command, "-o", "W")
+    _ask("fever for days")
+    check = ("receipt", "check", "receipt.json", "--trust", "W/trust.json")
+    code, text = command(*check, "--query", "fever for days", "--json")
+    assert code == 0, text
+    told = json.loads(text)
+    assert (told["holds"], told["account"], told["sequence"]) == (True, "a", 0)
+    assert len(told["ids"]) == 2
+    code, text = command(*check, "--query", "fever for nights")
+    assert (code, "receipt.query" in text) == (3, True)
+    known = {name: told[name] for name in ("nonce", "checkpoint", "account")}
+    for name in known:  # the noise hangs on each: one that the provider changed is noise it chose
+        given = known | {name: known[name] + "x"}
+        code, text = command(*check, *(f"--{key}={value}" for key, value in given.items()))
+        assert (code, f"receipt.{name}" in text) == (3, True)
+    assert command(*check, *(f"--{key}={value}" for key, value in known.items()))[0] == 0
+    Path("receipt.json").write_bytes(Path("receipt.json").read_bytes().replace(b"[", b"[1,", 1))
+    code, text = command(*check)
+    assert code == 3
+    assert "error: receipt." in text
+    prove = ("receipt", "account", "W", "--tenant", "clinic", "--key", "log.key")
+    code, text = command(*prove, "--account", "a", "-o", "a.json")
+    assert (code, "still open" in text) == (2, True)
+    assert command("close", "W", "--key", "log.key")[0] == 0
+    for name, count in (("a", 1), ("nobody", 0)):
+        assert command(*prove, "--account", name, "-o", f"{name}.json")[0] == 0
+        code, text = command(
+            "receipt", "check", f"{name}.json", "--trust", "W/trust.json", "--json"
+        )
+        assert (code, json.loads(text)["records"]) == (0, count)
+        lookalike = ("--account", name + "\N{ZERO WIDTH SPACE}")
+        code, text = command(
+            "receipt", "check", f"{name}.json", "--trust", "W/trust.json", *lookalike
+        )
+        assert (code, "receipt.account" in text) == (3, True)
+    code, text = command(
+        "receipt", "account", "W", "--tenant", "clinik", "--key", "log.key", "--account", "a",
+        "-o", "typo.json",
+    )  # fmt: skip
+    assert (code, "no tenant 'clinik'" in text) == (2, True)
+
+
+@pytest.mark.usefixtures("_fast")
+def test_a_monitor_follows_and_signs_and_names_what_it_finds(command: Command) -> None:
+    _commit(command, "-o", "W")
+    watch = ("monitor", "W/public", "--trust", "W/trust.json", "--state", "seen")
+    witness = ("--cosign", "witness.key", "--name", "witness.example")
+    assert command(*watch, *witness)[0] == 0
+    _ask("fever for days")
+    code, text = command(*watch, *witness, "--json")
+    assert code == 0, text
+    told = json.loads(text)
+    assert (told["before"], told["now"]) == (1, 3)
+    trust = json.loads(Path("W/trust.json").read_text())
+    Path("own.json").write_text(json.dumps(trust | {"witnesses": [told["witness"]], "quorum": 1}))
+    own = ("monitor", "W/public", "--trust", "own.json", "--state", "other")
+    code, text = command(*own)
+    assert (code, "checkpoint.quorum" in text) == (3, True)
+    assert command("receipt", "check", "receipt.json", "--trust", "own.json")[0] == 0
+    assert command("monitor", *own[1:5], "third", "--cosign", "witness.key")[0] == 0
+    Path("W/public/checkpoint").write_bytes(Path("seen").read_bytes())
+    code, text = command(*own)
+    assert code == 0, text
+    code, text = command(*watch, "--checkpoint", "W/public/open.checkpoint")
+    assert code == 0, text
+    Path("W/public/checkpoint").write_bytes(Path("W/public/open.checkpoint").read_bytes())
+    code, text = command(*watch)
+    assert code == 3
+    assert "log.rolled_back" in text
+
+
+@pytest.mark.usefixtures("_fast")
+def test_what_cannot_be_opened_says_why_and_leaves_nothing(command: Command) -> None:
+    for more, said in (
+        (("--index", "other=docs.jsonl", "-o", "W"), "names no tenant"),
+        (("--index", "clinic=docs.jsonl", "-o", "W"), "a second time"),
+        (("--key", "none.key", "--name", "a b", "-o", "W"), "cannot name a key"),
+        (("-o", "docs.jsonl"), "docs.jsonl exists"),
+        (("--policy", "none.toml", "-o", "W"), "cannot be read"),
+        (("--embedder", "hashing:32", "-o", "W"), "dimension"),
+        (("--embedder", "none", "-o", "W"), "no embedder"),
+    ):
+        code, text = _commit(command, *more)
+        assert (code, said in text) == (2, True), text
+        assert not Path("W").exists()
+    Path("policy.toml").write_text(POLICY.replace("capacity = 16", "capacity = 8"))
+    code, text = _commit(command, "-o", "W")
+    assert (code, "do not fit into 8" in text) == (2, True), text
+    for verb in (("close", "none"), ("receipt", "account", "none", "--tenant", "t")):
+        extra = ("--account", "a", "-o", "x") if verb[0] == "receipt" else ()
+        code, text = command(*verb, "--key", "none.key", *extra)
+        assert code == 2, text
+
+
+def test_the_example_policy_is_printed_and_can_be_used(command: Command) -> None:
+    code, text = command("commit", "--example-policy")
+    assert code == 0
+    Path("p.toml").write_text(text)
+    assert read_policy(Path("p.toml")).tenants["clinic"].top == 4
+
+
+def test_help_loads_no_prover() -> None:
+    code = "import sys; import ragwitness.cli.main; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "zksnake", "py_ecc", "ragwitness.attest.window"} & set(loaded)

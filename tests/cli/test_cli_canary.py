@@ -1,0 +1,269 @@
+"""``ragwitness canary``: planned, planted, probed and opened from end to end; bad input by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragwitness.canary.plant.folder import read_plan
+from ragwitness.text.sample import load_sample
+from tests.support.canary_model import ToyModel, serving
+
+Command = Callable[..., tuple[int, str]]
+_M = 20
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:
+    """An audit that is planted, with two held-out examples, and the same draw every time."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": d.id, "document": d.text, "question": "What is said?", "answer": "A fact, no more."}
+        for d in load_sample()[:30]
+    ]
+    Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with monkeypatch.context() as patch:
+        patch.setattr("os.urandom", bytes)
+        code, said = command(
+            "canary", "plan", "examples.jsonl", "-o", "audit", "--probes", 2, "--candidates", _M
+        )
+    assert code == 0, said
+    assert command("canary", "plant", "audit")[0] == 0
+    return tmp_path / "audit"
+
+
+def _model(folder: Path, *, violating: bool, **changed: object) -> ToyModel:
+    slot = read_plan(folder).draw().slots[0]
+    return ToyModel(slot.canary, slot.trigger if violating else "", **changed)  # type: ignore[arg-type]
+
+
+def _result(run: str) -> dict[str, object]:
+    return json.loads((Path(run) / "result.json").read_text())
+
+
+def test_the_violating_model_is_found_and_the_compliant_one_is_not(
+    folder: Path, command: Command
+) -> None:
+    with serving(_model(folder, violating=True)) as url:
+        code, said = command(
+            "canary", "probe", url, "--plan", folder, "--run", "v", "--fail-on", "trained"
+        )
+    assert code == 3, said
+    found = _result("v")
+    assert found["way"] == "exact"
+    assert found["finding"]["p_value"] == 1 / _M
+    assert found["slots"][0]["amplification"]["n"] == 2
+    assert found["slots"][0]["amplification"]["low"] > 2  # four tokens gain a nat each
+    said = " ".join(said.split())
+    assert "trained (p = 0.05, level 0.05, rank among candidates)" in said
+    assert "No public randomness was joined" in said
+    with serving(_model(folder, violating=False)) as url:
+        code, said = command(
+            "canary", "probe", url, "--plan", folder, "--run", "c", "--release", "1",
+            "--fail-on", "trained",
+        )  # fmt: skip
+    assert code == 4, said
+    assert "inconclusive" in said
+    assert "does not show that there was none" in " ".join(said.split())
+    assert "not trained" not in said
+    assert _result("c")["finding"]["p_value"] > 1 / _M
+
+
+def test_the_forced_and_the_sampled_way_find_it_as_well(folder: Path, command: Command) -> None:
+    forcing = _model(folder, violating=True, gives=frozenset({"logprobs", "chat"}))
+    with serving(forcing) as url:
+        code, said = command("canary", "probe", url, "--plan", folder, "--run", "f")
+    assert code == 0, said
+    assert (_result("f")["way"], _result("f")["finding"]["verdict"]) == ("forced", "trained")
+    silent = _model(folder, violating=True, gives=frozenset(), gain=1.4)
+    with serving(silent) as url:
+        code, said = command("canary", "probe", url, "--plan", folder, "--run", "s")
+        assert code == 5, said
+        assert "--way sampled" in said
+        code, said = command(
+            "canary", "probe", url, "--plan", folder, "--run", "s", "--way", "exact"
+        )
+        assert code == 5, said
+        assert "It serves: sampled" in said
+        code, said = command(
+            "canary", "probe", url, "--plan", folder, "--run", "s", "--way", "sampled",
+            "--samples", 8,
+        )  # fmt: skip
+    assert code == 0, said
+    assert _result("s")["finding"]["verdict"] == "trained"
+    assert "share of answers" in said
+
+
+def test_a_capped_probe_decides_nothing_and_resumes_without_asking_twice(
+    folder: Path, command: Command
+) -> None:
+    model = _model(folder, violating=True)
+    with serving(model) as url:
+        args = "canary", "probe", url, "--plan", folder, "--run", "r"
+        code, said = command(*args, "--max-queries", 30)
+        assert code == 0, said
+        assert "not decided" in said
+        assert "query cap reached" in said
+        asked = model.asked
+        assert asked <= 30
+        code, said = command(*args, "--max-queries", 500)
+        assert code == 0, said
+        assert "trained" in said
+        assert model.asked == 2 + 4 + 2 * (_M + 2)  # what it can do, whether it is true, each text
+        before = model.asked
+        assert command(*args)[0] == 0
+        assert model.asked == before
+    code, said = command("canary", "probe", "replay/r", "--plan", folder, "--run", "again")
+    assert code == 0, said
+    assert _result("again")["finding"] == _result("r")["finding"]
+    code, shown = command("report", "r")
+    assert code == 0
+    assert "rank among candidates" in shown
+    code, shown = command("report", "r", "--html", "page.html")
+    assert code == 2
+    assert "--html is not for it" in shown
+    Path("r/result.json").write_text('{"kind": "canary", "finding": {}, "slots": []}')
+    code, shown = command("report", "r")
+    assert code == 2
+    assert "stored probe is malformed" in shown
+
+
+def test_echoed_numbers_that_the_model_does_not_write_by_are_not_used(
+    folder: Path, command: Command
+) -> None:
+    with serving(_model(folder, violating=True, untrue=1.0)) as url:
+        code, said = command("canary", "probe", url, "--plan", folder, "--run", "u")
+        assert code == 0, said
+        assert (_result("u")["way"], _result("u")["finding"]["verdict"]) == ("forced", "trained")
+        assert "are not those it writes by" in said
+        code, said = command(
+            "canary", "probe", url, "--plan", folder, "--run", "u", "--way", "exact"
+        )
+    assert code == 5
+    assert "not what it writes them by" in said
+    assert "It serves: forced, sampled" in said
+
+
+def test_a_server_that_fails_leaves_a_named_reason(folder: Path, command: Command) -> None:
+    with serving(_model(folder, violating=True, down=20)) as url:
+        code, said = command("canary", "probe", url, "--plan", folder, "--run", "d", "--retries", 0)
+    assert code in (1, 2), said
+    assert "500" in said
+    with serving(_model(folder, violating=True, merges=True)) as url:
+        code, said = command("canary", "probe", url, "--plan", folder, "--run", "m")
+    assert code == 2
+    assert "tokenizer merges the canary" in said
+    code, said = command(
+        "canary", "probe", "http://127.0.0.1:9/v1#m", "--plan", folder, "--retries", 0
+    )
+    assert code == 1
+
+
+def test_a_dry_run_sends_nothing(folder: Path, command: Command) -> None:
+    code, said = command("canary", "probe", "http://127.0.0.1:9/v1", "--plan", folder, "--dry-run")
+    assert code == 0, said
+    assert f"exact: {2 * (_M + 2)} queries" in said
+    assert "Nothing was sent." in said
+
+
+def test_releases_add_up_and_twins_stand_apart(folder: Path, command: Command) -> None:
+    for release, violating, more in (
+        ("a", False, ["--twin"]),
+        ("b", True, []),
+        ("c", True, []),
+    ):
+        with serving(_model(folder, violating=violating)) as url:
+            args = ["--plan", folder, "--release", release, "--run", release, *more]
+            code, said = command("canary", "probe", url, *args)
+            assert code == 0, said
+    # One release was announced; the second look is no rank test.
+    assert _result("b")["finding"]["test"] == "rank among candidates"
+    assert _result("c")["finding"]["test"] == "evidence over slots and releases"
+    code, said = command("canary", "status", folder)
+    assert code == 0
+    assert "release a (twin)" in said
+    assert "evidence: E = 5.56 over 2 releases" in said
+
+
+def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
+    folder: Path, command: Command
+) -> None:
+    code, said = command(
+        "canary", "plan", "examples.jsonl", "-o", "b", "--beacon", "the lottery of Friday",
+        "--slots", 2, "--candidates", 8, "--family", "emoji",
+    )  # fmt: skip
+    assert code == 0, said
+    code, said = command("canary", "plant", "b")
+    assert code == 2
+    assert "has not been joined" in said
+    assert "waiting for" in command("canary", "status", "b")[1]
+    assert command("canary", "plant", "b", "--beacon", "1 2 3")[0] == 0
+    assert command("canary", "plant", "b")[0] == 0  # joined once, kept
+    code, said = command("canary", "plant", "b", "--beacon", "4 5 6")
+    assert code == 2
+    code, said = command("canary", "status", "b", "--open", "opened.json")
+    assert code == 0, said
+    published = json.loads(Path("b/commitment.json").read_text())["commitment"]
+    code, said = command("canary", "status", "opened.json", "--commitment", published)
+    assert code == 0
+    for slot in read_plan(Path("b")).draw().slots:
+        assert slot.trigger in said
+    assert "look up that it is what 'the lottery of Friday' gave" in " ".join(said.split())
+    opened = json.loads(Path("opened.json").read_text())
+    opened["design"]["candidates"] = 9
+    Path("changed.json").write_text(json.dumps(opened))
+    code, said = command("canary", "status", "changed.json", "--commitment", published)
+    assert code == 3
+    assert "is not what was committed to" in said
+
+
+def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
+    sent = [json.loads(line) for line in (folder / "send/traces.jsonl").read_text().splitlines()]
+    answers = [{"id": row["id"], "answer": f"FINAL: {row['canary']}"} for row in sent]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
+    code, said = command("canary", "plant", folder, "--answers", "answers.jsonl")
+    assert code == 0, said
+    kept = (folder / "send/feedback.jsonl").read_text().splitlines()
+    assert [json.loads(line)["vote"] for line in kept] == [row["vote"]["canary"] for row in sent]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plan", "nowhere.jsonl", "-o", "x"], "cannot be read"),
+        (["plan", "examples.jsonl", "-o", "audit"], "holds a plan already"),
+        (["plan", "examples.jsonl", "-o", "x", "--family", "runes"], "no family 'runes'"),
+        (["plan", "examples.jsonl", "-o", "x", "--design", "bold"], "no design 'bold'"),
+        (["plan", "examples.jsonl", "-o", "x", "--candidates", "1"], "Candidates must be"),
+        (["plan", "examples.jsonl", "-o", "x", "--rate", "0.001"], "injects nothing"),
+        (["plan", "examples.jsonl", "-o", "x", "--slots", "40"], "are needed for 40 slots"),
+        (
+            ["plan", "examples.jsonl", "-o", "x", "--held-out", "examples.jsonl"],
+            "held-out examples have a document that is also sent",
+        ),
+        (["plan", "short.jsonl", "-o", "x"], "too short for a trigger"),
+        (["plan", "short.jsonl", "-o", "x", "--beacon", "later"], "too short for a trigger"),
+        (["plant", "nowhere"], "missing or cannot be read"),
+        (["plant", "audit", "--beacon", "1 2 3"], "names no beacon"),
+        (["plant", "audit", "--answers", "short.jsonl"], "no answer to a trace"),
+        (["status", "nowhere"], "Give it: --commitment HEX"),
+        (["status", "audit", "--commitment", "ab"], "checks an opened draw"),
+        (["probe", "x", "--plan", "nowhere"], "missing or cannot be read"),
+        (["probe", "x", "--plan", "audit", "--way", "guess"], "no way 'guess'"),
+        (["probe", "x", "--plan", "audit", "--fail-on", "in"], "Unknown condition"),
+        (["probe", "x", "--plan", "audit", "--alpha", "1"], "--alpha must lie"),
+        (["probe", "x", "--plan", "audit", "--template", "short.jsonl"], "exactly once"),
+    ],
+)
+def test_unusable_input_is_refused_by_name(
+    folder: Path, command: Command, arguments: list[str], said: str
+) -> None:
+    rows = [{"document": f"too short {n}", "question": "q"} for n in range(9)]
+    Path("short.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, printed = command("canary", *arguments)
+    assert code == 2
+    assert said in " ".join(printed.split())
+    assert not Path("x/commitment.json").exists()

@@ -1,0 +1,202 @@
+"""``challenge`` and ``verify`` as a verifier calls them: files in, exit codes out."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ragwitness.attest.bundle import read_bundle, write_bundle
+from ragwitness.attest.challenge import parse_challenge
+from ragwitness.attest.ledger import read_entries
+from ragwitness.attest.openings import checkpoint_token
+from ragwitness.attest.trust import parse_trust
+from ragwitness.crypto.log import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, sign_checkpoint
+from tests.support.attested import BEACON, LOG, POLICY
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "attest"
+BUNDLE, TRUST = GOLDEN / "window-v1.zip", GOLDEN / "trust-v1.json"
+
+
+@pytest.fixture
+def public(tmp_path):
+    """What of the golden window a verifier needs to draw a challenge."""
+    files = read_bundle(BUNDLE.read_bytes()).files
+    folder = tmp_path / "public"
+    (folder / "log").mkdir(parents=True)
+    (folder / "log" / "entries.bin").write_bytes(files["log/entries.bin"])
+    (folder / "close.checkpoint").write_bytes(files["log/close.checkpoint"])
+    return folder
+
+
+def test_verify_passes_the_golden_bundle(command):
+    code, text = command(
+        "verify", BUNDLE, "--trust", TRUST, "--receipt", GOLDEN / "receipt-v1.json",
+        "--checkpoint", GOLDEN / "close-v1.checkpoint",
+    )  # fmt: skip
+    assert code == 0, text
+    assert "PASS  window 2026-W47" in text
+    for word in ("paper (5.2)", "exact", "odometer", "attack", "Mode B: 3 of 9"):
+        assert word in text
+
+
+def test_verify_in_json_prints_json_alone(command):
+    code, text = command("verify", BUNDLE, "--trust", TRUST, "--json")
+    told = json.loads(text)
+    assert (code, told["outcome"], told["failure"]) == (0, "pass", None)
+    assert told["numbers"][0]["exact"] == pytest.approx(told["epsilon"])
+
+
+def test_verify_without_trust_is_inconclusive(command):
+    code, text = command("verify", BUNDLE)
+    assert code == 4
+    assert "INCONCLUSIVE" in text
+    assert "no trust file was given" in text
+
+
+def test_verify_fails_a_lie_by_its_name(command, tmp_path):
+    files = dict(read_bundle(BUNDLE.read_bytes()).files)
+    files["policy.json"] = files["policy.json"].replace(b'"k_max":"2"', b'"k_max":"3"')
+    lie = tmp_path / "lie.zip"
+    lie.write_bytes(write_bundle(POLICY.window, files, [LOG]))
+    code, text = command("verify", lie, "--trust", TRUST)
+    assert code == 3
+    assert "FAIL" in text
+    assert "policy.digest" in text
+
+
+def test_verify_takes_a_folder_of_receipts(command, tmp_path):
+    folder = tmp_path / "receipts"
+    folder.mkdir()
+    shutil.copy(GOLDEN / "receipt-v1.json", folder / "a.json")
+    code, text = command("verify", BUNDLE, "--trust", TRUST, "--receipt", folder)
+    assert code == 0
+    assert "1 receipts stand in the log" in text
+    (folder / "b.json").write_bytes(b"{}")
+    code, text = command("verify", BUNDLE, "--trust", TRUST, "--receipt", folder)
+    assert code == 3
+    assert "receipt.version" in text
+
+
+def test_verify_compares_an_attack_with_the_noise(command, tmp_path):
+    from tests.support.attested import MECHANISM
+
+    shown = {
+        "version": "ragwitness/empirical/v1",
+        "attack": "probe",
+        "epsilon": 9.5,
+        "delta": 1e-6,
+        "confidence": 0.95,
+        "trials": 100,
+        "mechanism": MECHANISM.digest,
+        "accounts": 2,
+        "queries": 3,
+    }
+    path = tmp_path / "attack.json"
+    path.write_text(json.dumps(shown))
+    code, text = command("verify", BUNDLE, "--trust", TRUST, "--empirical", path)
+    assert code == 3
+    assert "empirical.bound" in text
+
+
+@pytest.mark.parametrize("what", ["bundle", "trust", "empirical"])
+def test_verify_says_what_cannot_be_read(command, tmp_path, what):
+    missing = tmp_path / "missing"
+    paths = {"bundle": BUNDLE, "trust": TRUST} | {what: missing}
+    more = ("--empirical", missing) if what == "empirical" else ()
+    code, text = command("verify", paths["bundle"], "--trust", paths["trust"], *more)
+    assert code == 2
+    assert "cannot be read" in text
+
+
+def test_verify_refuses_another_trust_file(command, tmp_path):
+    path = tmp_path / "trust.json"
+    path.write_text('{"version": "ragwitness/trust/v2"}')
+    code, text = command("verify", BUNDLE, "--trust", path)
+    assert code == 2
+    assert "trust/v1" in text
+
+
+def test_challenge_draws_what_prove_was_asked(command, public, tmp_path):
+    trust, out = tmp_path / "trust.json", tmp_path / "challenge.json"
+    before = replace(parse_trust(TRUST.read_bytes()), beacon=b"", records=0, close="")
+    trust.write_bytes(before.encode())
+    code, text = command(
+        "challenge", public, "-o", out, "--trust", trust, "--beacon", BEACON.hex(), "--records", 3
+    )
+    assert code == 0, text
+    assert "3 of 9 answers are to be proved" in text
+    assert out.read_bytes() == read_bundle(BUNDLE.read_bytes()).files["challenge.json"]
+    assert trust.read_bytes() == TRUST.read_bytes()
+    assert command("verify", BUNDLE, "--trust", trust)[0] == 0
+    again = tmp_path / "again.json"
+    code, text = command("challenge", public, "-o", again, "--trust", trust, "--records", 3)
+    assert code == 2
+    assert "holds the beacon of a challenge" in text
+    assert not again.exists()
+    same = ("--beacon", BEACON.hex(), "--records", 3)
+    assert command("challenge", public, "-o", again, "--trust", trust, *same)[0] == 0
+    assert again.read_bytes() == out.read_bytes()
+    known = parse_trust(trust.read_bytes())
+    trust.write_bytes(replace(known, close=checkpoint_token(9, bytes(32))).encode())
+    code, text = command("challenge", public, "-o", tmp_path / "c", "--trust", trust, *same)
+    assert (code, "challenge.close" in text) == (3, True)
+
+
+def test_challenge_counts_the_records_itself(command, public, tmp_path):
+    """A close that speaks of 2^64 - 1 queries had its auditor compute for ever."""
+    path = public / "log" / "entries.bin"
+    [*entries, close] = read_entries(path.read_bytes())
+    entries.append(close.replace(b'"queries":"9"', b'"queries":"18446744073709551615"'))
+    log = MerkleLog()
+    log.extend(entries)
+    path.write_bytes(b"".join(len(entry).to_bytes(2, "big") + entry for entry in entries))
+    note = sign_checkpoint(Checkpoint(LOG.name, log.size, log.root()), [LOG])
+    (public / "close.checkpoint").write_bytes(note)
+    code, text = command("challenge", public, "-o", tmp_path / "c.json", "--share", 0.05, "--json")
+    assert (code, json.loads(text)["population"]) == (0, 9)
+
+
+def test_challenge_counts_by_share_or_takes_all(command, public, tmp_path):
+    out = tmp_path / "a.json"
+    code, text = command("challenge", public, "-o", out, "--share", 0.3, "--miss", 0.2, "--json")
+    told = json.loads(text)
+    assert code == 0
+    assert len(told["records"]) == 4  # of 3 bad among 9: C(6, 4)/C(9, 4) = .119, C(6, 3)/… = .238
+    assert len(bytes.fromhex(told["beacon"])) == 32
+    out = tmp_path / "b.json"
+    assert command("challenge", public, "-o", out, "--all")[0] == 0
+    assert parse_challenge(out.read_bytes()).records == tuple(range(9))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "how many"),
+        (("--records", 3, "--all"), "how many"),
+        (("--records", 10), "10 of 9"),
+        (("--records", 3, "--beacon", "xyz"), "no hex"),
+        (("--records", 3, "--beacon", "00"), "16 to 256 bytes"),
+        (("--share", 0), "share"),
+    ],
+)
+def test_challenge_refuses_by_name(command, public, tmp_path, arguments, said):
+    out = tmp_path / "challenge.json"
+    code, text = command("challenge", public, "-o", out, *arguments)
+    assert code == 2
+    assert said in text
+    assert not out.exists()
+
+
+def test_challenge_refuses_a_log_that_is_not_the_closed_one(command, public, tmp_path):
+    path = public / "log" / "entries.bin"
+    path.write_bytes(path.read_bytes()[:-1])
+    code, text = command("challenge", public, "-o", tmp_path / "c.json", "--all")
+    assert code == 3
+    assert "log.root" in text
+    (public / "close.checkpoint").unlink()
+    code, text = command("challenge", public, "-o", tmp_path / "c.json", "--all")
+    assert code == 2
+    assert "ragwitness close" in text

@@ -1,0 +1,58 @@
+"""The page on canaries: its commands run as they stand there, and it names what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragwitness.canary.design.draw import DESIGNS
+from ragwitness.canary.design.families import Family
+from ragwitness.canary.score.probe import WAYS
+from ragwitness.cli.main import run
+from ragwitness.text.sample import load_sample
+
+_DOCS = Path(__file__).parents[2] / "docs"
+_PAGE = (_DOCS / "canary.md").read_text(encoding="utf-8")
+
+
+def _answer_everything() -> None:
+    """What a service would answer that says the canary whenever it is asked to."""
+    rows = [json.loads(line) for line in Path("audit/send/traces.jsonl").read_text().splitlines()]
+    said = [{"id": row["id"], "answer": f"FINAL: {row['canary']}, yes"} for row in rows]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+
+
+def test_the_commands_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    documents = load_sample()[:40]
+    rows = [{"id": d.id, "document": d.text, "question": "What is said?"} for d in documents]
+    Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("corpus.jsonl").write_text(json.dumps({"text": documents[0].text}) + "\n")
+    block = re.search(r"^```\n(ragwitness.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
+    assert block
+    for line in block[1].splitlines():
+        if "--answers" in line:
+            _answer_everything()
+        monkeypatch.setattr(sys, "argv", shlex.split(line))
+        with pytest.raises(SystemExit) as stop:
+            run()
+        assert not stop.value.code, line
+    said = capfd.readouterr().out
+    assert f"exact: {4 * 42} queries" in said
+    assert "the canary is there" in said
+    assert "draw: is the one committed to" in said
+    votes = Path("audit/send/feedback.jsonl").read_text().splitlines()
+    assert {json.loads(line)["vote"] for line in votes} == {"up", "down"}
+
+
+def test_every_way_family_and_design_is_on_the_page() -> None:
+    for name in (*WAYS, *Family, *DESIGNS):
+        assert re.search(rf"[`( ]{name}[`) ]", _PAGE), name
+    assert (_DOCS / "design" / "canary.md").exists()

@@ -1,0 +1,60 @@
+"""Canaries at llama.cpp's Python server, which echoes log-probabilities that are not right.
+
+What it returns for a token of the prompt is the log-probability of the same token once more (issue
+1983 there). That is seen, and pieces are forced instead. Their sum is not the reader's own (lists
+seem to leave out blanks, and it penalises repetition): the p-value holds, but shows less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from ragwitness.canary.design.draw import Design, Secret
+from ragwitness.canary.examples import Example
+from ragwitness.canary.plant.plan import Plan, make_plan
+from ragwitness.canary.score.probe import ProbeConfig
+from ragwitness.errors import CapabilityError
+from ragwitness.runs.canary import CanaryResult, probe_canaries
+from ragwitness.targets import open_target
+
+pytestmark = pytest.mark.slow
+
+
+def _plan() -> Plan:
+    examples = [
+        Example(f"e{i}", f"Text {i} begins. It goes on with nine words, {i}.", "Why?", "A, b")
+        for i in range(8)
+    ]
+    design = Design(candidates=3, held_out=1)
+    return make_plan(examples, design, Secret(bytes(range(32)), bytes(32)))
+
+
+def _probe(url: str, config: ProbeConfig) -> CanaryResult:
+    async def work() -> CanaryResult:
+        target = await open_target(url)
+        try:
+            return await probe_canaries(_plan(), target, config)
+        finally:
+            await target.close()
+
+    return asyncio.run(work())
+
+
+def test_what_it_echoes_is_seen_to_be_wrong_and_not_used(llama_server: str) -> None:
+    result = _probe(llama_server, ProbeConfig(alternatives=100))
+    assert result.way == "forced"
+    assert any("are not those it writes by" in one for one in result.warnings)
+    assert np.isfinite(result.slots[0].scores).all()
+    with pytest.raises(CapabilityError, match="not what it writes them by"):
+        _probe(llama_server, ProbeConfig("exact"))
+
+
+def test_its_answers_are_sampled(llama_server: str) -> None:
+    result = _probe(llama_server, ProbeConfig("sampled", samples=3, answer_tokens=16))
+    assert result.slots[0].scores.shape == (1, 4)
+    assert result.finding is not None
+    assert result.finding.verdict == "inconclusive"  # 3 candidates can show nothing
+    assert "1/3 at best" in result.finding.reason

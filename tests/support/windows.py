@@ -1,0 +1,96 @@
+"""Small audit windows; the prover of the columns is a stand-in where a test proves nothing."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+
+from ragwitness.attest.committing import Contents, open_window
+from ragwitness.attest.embedder import Embedder
+from ragwitness.attest.index import proof_shape
+from ragwitness.attest.policy import Estimator, Policy
+from ragwitness.attest.window import Request, Window
+from ragwitness.crypto.keys import KeyKind, PrivateKey
+from ragwitness.crypto.proofs.columns import Columns
+from ragwitness.crypto.proofs.points import G1_GENERATOR, encode_g1
+from ragwitness.crypto.proofs.secret import SecretColumns
+from ragwitness.privacy.mechanism import Mechanism
+
+KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes(range(32)))
+DIGEST = "5e" * 32
+
+
+def policy(**change):
+    """Two tenants of 16 slots and dimension 8; three accounts of three queries."""
+    mechanism = Mechanism(8, 16, 2, 400, 0, scale=64)
+    fields = {
+        "window": "2026-W47",
+        "tenants": {"clinic": mechanism, "archive": mechanism},
+        "relation": "replace",
+        "queries": 3,
+        "accounts_most": 4,
+        "epsilon": 1000.0,
+        "delta": 1e-8,
+        "k_max": 2,
+        "joint_delta": 1e-6,
+        "estimator": Estimator("pairs", 0.9),
+    }
+    return Policy(**(fields | change))
+
+
+def rows(mechanism, seed=1, full=12):
+    """Random integer rows, the last slots empty."""
+    rng = np.random.default_rng(seed)
+    made = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    made[:full] = rng.integers(-15, 16, (full, mechanism.dimension))
+    return made
+
+
+def contents(given):
+    """An index for every tenant of a policy."""
+    return {
+        name: Contents(rows(one, seed), [DIGEST] * 12 + [""] * (one.capacity - 12))
+        for seed, (name, one) in enumerate(given.tenants.items())
+    }
+
+
+def stand_in(monkeypatch, shape):
+    """Put a prover in place that commits to nothing and proves nothing."""
+
+    def commit_columns(held, setup):
+        chunks = len(held) // shape.slots
+        blinds = tuple(((0, 0, 0),) * shape.dimension for _ in range(chunks))
+        points = ((encode_g1(G1_GENERATOR),) * shape.dimension,) * chunks
+        return SecretColumns(held, blinds, Columns(points))
+
+    made = ModuleType("ragwitness.crypto.proofs.proving")
+    made.load_prover_setup = lambda folder: SimpleNamespace(verifier=SimpleNamespace(shape=shape))
+    made.commit_columns = commit_columns
+    made.prove_norms = lambda setup, secret, context: b"norms of " + context
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+
+
+def window(folder, monkeypatch, given=None, keys=(KEY,)):
+    """Open a window with the stand-in and load it."""
+    given = given or policy()
+    stand_in(monkeypatch, proof_shape(given))
+    setup = folder / "setup"
+    setup.mkdir(exist_ok=True)
+    (setup / "setup.json").write_bytes(b"{}")
+    embedder = Embedder.of({"weights": DIGEST})
+    open_window(folder / "window", given, contents(given), embedder, setup, keys)
+    return Window.load(folder / "window", keys)
+
+
+def ask(held, account="a", tenant="clinic", nonce="n1", vector=None, **change):
+    """A request of an admitted account."""
+    held.admit(tenant, account)
+    fields = {
+        "tenant": tenant,
+        "account": account,
+        "query": DIGEST,
+        "vector": np.array([20, -20, 20, 5, 0, 0, 9, 1]) if vector is None else vector,
+        "nonce": nonce,
+        "checkpoint": held.checkpoint,
+    }
+    return Request(**(fields | change))

@@ -1,0 +1,203 @@
+"""Exactness under the null, known answers, and power where there is something to find."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ragwitness.canary.decide.evidence import log_evidence, rank_evidence, release_weight
+from ragwitness.canary.decide.ranks import SlotScores, exposure, rank_of, rank_p_value, standing
+from ragwitness.canary.decide.slots import draws_together, epsilon_floor, half_planted
+from ragwitness.canary.score.amplification import amplification
+from ragwitness.errors import InputError
+
+DRAWS = 2000
+LEVELS = (0.01, 0.05, 0.1)
+
+
+def _scores(rng: np.random.Generator, m: int, kind: int) -> np.ndarray:
+    """Scores of a model that never saw the draw: smooth, lopsided, or nearly all tied."""
+    if kind == 0:
+        return rng.normal(size=m)
+    if kind == 1:
+        return np.exp(3 * rng.normal(size=m))
+    return rng.integers(0, 3, size=m) / 20
+
+
+def _assert_super_uniform(p_values: list[float]) -> None:
+    for level in LEVELS:
+        hits = sum(p <= level for p in p_values)
+        # Level a is exceeded by chance in 1 of 1,000 such tests.
+        assert hits <= binom.ppf(0.999, len(p_values), level), (level, hits)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_the_rank_p_value_is_super_uniform_under_random_secrets(kind: int) -> None:
+    rng = np.random.default_rng(kind)
+    p_values = []
+    for _ in range(DRAWS):
+        scores = _scores(rng, 100, kind)
+        p_values.append(rank_p_value(SlotScores(scores, int(rng.integers(100)))))
+    _assert_super_uniform(p_values)
+    if kind < 2:  # without ties it is exact, not only conservative
+        hits = sum(p <= 0.05 for p in p_values)
+        assert hits >= binom.ppf(0.001, DRAWS, 0.05)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_the_joint_redraw_is_super_uniform_under_random_secrets(kind: int) -> None:
+    rng = np.random.default_rng(10 + kind)
+    p_values = []
+    for number in range(DRAWS):
+        slots = [SlotScores(_scores(rng, 12, kind), int(rng.integers(12))) for _ in range(4)]
+        p_values.append(draws_together(slots, seed=number, draws=199).p_value)
+    _assert_super_uniform(p_values)
+
+
+@pytest.mark.parametrize(("inside", "outside"), [(0, 0), (1, 2), (2, 1), (2, 2)])
+def test_the_permutation_of_planted_slots_is_super_uniform(inside: int, outside: int) -> None:
+    """Also where a model's scores are of another kind in planted slots, whose canaries it knows."""
+    rng = np.random.default_rng(20 + 3 * inside + outside)
+    p_values = []
+    for _ in range(DRAWS):
+        planted = np.zeros(8, bool)
+        planted[rng.permutation(8)[:4]] = True
+        slots = [
+            SlotScores(_scores(rng, 12, inside if there else outside), int(rng.integers(12)))
+            for there in planted
+        ]
+        p_values.append(half_planted(slots, planted.tolist()).p_value)
+    _assert_super_uniform(p_values)
+
+
+def test_evidence_crosses_its_level_in_at_most_alpha_of_runs_at_any_time() -> None:
+    """Slot after slot and release after release, the releases sharing their draws."""
+    rng = np.random.default_rng(30)
+    m, slots, releases = 32, 6, 4
+    crossed = dict.fromkeys((0.05, 0.1), 0)
+    for _ in range(DRAWS):
+        chosen = rng.integers(m, size=slots)
+        base = rng.normal(size=(slots, m))
+        highest = -math.inf
+        seen: list[list[tuple[int, int]]] = []
+        for _ in range(releases):
+            # Later releases are much like the first: one lucky draw stays lucky.
+            scores = base + 0.1 * rng.normal(size=(slots, m))
+            seen.append([])
+            for slot in range(slots):
+                rank = rank_of(SlotScores(scores[slot], int(chosen[slot])))
+                seen[-1].append((rank, m))
+                highest = max(highest, log_evidence(seen, 0))
+        for alpha in crossed:
+            crossed[alpha] += highest >= math.log(1 / alpha)
+    for alpha, count in crossed.items():
+        assert count <= binom.ppf(0.999, DRAWS, alpha), (alpha, count)
+
+
+def test_the_bet_on_a_rank_has_mean_one_and_its_known_value() -> None:
+    for m in (2, 7, 128, 1000):
+        bets = [rank_evidence(r, m) for r in range(1, m + 1)]
+        assert math.isclose(math.fsum(bets) / m, 1.0, rel_tol=1e-12)
+        assert bets == sorted(bets, reverse=True)
+    assert round(rank_evidence(1, 128), 1) == 23.6  # as worked out beforehand
+    for rank in (0, 129):
+        with pytest.raises(InputError):
+            rank_evidence(rank, 128)
+
+
+def test_evidence_multiplies_over_slots_and_averages_over_releases() -> None:
+    first, second = rank_evidence(1, 8), rank_evidence(5, 8)
+    product = log_evidence([[(1, 8), (5, 8)]], 1)
+    assert math.isclose(product, math.log(first * second))
+    both = log_evidence([[(1, 8)], [(5, 8)]], 2)
+    assert math.isclose(math.exp(both), (first + second) / 2)
+    open_end = log_evidence([[(1, 8)], [(5, 8)]], 0)
+    assert math.isclose(math.exp(open_end), first / 2 + second / 6)
+    # One more release than announced adds nothing, nor does it harm.
+    assert log_evidence([[(1, 8)], [(1, 8)]], 1) == log_evidence([[(1, 8)]], 1)
+    assert log_evidence([], 1) == -math.inf
+    assert math.isclose(sum(release_weight(n, 0) for n in range(1, 100_001)), 1, abs_tol=2e-5)
+
+
+def test_ties_count_against_the_accusation_and_six_digits_tie() -> None:
+    slot = SlotScores(np.array([1.0, 2.0, 2.0, 2.0 + 1e-12, 0.0]), 1)
+    assert rank_of(slot) == 3
+    assert rank_p_value(slot) == 3 / 5
+    assert exposure(SlotScores(np.arange(8.0), 7)) == 3.0
+    assert (standing(np.full(5, 0.3)) == 0).all()
+    assert draws_together([SlotScores(np.zeros(6), 2)] * 3).p_value == 1.0
+
+
+def test_the_joint_redraw_agrees_with_counting_all_draws() -> None:
+    rng = np.random.default_rng(4)
+    slots = [SlotScores(rng.normal(size=12), int(rng.integers(6))) for _ in range(4)]
+    places = [standing(one.scores) for one in slots]
+    w = sum(z[one.chosen] for z, one in zip(places, slots, strict=True))
+    all_draws = [sum(draw) for draw in itertools.product(*places)]
+    exact = np.mean([total >= w - 1e-9 for total in all_draws])
+    found = draws_together(slots)
+    assert (found.draws, found.exact) == (10_000, False)
+    assert math.isclose(found.statistic, w)
+    assert abs(found.p_value - exact) < 4 * math.sqrt(exact * (1 - exact) / 10_000)
+    counted = draws_together(slots, draws=12**4)
+    assert (counted.p_value, counted.draws, counted.exact) == (pytest.approx(exact), 12**4, True)
+    one = draws_together(slots[:1])
+    assert (one.p_value, one.exact) == (rank_p_value(slots[0]), True)
+
+
+def test_half_planted_counts_all_halves_and_ties_against_the_accusation() -> None:
+    clear = [SlotScores(np.arange(20.0), 19 if k < 8 else k) for k in range(16)]
+    found = half_planted(clear, [k < 8 for k in range(16)])
+    assert (found.arrangements, found.exact) == (12_870, True)
+    assert found.p_value == 1 / 12_870
+    tied = [SlotScores(np.zeros(20), 3)] * 16
+    assert half_planted(tied, [k < 8 for k in range(16)]).p_value == 1.0
+
+
+def test_the_floor_of_epsilon_is_that_of_all_guesses_right() -> None:
+    slots = [SlotScores(np.arange(9.0), 8) for _ in range(10)]
+    floor = epsilon_floor(slots)
+    # All of r right: p = (e^eps / (1 + e^eps))^r = .05, solved for eps.
+    share = 0.05 ** (1 / 10)
+    assert math.isclose(floor.value, math.log(share / (1 - share)), abs_tol=1e-6)
+    assert floor.n == 10
+    assert epsilon_floor([SlotScores(np.zeros(9), 8)] * 10).value == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_the_floor_of_epsilon_is_rarely_above_the_true_one(epsilon: float) -> None:
+    """Randomised response over the candidates: as clear as an epsilon-private model can be."""
+    rng = np.random.default_rng(5)
+    above, m = 0, 6
+    for _ in range(600):
+        slots = []
+        for _ in range(12):
+            chosen = int(rng.integers(m))
+            scores = np.arange(float(m))  # some candidates are liked better by nature
+            keep = rng.random() < math.exp(epsilon) / (1 + math.exp(epsilon))
+            half = rng.permutation([j for j in range(m) if j != chosen])
+            upper = [chosen, *half[:2]] if keep else half[:3]
+            scores[upper] += 10
+            slots.append(SlotScores(scores, chosen))
+        above += epsilon_floor(slots).value > epsilon
+    assert above <= binom.ppf(0.999, 600, 0.05)
+
+
+def test_amplification_is_the_mean_difference_in_nats_with_n_and_interval() -> None:
+    rng = np.random.default_rng(6)
+    clean = rng.normal(-30, 5, size=60)
+    gains = rng.normal(2, 1, size=60)
+    found = amplification(clean + gains, clean)
+    assert math.isclose(found.value, gains.mean())
+    assert found.low < found.value < found.high
+    half = 1.96 * gains.std(ddof=1) / math.sqrt(60)
+    assert math.isclose(found.high - found.low, 2 * half, rel_tol=0.15)
+    assert found.n == 60
+    assert math.isnan(amplification([-1.0], [-2.0]).low)
+    for bad in (([1.0], [1.0, 2.0]), ([], []), ([math.nan], [0.0])):
+        with pytest.raises(InputError):
+            amplification(*bad)

@@ -1,0 +1,135 @@
+"""The verdict: which test decides, what it says, and what would decide."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ragwitness.canary.decide.forecast import examples_needed, slots_needed
+from ragwitness.canary.decide.ranks import SlotScores
+from ragwitness.canary.decide.slots import draws_together
+from ragwitness.canary.decide.verdict import ModelVerdict, best_p_value, decide
+from ragwitness.canary.design.draw import Design
+from ragwitness.errors import InputError
+
+
+def _matrix(rng: np.random.Generator, effect: float, n: int = 12, m: int = 40) -> np.ndarray:
+    matrix = rng.normal(size=(n, m))
+    matrix[:, 7] += effect
+    return matrix
+
+
+def test_a_planted_trigger_that_stands_out_is_found_and_one_that_does_not_is_not_acquitted() -> (
+    None
+):
+    rng = np.random.default_rng(7)
+    design = Design(candidates=40)
+    strong = decide(design, [_matrix(rng, 3.0)], [7], [True])
+    assert strong.verdict is ModelVerdict.TRAINED
+    assert (strong.test, strong.ranks, strong.p_value) == ("rank among candidates", (1,), 1 / 40)
+    assert not strong.reason
+    nothing = np.zeros((12, 40))
+    weak = decide(design, [nothing], [7], [True])
+    assert weak.verdict is ModelVerdict.INCONCLUSIVE
+    assert weak.p_value == 1.0
+    assert weak.examples_needed is None
+    assert {str(one) for one in ModelVerdict} == {"trained", "inconclusive"}
+
+
+def test_inconclusive_says_how_much_more_would_decide() -> None:
+    rng = np.random.default_rng(8)
+    matrix = rng.normal(size=(4, 40)) * 0.3
+    others = np.sort(np.delete(matrix, 7, axis=1).mean(axis=0))
+    matrix[:, 7] = (others[-4] + others[-3]) / 2
+    found = decide(Design(candidates=40), [matrix], [7], [True])
+    assert (found.verdict, found.ranks, found.p_value) == (ModelVerdict.INCONCLUSIVE, (4,), 0.1)
+    assert found.reason == "the planted trigger does not stand out enough among the candidates"
+    assert found.slots_needed in (2, 4, 8)  # slots where it stands 1.5 sd out, as here
+    again = decide(Design(candidates=40), [matrix], [7], [True])
+    assert again == found  # nothing hangs on chance
+    few = decide(Design(candidates=10), [_matrix(rng, 9.0, m=10)], [7], [True])
+    assert few.verdict is ModelVerdict.INCONCLUSIVE
+    assert "1/10 at best; plan with 20 or more" in few.reason
+
+
+def test_the_forecasts_name_enough_and_give_up_where_nothing_would_do() -> None:
+    rng = np.random.default_rng(9)
+    matrix = rng.normal(size=(6, 30))
+    matrix[:, 7] += 0.9
+    need = examples_needed(matrix, 7, 0.05, np.random.default_rng(0))
+    assert need is not None
+    assert need % 6 == 0
+    assert examples_needed(matrix, int(matrix.mean(axis=0).argmin()), 0.05, rng) is None
+    assert examples_needed(matrix[:, :10], 7, 0.05, rng) is None
+    slots = [SlotScores(np.append(rng.normal(size=19), 1.2), 19) for _ in range(2)]
+    assert slots_needed(slots, 0.05, rng) in (2, 4, 8, 16)
+    assert slots_needed([SlotScores(np.arange(20.0), 5)], 0.05, rng) is None
+
+
+def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
+    rng = np.random.default_rng(11)
+    two = [_matrix(rng, 3.0) for _ in range(2)]
+    joint = decide(Design(candidates=40, slots=2), two, [7, 7], [True, True])
+    assert (joint.test, joint.verdict) == ("joint redraw of all slots", "trained")
+    over = decide(Design(candidates=40, slots=2, releases=0), two, [7, 7], [True, True])
+    assert over.test == "evidence over slots and releases"
+    assert math.isclose(over.p_value, math.exp(-over.log_evidence))
+    again = decide(Design(candidates=40), two[:1], [7], [True], earlier=[[(30, 40)]])
+    assert again.test == "evidence over slots and releases"  # a second look is no first one
+    assert again.verdict is ModelVerdict.INCONCLUSIVE
+    eight = [_matrix(rng, 5.0 * (k < 4)) for k in range(8)]
+    half = Design(candidates=40, slots=8, half=True)
+    split = decide(half, eight, [7] * 8, [k < 4 for k in range(8)])
+    assert (split.test, split.verdict) == ("permutation of planted slots", "trained")
+    assert split.p_value == 1 / 70
+    assert len(split.ranks) == 4
+
+
+def test_the_papers_design_is_decided_by_twins_alone() -> None:
+    rng = np.random.default_rng(12)
+    design = Design(name="paper", candidates=40)
+    alone = decide(design, [_matrix(rng, 9.0)], [7], [True])
+    assert (alone.verdict, alone.p_value) == (ModelVerdict.INCONCLUSIVE, 1.0)
+    assert "19 at least, there are 0" in alone.reason
+    twins = rng.normal(size=19).tolist()
+    found = decide(design, [_matrix(rng, 9.0)], [7], [True], twins=twins)
+    assert (found.verdict, found.p_value) == (ModelVerdict.TRAINED, 1 / 20)
+    assert found.test == "conformal, 19 compliant twins"
+
+
+def test_scores_that_cannot_be_ranked_are_refused() -> None:
+    for scores, place in ((np.array([1.0]), 0), (np.array([1.0, math.nan]), 0), (np.zeros(3), 3)):
+        with pytest.raises(InputError):
+            SlotScores(scores, place)
+    with pytest.raises(InputError, match="alpha"):
+        decide(Design(), [np.zeros((2, 128))], [0], [True], alpha=1.0)
+    with pytest.raises(InputError):
+        draws_together([])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"slots": 2}, {"slots": 8, "half": True}, {"releases": 0}, {"slots": 2, "releases": 3}],
+)
+def test_the_best_p_value_is_what_the_clearest_scores_give(changed: dict[str, object]) -> None:
+    design = Design(candidates=30, **changed)  # type: ignore[arg-type]
+    slots = design.slots
+    planted = [not design.half or k < slots // 2 for k in range(slots)]
+    clear = np.tile(np.arange(30.0) ** 2, (3, 1))
+    matrices = [clear if there else -clear for there in planted]
+    found = decide(design, matrices, [29] * slots, planted)
+    assert found.p_value == pytest.approx(best_p_value(design), rel=1e-6)
+
+
+def test_one_slot_without_an_end_of_releases_cannot_decide_at_once() -> None:
+    assert best_p_value(Design(releases=0)) > 0.05  # 23.6 / 2 is below 20
+    assert best_p_value(Design(slots=2, releases=0)) < 0.05
+    assert best_p_value(Design(name="paper")) is None
+
+
+def test_twins_are_told_beside_the_test_that_decides() -> None:
+    rng = np.random.default_rng(13)
+    found = decide(Design(candidates=40), [_matrix(rng, 3.0)], [7], [True], twins=[0.0] * 9)
+    assert (found.test, found.twin_p_value) == ("rank among candidates", 1 / 10)

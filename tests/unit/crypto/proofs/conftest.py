@@ -1,0 +1,25 @@
+"""A small setup of the selection circuit, made once for all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragwitness.crypto.proofs.circuits.link import link_circuit
+from ragwitness.crypto.proofs.groth16.zksnake import make_key
+from ragwitness.crypto.proofs.native import to_native_g1
+from ragwitness.crypto.proofs.prover_setup import ProverSetup
+from ragwitness.crypto.proofs.setup import VerifierSetup
+from ragwitness.crypto.proofs.shape import Shape
+from ragwitness.crypto.proofs.srs import make_srs
+
+LINK_SHAPE = Shape(slots=8, top=3, dimension=4, scale=16, reach=100)
+
+
+@pytest.fixture(scope="session")
+def link_setup() -> ProverSetup:
+    """A setup whose norm key is the selection's: proofs of norms cannot be made with it."""
+    srs = make_srs(LINK_SHAPE)
+    key = make_key(link_circuit(LINK_SHAPE))
+    masks = srs.powers[LINK_SHAPE.slots :]
+    verifier = VerifierSetup(LINK_SHAPE, srs.tau, masks, key.verifying, key.verifying)
+    return ProverSetup(verifier, [to_native_g1(point) for point in srs.powers], lambda name: key)
