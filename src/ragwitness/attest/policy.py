@@ -30,6 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _MOST_TENANTS = 128
 _MOST_PLACES = 100_000  # queries: a verifier estimates the coalition over all pairs
 _MOST_ACCOUNTS = 4_096
+_MOST_DIMENSION = 8_192  # the odometer holds a square of it
 _MOST_DELTA = 0.01
 _WHOLES = ("queries", "accounts_most", "k_max")
 _REALS = ("epsilon", "delta", "joint_delta")
@@ -107,7 +108,7 @@ class Policy:
     nonces_required: bool = True
 
     def __post_init__(self) -> None:
-        _check_names(self.window, self.tenants)
+        _check_tenants(self.window, self.tenants)
         ordered = {name: self.tenants[name] for name in sorted(self.tenants)}
         object.__setattr__(self, "tenants", MappingProxyType(ordered))
         if self.relation not in get_args(Relation):
@@ -228,11 +229,18 @@ def _mechanism(value: object) -> Mechanism:
     return Mechanism(variance=variance, sampler=sampler, **numbers)  # type: ignore[arg-type]
 
 
-def _check_names(window: str, tenants: Mapping[str, Mechanism]) -> None:
+def _check_tenants(window: str, tenants: Mapping[str, Mechanism]) -> None:
     if not 1 <= len(tenants) <= _MOST_TENANTS:
         raise InputError(
             f"A policy has 1 to {_MOST_TENANTS} tenants, not {len(tenants)}.",
             "Open one window for each part of them.",
+        )
+    widest = max(mechanism.dimension for mechanism in tenants.values())
+    if widest > _MOST_DIMENSION:
+        raise InputError(
+            f"Vectors of dimension {widest:,} are too long for an audit: at most"
+            f" {_MOST_DIMENSION:,}.",
+            "Use an embedder with shorter vectors.",
         )
     for name in (window, *tenants):
         if not _NAME.fullmatch(name):

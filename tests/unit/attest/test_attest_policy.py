@@ -99,6 +99,7 @@ def test_the_digest_changes_with_every_field():
         (_changed(accounts_most="4097", queries="1"), "policy.invalid"),
         (_changed(accounts_most="1001", queries="100"), "policy.invalid"),
         (_changed(joint_delta="0.011"), "policy.invalid"),
+        (_changed(tenants=_tenant(dimension="8193")), "policy.invalid"),
         (_changed(estimator={"name": "pairs", "threshold": "0.99999"}), "policy.invalid"),
         (_changed(relation="any"), "policy.invalid"),
         (_changed(window="a b"), "policy.invalid"),
