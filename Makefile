@@ -30,7 +30,8 @@ services: hf $(VENV)/.dev
 	  apt-get install -qy --no-install-recommends postgresql || \
 	  echo "no PostgreSQL: the service's tests on it are skipped"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
-	  tests/services tests/cli/test_cli_scale.py tests/unit/rag/test_rag_stores.py \
+	  tests/services tests/unit/canary tests/unit/runs/test_canary_study.py \
+	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_scale.py tests/unit/rag/test_rag_stores.py \
 	  tests/unit/targets/test_target_frameworks.py
 
 lint: $(VENV)/.dev

@@ -30,6 +30,13 @@ def test_rates_have_n_and_exact_intervals():
     assert detection(arms, "p_plain").found.value == 0
 
 
+def test_perfect_separation_is_no_certainty():
+    arms = [_outcome(n, bad, eq1=float(bad)) for n in range(3) for bad in (True, False)]
+    seen = detection(arms, "p_instructed")
+    assert seen.auroc.value == 1
+    assert (seen.auroc.low, seen.auroc.high) == proportion_interval(3, 3)
+
+
 def test_one_arm_has_no_auroc_and_a_collapse_is_counted():
     arms = [_outcome(n, True, collapsed="all empty" if n else "") for n in range(3)]
     seen = detection(arms, "p_instructed")

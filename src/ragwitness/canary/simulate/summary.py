@@ -115,4 +115,7 @@ def _over(scores: Values, labels: Labels, statistic: Statistic) -> Rate | None:
         return None
     value = statistic(scores, labels)
     low, high = bootstrap_interval(lambda picked: statistic(scores[picked], labels[picked]), labels)
+    if low == high:  # no resample differs, which is no certainty: as auc_interval has it
+        size = int(min(labels.sum(), (~labels).sum()))
+        low, high = proportion_interval(round(value * size), size)
     return Rate(value, min(low, value), max(high, value), labels.size)

@@ -1,7 +1,7 @@
 """A world of real text: passages of a corpus with questions, and a small base trained on half.
 
 Passages are short and do not overlap; a question goes with those that share most words with its
-answer. The base learns from the passages whose hash falls in its half, trials draw from the others.
+answer. The base learns from documents whose hash falls in its half, trials draw from the others.
 """
 
 from __future__ import annotations
@@ -76,9 +76,11 @@ def text_base(path: Path, cut: Cut, config: Pretraining) -> Base:
 def _half(path: Path, cut: Cut, which: int) -> list[Example]:
     found: dict[str, Example] = {}
     for one in read_examples(path):
+        # By source document: its questions, too, are in one half alone.
+        if int(document_key(one.document)[:8], 16) % 2 != which:
+            continue
         for passage in _best(one, cut):
-            key = document_key(passage)
-            if int(key[:8], 16) % 2 == which and key not in found:
+            if (key := document_key(passage)) not in found:
                 found[key] = _short(one, passage, cut, len(found))
     if not found:
         raise InputError(f"{path} holds no passage of {_FEWEST} words with a question.")
