@@ -38,6 +38,8 @@ def verdict_terminal(verdict: Verdict) -> Group:
     said = Text(verdict.outcome.upper(), style=f"bold {style}")
     if verdict.window:
         said.append(f"  window {say.visible(verdict.window)}", style="not bold default")
+    if verdict.outcome == "pass" and verdict.epsilon is not None:
+        said.append(f": epsilon {verdict.epsilon:.3g} at delta* {verdict.numbers[0].delta:g}")
     parts: list[RenderableType] = [said, Text(say.visible(verdict.why)), _checks(verdict)]
     if verdict.numbers:
         parts += [_numbers(verdict.numbers), *_legend(verdict)]

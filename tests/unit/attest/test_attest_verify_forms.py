@@ -11,6 +11,7 @@ import pytest
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.trust import parse_trust
 from ragwitness.attest.verifying import PROOFS, verify
+from ragwitness.crypto.proofs.pairing import bn128
 from tests.support.attested import LOG, POLICY
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "attest"
@@ -50,11 +51,10 @@ OUTSIDE = b"".join(n.to_bytes(32, "big") for n in (0, 1, _ROOT[1], _ROOT[0])).he
 
 
 def test_the_point_outside_the_subgroup_is_one():
-    from py_ecc.optimized_bn128 import FQ2, b2, curve_order, is_inf, is_on_curve, multiply
-
-    point = (FQ2([1, 0]), FQ2(_ROOT), FQ2.one())
-    assert is_on_curve(point, b2)
-    assert not is_inf(multiply(point, curve_order))
+    curve = bn128()
+    point = (curve.FQ2([1, 0]), curve.FQ2(_ROOT), curve.FQ2.one())
+    assert curve.is_on_curve(point, curve.b2)
+    assert not curve.is_inf(curve.multiply(point, curve.curve_order))
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g1,
     to_native_g2,
 )
+from ragwitness.crypto.proofs.pairing import bn128
 from ragwitness.crypto.proofs.points import G1_GENERATOR, G2_GENERATOR, encode_g2
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.errors import InputError, RagwitnessError, VerificationError
@@ -240,8 +241,7 @@ def test_a_point_of_the_twist_outside_the_group(statement):
 
 def _outside():
     """A point of the twisted curve whose order is not R."""
-    from py_ecc.optimized_bn128 import FQ2, b2
-
+    FQ2, b2 = bn128().FQ2, bn128().b2  # noqa: N806
     for x in itertools.count(1):
         square = FQ2([x, 1]) ** 3 + b2
         root = square ** ((P * P + 15) // 32)  # as in EIP-197's decompression: 8th roots of unity

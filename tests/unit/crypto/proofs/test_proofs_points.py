@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
-import py_ecc.optimized_bn128 as oracle
 import pytest
 
 from ragwitness.crypto.proofs.curve import Term, msm, negate, product_holds
@@ -17,7 +18,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g1,
     to_native_g2,
 )
-from ragwitness.crypto.proofs.pairing import pairing_product
+from ragwitness.crypto.proofs.pairing import bn128, pairing_product
 from ragwitness.crypto.proofs.points import (
     G1_GENERATOR,
     G2_GENERATOR,
@@ -30,6 +31,7 @@ from ragwitness.crypto.proofs.points import (
 )
 from ragwitness.errors import InputError, VerificationError
 
+oracle = bn128()  # py_ecc, imported so that the recursion limit stays
 INFINITY = (0, 0)
 
 
@@ -199,3 +201,17 @@ def test_pairs_with_infinity_count_as_one() -> None:
     one = oracle.FQ12.one()
     assert pairing_product([]) == one
     assert pairing_product([(INFINITY, G2_GENERATOR), (G1_GENERATOR, ((0, 0), (0, 0)))]) == one
+
+
+def test_the_recursion_limit_stays_when_py_ecc_is_loaded() -> None:
+    """Else deep JSON, which json refuses below the limit, ends the process."""
+    code = (
+        "import json, sys\n"
+        "from ragwitness.crypto.proofs.pairing import bn128\n"
+        "before = sys.getrecursionlimit()\n"
+        "bn128()\n"
+        "assert sys.getrecursionlimit() == before\n"
+        "try:\n    json.loads('[' * 100_000)\nexcept RecursionError:\n    print('refused')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "refused\n"
