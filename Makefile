@@ -19,7 +19,7 @@ test-slow: $(VENV)/.dev
 llama: $(VENV)/.dev
 	$(PIP) -e '.[gguf]' 'llama-cpp-python[server]>=0.3'
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
-	  tests/services/test_llama_cpp.py
+	  tests/services/test_llama_cpp.py tests/services/test_llama_cpp_canary.py
 
 # Against a foreign server, frameworks, stores, Ray, PostgreSQL and a browser.
 services: hf $(VENV)/.dev
