@@ -28,7 +28,6 @@ __all__ = [
     "make_challenge",
     "parse_challenge",
     "records_for",
-    "share_detection",
 ]
 
 CHALLENGE_VERSION = "ragwitness/challenge/v1"
@@ -145,11 +144,6 @@ def detection(population: int, bad: int, count: int) -> float:
     return float(1 - _miss(population, bad, count))
 
 
-def share_detection(population: int, share: float, count: int) -> float:
-    """Return :func:`detection` of the fewest bad records that make up ``share`` of all."""
-    return detection(population, _bad(population, share), count)
-
-
 def records_for(population: int, share: float, miss: float) -> int:
     """Return the fewest records that leave ``share`` of bad ones unseen at most ``miss`` often.
 
@@ -178,7 +172,8 @@ def records_for(population: int, share: float, miss: float) -> int:
 def _bad(population: int, share: float) -> int:
     if not 0 < share <= 1:
         raise InputError(f"A share of bad records lies within (0, 1], not {share:g}.")
-    return max(1, math.ceil(Fraction(share) * population))
+    # As written: the float .05 is a little above 1/20, and 5 of 100 would not be enough.
+    return max(1, math.ceil(Fraction(str(share)) * population))
 
 
 def _miss(population: int, bad: int, count: int) -> Fraction:

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from ragwitness.canary.decide.evidence import log_evidence, rank_evidence, release_weight
-from ragwitness.canary.decide.ranks import SlotScores, exposure, rank_of, rank_p_value, standing
+from ragwitness.canary.decide.ranks import SlotScores, rank_of, rank_p_value, standing
 from ragwitness.canary.decide.slots import draws_together, epsilon_floor, half_planted
 from ragwitness.canary.score.amplification import amplification
 from ragwitness.errors import InputError
@@ -127,7 +127,6 @@ def test_ties_count_against_the_accusation_and_six_digits_tie() -> None:
     slot = SlotScores(np.array([1.0, 2.0, 2.0, 2.0 + 1e-12, 0.0]), 1)
     assert rank_of(slot) == 3
     assert rank_p_value(slot) == 3 / 5
-    assert exposure(SlotScores(np.arange(8.0), 7)) == 3.0
     assert (standing(np.full(5, 0.3)) == 0).all()
     assert draws_together([SlotScores(np.zeros(6), 2)] * 3).p_value == 1.0
 

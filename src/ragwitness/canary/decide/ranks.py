@@ -9,7 +9,6 @@ documents alone. A p-value cannot be below 1 / M.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 
-__all__ = ["TIE", "SlotScores", "exposure", "rank_of", "rank_p_value", "standing"]
+__all__ = ["TIE", "SlotScores", "rank_of", "rank_p_value", "standing"]
 
 Values = NDArray[np.float64]
 
@@ -68,11 +67,6 @@ def rank_of(slot: SlotScores, *, ties_against: bool = True) -> int:
 def rank_p_value(slot: SlotScores) -> float:
     """Return rank / M; at least 1 / M."""
     return rank_of(slot) / slot.scores.size
-
-
-def exposure(slot: SlotScores) -> float:
-    """Return log2 M - log2 rank, the same in bits (Carlini et al. 2019)."""
-    return math.log2(slot.scores.size) - math.log2(rank_of(slot))
 
 
 def standing(scores: ArrayLike) -> Values:
