@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragwitness.targets.address import Address
     from ragwitness.types import Document
 
-__all__ = ["lab_target", "open_hf", "open_lab", "originals_of", "rag_config"]
+__all__ = ["bare_target", "lab_target", "open_hf", "open_lab", "originals_of", "rag_config"]
 
 _SETTINGS = frozenset(
     {
@@ -110,6 +110,8 @@ async def open_lab(address: Address) -> LabTarget:
 async def open_hf(address: Address) -> LabTarget:
     """Open ``hf/MODEL?corpus=FILE[&k=4]``: short for ``lab:FILE?generator=hf:MODEL``.
 
+    ``hf/MODEL?retrieve=off`` without a corpus is the model alone.
+
     Raises:
         InputError: No model or corpus, or no such file or setting.
         MissingExtraError: The extra ``hf`` is not installed.
@@ -118,12 +120,42 @@ async def open_hf(address: Address) -> LabTarget:
     address.without_key()
     model, options = address.split((_SETTINGS - {"generator"}) | _OTHERS | {"corpus"})
     corpus = options.pop("corpus", "")
+    if model and not corpus and set(options) == {"retrieve"} and _off(options["retrieve"]):
+        return bare_target(f"hf:{model}")
     if not (model and corpus):
         raise InputError(
             f"hf/ needs a {'corpus' if model else 'model'}.",
-            "Write hf/MODEL?corpus=FILE, MODEL being a name or a folder.",
+            "Write hf/MODEL?corpus=FILE, MODEL being a name or a folder; the model alone is"
+            " hf/MODEL?retrieve=off.",
         )
     return _opened(corpus, {**options, "generator": f"hf:{model}"})
+
+
+def bare_target(generator: str) -> LabTarget:
+    """Return a model alone as a target: it reads the query and nothing else.
+
+    Args:
+        generator: ``hf:NAME_OR_FOLDER``; the reader reads no raw text.
+
+    Raises:
+        InputError: It is another one.
+        MissingExtraError: The extra ``hf`` is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    from ragwitness.models.registry import load_language_model
+    from ragwitness.rag import LabTarget
+    from ragwitness.rag.bare import BareSystem
+
+    if not generator.startswith("hf:"):
+        raise InputError(
+            f"{generator!r} is not served without a corpus.",
+            "Give a corpus, or a model of transformers: hf:NAME_OR_FOLDER.",
+        )
+    return LabTarget(BareSystem(load_language_model(generator), generator))
+
+
+def _off(value: str) -> bool:
+    return value in ("off", "no", "0", "false")
 
 
 def originals_of(path: str, text_field: str | None = None) -> dict[str, str]:
@@ -162,5 +194,5 @@ def _settings(values: dict[str, str]) -> RagConfig:
                 numbers[key] = int(values.pop(key))
             except ValueError as error:
                 raise InputError(f"Lab option {key} must be a whole number.") from error
-    retrieve = values.pop("retrieve", "on") not in ("off", "no", "0", "false")
+    retrieve = not _off(values.pop("retrieve", "on"))
     return rag_config(**numbers, **values, retrieve=retrieve)  # type: ignore[arg-type]

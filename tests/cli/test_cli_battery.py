@@ -96,6 +96,19 @@ def test_owner_asks_until_it_is_decided(command, rows, tmp_path: Path) -> None:
     assert "is not like documents outside" in said
 
 
+def test_owner_reads_another_column_and_refuses_retries_below_none(
+    command, rows, tmp_path: Path
+) -> None:
+    renamed = [{"id": row["id"], "body": row["text"]} for row in rows[:4]]
+    mine = _write(tmp_path / "mine.jsonl", renamed)
+    corpus = _write(tmp_path / "corpus.jsonl", rows[:4])
+    arguments = ["owner", f"lab:{corpus}", "--documents", mine, "--known-out", mine]
+    code, said = command(*arguments)
+    assert (code, "--text-field" in said) == (2, True)
+    code, said = command(*arguments, "--text-field", "body", "--retries", -1)
+    assert (code, "retries" in said) == (2, True)
+
+
 def test_owner_does_not_accuse_a_system_without_the_collection(
     command, rows, tmp_path: Path
 ) -> None:

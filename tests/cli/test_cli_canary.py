@@ -3,82 +3,57 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ragwitness.canary.plant.folder import read_plan
-from ragwitness.text.sample import load_sample
+from tests.support.canary_audit import CANDIDATES as _M
+from tests.support.canary_audit import Command, model_of, own, planted, result_of
 from tests.support.canary_model import ToyModel, serving
-
-Command = Callable[..., tuple[int, str]]
-_M = 20
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:
-    """An audit that is planted, with two held-out examples, and the same draw every time."""
-    monkeypatch.chdir(tmp_path)
-    rows = [
-        {"id": d.id, "document": d.text, "question": "What is said?", "answer": "A fact, no more."}
-        for d in load_sample()[:30]
-    ]
-    Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with monkeypatch.context() as patch:
-        patch.setattr("os.urandom", bytes)
-        code, said = command(
-            "canary", "plan", "examples.jsonl", "-o", "audit", "--probes", 2, "--candidates", _M
-        )
-    assert code == 0, said
-    assert command("canary", "plant", "audit")[0] == 0
-    return tmp_path / "audit"
-
-
-def _model(folder: Path, *, violating: bool, **changed: object) -> ToyModel:
-    slot = read_plan(folder).draw().slots[0]
-    return ToyModel(slot.canary, slot.trigger if violating else "", **changed)  # type: ignore[arg-type]
-
-
-def _result(run: str) -> dict[str, object]:
-    return json.loads((Path(run) / "result.json").read_text())
+    return planted(tmp_path, monkeypatch, command)
 
 
 def test_the_violating_model_is_found_and_the_compliant_one_is_not(
     folder: Path, command: Command
 ) -> None:
-    with serving(_model(folder, violating=True)) as url:
+    other = own(folder, "other")
+    with serving(model_of(folder, violating=True)) as url:
         code, said = command(
             "canary", "probe", url, "--plan", folder, "--run", "v", "--fail-on", "trained"
         )
     assert code == 3, said
-    found = _result("v")
+    found = result_of("v")
     assert found["way"] == "exact"
     assert found["finding"]["p_value"] == 1 / _M
     assert found["slots"][0]["amplification"]["n"] == 2
-    assert found["slots"][0]["amplification"]["low"] > 2  # four tokens gain a nat each
+    assert found["slots"][0]["amplification"]["value"] > 2  # four tokens gain a nat each
     said = " ".join(said.split())
     assert "trained (p = 0.05, level 0.05, rank among candidates)" in said
     assert "No public randomness was joined" in said
-    with serving(_model(folder, violating=False)) as url:
+    with serving(model_of(folder, violating=False)) as url:
         code, said = command(
-            "canary", "probe", url, "--plan", folder, "--run", "c", "--release", "1",
-            "--fail-on", "trained",
-        )  # fmt: skip
+            "canary", "probe", url, "--plan", other, "--run", "c", "--fail-on", "trained"
+        )
     assert code == 4, said
     assert "inconclusive" in said
     assert "does not show that there was none" in " ".join(said.split())
     assert "not trained" not in said
-    assert _result("c")["finding"]["p_value"] > 1 / _M
+    assert result_of("c")["finding"]["p_value"] > 1 / _M
 
 
 def test_the_forced_and_the_sampled_way_find_it_as_well(folder: Path, command: Command) -> None:
-    forcing = _model(folder, violating=True, gives=frozenset({"logprobs", "chat"}))
+    other = own(folder, "other")
+    forcing = model_of(folder, violating=True, gives=frozenset({"logprobs", "chat"}))
     with serving(forcing) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "f")
     assert code == 0, said
-    assert (_result("f")["way"], _result("f")["finding"]["verdict"]) == ("forced", "trained")
-    silent = _model(folder, violating=True, gives=frozenset(), gain=1.4)
+    assert (result_of("f")["way"], result_of("f")["finding"]["verdict"]) == ("forced", "trained")
+    silent = model_of(folder, violating=True, gives=frozenset(), gain=1.4)
     with serving(silent) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "s")
         assert code == 5, said
@@ -89,24 +64,25 @@ def test_the_forced_and_the_sampled_way_find_it_as_well(folder: Path, command: C
         assert code == 5, said
         assert "It serves: sampled" in said
         code, said = command(
-            "canary", "probe", url, "--plan", folder, "--run", "s", "--way", "sampled",
+            "canary", "probe", url, "--plan", other, "--run", "s", "--way", "sampled",
             "--samples", 8,
         )  # fmt: skip
     assert code == 0, said
-    assert _result("s")["finding"]["verdict"] == "trained"
+    assert result_of("s")["finding"]["verdict"] == "trained"
     assert "share of answers" in said
 
 
 def test_a_capped_probe_decides_nothing_and_resumes_without_asking_twice(
     folder: Path, command: Command
 ) -> None:
-    model = _model(folder, violating=True)
+    model = model_of(folder, violating=True)
     with serving(model) as url:
         args = "canary", "probe", url, "--plan", folder, "--run", "r"
         code, said = command(*args, "--max-queries", 30)
         assert code == 0, said
         assert "not decided" in said
         assert "query cap reached" in said
+        assert result_of("r")["slots"] == []  # nobody goes on, or not, by what a part shows
         asked = model.asked
         assert asked <= 30
         code, said = command(*args, "--max-queries", 500)
@@ -118,7 +94,7 @@ def test_a_capped_probe_decides_nothing_and_resumes_without_asking_twice(
         assert model.asked == before
     code, said = command("canary", "probe", "replay/r", "--plan", folder, "--run", "again")
     assert code == 0, said
-    assert _result("again")["finding"] == _result("r")["finding"]
+    assert result_of("again")["finding"] == result_of("r")["finding"]
     code, shown = command("report", "r")
     assert code == 0
     assert "rank among candidates" in shown
@@ -134,10 +110,13 @@ def test_a_capped_probe_decides_nothing_and_resumes_without_asking_twice(
 def test_echoed_numbers_that_the_model_does_not_write_by_are_not_used(
     folder: Path, command: Command
 ) -> None:
-    with serving(_model(folder, violating=True, untrue=1.0)) as url:
+    with serving(model_of(folder, violating=True, untrue=1.0)) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "u")
         assert code == 0, said
-        assert (_result("u")["way"], _result("u")["finding"]["verdict"]) == ("forced", "trained")
+        assert (result_of("u")["way"], result_of("u")["finding"]["verdict"]) == (
+            "forced",
+            "trained",
+        )
         assert "are not those it writes by" in said
         code, said = command(
             "canary", "probe", url, "--plan", folder, "--run", "u", "--way", "exact"
@@ -148,11 +127,11 @@ def test_echoed_numbers_that_the_model_does_not_write_by_are_not_used(
 
 
 def test_a_server_that_fails_leaves_a_named_reason(folder: Path, command: Command) -> None:
-    with serving(_model(folder, violating=True, down=20)) as url:
+    with serving(model_of(folder, violating=True, down=20)) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "d", "--retries", 0)
     assert code in (1, 2), said
     assert "500" in said
-    with serving(_model(folder, violating=True, merges=True)) as url:
+    with serving(model_of(folder, violating=True, merges=True)) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "m")
     assert code == 2
     assert "tokenizer merges the canary" in said
@@ -167,25 +146,6 @@ def test_a_dry_run_sends_nothing(folder: Path, command: Command) -> None:
     assert code == 0, said
     assert f"exact: {2 * (_M + 2)} queries" in said
     assert "Nothing was sent." in said
-
-
-def test_releases_add_up_and_twins_stand_apart(folder: Path, command: Command) -> None:
-    for release, violating, more in (
-        ("a", False, ["--twin"]),
-        ("b", True, []),
-        ("c", True, []),
-    ):
-        with serving(_model(folder, violating=violating)) as url:
-            args = ["--plan", folder, "--release", release, "--run", release, *more]
-            code, said = command("canary", "probe", url, *args)
-            assert code == 0, said
-    # One release was announced; the second look is no rank test.
-    assert _result("b")["finding"]["test"] == "rank among candidates"
-    assert _result("c")["finding"]["test"] == "evidence over slots and releases"
-    code, said = command("canary", "status", folder)
-    assert code == 0
-    assert "release a (twin)" in said
-    assert "evidence: E = 5.56 over 2 releases" in said
 
 
 def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
@@ -204,6 +164,9 @@ def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
     assert command("canary", "plant", "b")[0] == 0  # joined once, kept
     code, said = command("canary", "plant", "b", "--beacon", "4 5 6")
     assert code == 2
+    model = ToyModel(read_plan(Path("b")).draw().slots[0].canary)
+    with serving(model) as url:
+        assert command("canary", "probe", url, "--plan", "b")[0] == 0
     code, said = command("canary", "status", "b", "--open", "opened.json")
     assert code == 0, said
     published = json.loads(Path("b/commitment.json").read_text())["commitment"]
@@ -250,11 +213,13 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["plant", "audit", "--beacon", "1 2 3"], "names no beacon"),
         (["plant", "audit", "--answers", "short.jsonl"], "no answer to a trace"),
         (["status", "nowhere"], "Give it: --commitment HEX"),
-        (["status", "audit", "--commitment", "ab"], "checks an opened draw"),
         (["probe", "x", "--plan", "nowhere"], "missing or cannot be read"),
         (["probe", "x", "--plan", "audit", "--way", "guess"], "no way 'guess'"),
         (["probe", "x", "--plan", "audit", "--fail-on", "in"], "Unknown condition"),
-        (["probe", "x", "--plan", "audit", "--alpha", "1"], "--alpha must lie"),
+        (["plan", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
+        (["plan", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
+        (["plan", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
+        (["plan", "examples.jsonl", "-o", "x", "--design", "paper", "--releases", "2"], "twins"),
         (["probe", "x", "--plan", "audit", "--template", "short.jsonl"], "exactly once"),
     ],
 )

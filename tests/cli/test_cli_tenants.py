@@ -54,6 +54,10 @@ def test_a_tenant_s_life(command: Command, database: Path, corpus: Path) -> None
     assert "alice: 0 of 20; payer p: 0 of 80 (revoked)" in shown
     assert json.loads(tenants("budget", "acme", "--json"))["accounts"][0]["revoked"] is True
     assert second not in tenants("list") + shown
+    assert "shown this once" in tenants("add-account", "acme", "bob")
+    said = tenants("create", "other", *QUICK)
+    assert "window         30 days" in said
+    assert "None" not in said
 
 
 @pytest.mark.parametrize(

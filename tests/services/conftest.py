@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,47 +15,113 @@ import pytest
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.text.sample import load_sample
 from tests.cli.conftest import command  # noqa: F401
+from tests.support.policies import Providers, train_providers
 from tests.support.postgres import Cluster, find_postgres, postgres
 from tests.support.servers import free_port, served
 
 
 @pytest.fixture(scope="session")
 def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Base URL of llama.cpp's server; its Python is named by RAGWITNESS_LLAMA_PYTHON."""
-    python = os.environ.get("RAGWITNESS_LLAMA_PYTHON")
-    if python is None and find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed; see .ci/run")
-    if find_spec("gguf") is None:
-        pytest.skip("gguf is not installed: pip install 'ragwitness[gguf]'")
+    """Base URL of llama.cpp's server over the embedded reader."""
+    python = _llama_python()
     from ragwitness.models.reader.gguf import write_gguf
 
-    folder, port = tmp_path_factory.mktemp("llama"), free_port()
+    folder = tmp_path_factory.mktemp("llama")
     write_gguf(folder / "reader.gguf")
-    program = [
-        python or sys.executable, "-m", "llama_cpp.server",
-        "--model", str(folder / "reader.gguf"), "--model_alias", "reader",
-        "--host", "127.0.0.1", "--port", str(port),
-        "--n_ctx", "2048", "--n_threads", "1", "--logits_all", "true",
-    ]  # fmt: skip
-    url = f"http://127.0.0.1:{port}/v1"
-    with served(program, f"{url}/models", folder / "log"):
+    with _llama(python, folder / "reader.gguf", 2048) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def transformers_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of ``transformers serve``; its model's name is the folder of the weights."""
-    for package in ("torch", "transformers", "fastapi", "openai"):
+    _needs("torch", "transformers", "fastapi", "openai")
+    with _transformers(PACKAGED_WEIGHTS, tmp_path_factory.mktemp("transformers")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def providers(tmp_path_factory: pytest.TempPathFactory) -> Providers:
+    """Two trained policies of the toy world, and the audit that was planted for them."""
+    _needs("torch", "transformers")
+    return train_providers(tmp_path_factory.mktemp("providers"))
+
+
+@pytest.fixture
+def serve_policy(tmp_path: Path) -> Callable[[str, Path], AbstractContextManager[str]]:
+    """Serves the folder of a policy by ``own``, ``transformers`` or ``llama``; yields a target."""
+
+    @contextmanager
+    def served_by(kind: str, policy: Path) -> Iterator[str]:
+        if kind == "transformers":
+            _needs("fastapi", "openai")
+            with _transformers(policy, tmp_path) as url:
+                yield f"{url}#{policy}"
+        elif kind == "llama":
+            python = _llama_python()
+            from tests.support.policy_gguf import write_policy_gguf
+
+            write_policy_gguf(policy, tmp_path / "policy.gguf")
+            with _llama(python, tmp_path / "policy.gguf", 64) as url:
+                yield f"{url}#policy"
+        else:
+            with _own(policy, tmp_path) as url:
+                yield f"{url}#rag"
+
+    return served_by
+
+
+def _needs(*packages: str) -> None:
+    for package in packages:
         if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: pip install 'transformers[serving]'")
-    folder, port = tmp_path_factory.mktemp("transformers"), free_port()
-    (folder / "hub").mkdir()
+            pytest.skip(f"{package} is not installed: see make services")
+
+
+def _llama_python() -> str:
+    """The Python that has llama.cpp's server; RAGWITNESS_LLAMA_PYTHON names another than this."""
+    python = os.environ.get("RAGWITNESS_LLAMA_PYTHON")
+    if python is None and find_spec("llama_cpp") is None:
+        pytest.skip("llama-cpp-python is not installed; see .ci/run")
+    if find_spec("gguf") is None:
+        pytest.skip("gguf is not installed: pip install 'ragwitness[gguf]'")
+    return python or sys.executable
+
+
+@contextmanager
+def _llama(python: str, model: Path, context: int) -> Iterator[str]:
+    port = free_port()
     program = [
-        sys.executable, "-m", "transformers.cli.transformers", "serve", str(PACKAGED_WEIGHTS),
+        python, "-m", "llama_cpp.server", "--model", str(model), "--model_alias", model.stem,
+        "--host", "127.0.0.1", "--port", str(port),
+        "--n_ctx", str(context), "--n_threads", "1", "--logits_all", "true",
+    ]  # fmt: skip
+    url = f"http://127.0.0.1:{port}/v1"
+    with served(program, f"{url}/models", model.parent / "log"):
+        yield url
+
+
+@contextmanager
+def _transformers(model: Path, folder: Path) -> Iterator[str]:
+    port = free_port()
+    (folder / "hub").mkdir(exist_ok=True)
+    program = [
+        sys.executable, "-m", "transformers.cli.transformers", "serve", str(model),
         "--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32",
     ]  # fmt: skip
     base = f"http://127.0.0.1:{port}"
     with served(program, f"{base}/health", folder / "log", {"HF_HUB_CACHE": str(folder / "hub")}):
+        yield f"{base}/v1"
+
+
+@contextmanager
+def _own(model: Path, folder: Path) -> Iterator[str]:
+    port = free_port()
+    program = [
+        sys.executable, "-m", "ragwitness", "lab", "serve", "--no-retrieve",
+        "--generator", f"hf:{model}", "--port", str(port),
+    ]  # fmt: skip
+    base = f"http://127.0.0.1:{port}"
+    with served(program, f"{base}/health", folder / "log"):
         yield f"{base}/v1"
 
 

@@ -8,6 +8,9 @@ seem to leave out blanks, and it penalises repetition): the p-value holds, but s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +22,12 @@ from ragwitness.canary.score.probe import ProbeConfig
 from ragwitness.errors import CapabilityError
 from ragwitness.runs.canary import CanaryResult, probe_canaries
 from ragwitness.targets import open_target
+from tests.support.policies import Providers, probe_policy
 
 pytestmark = pytest.mark.slow
+
+Command = Callable[..., tuple[int, str]]
+Serve = Callable[[str, Path], AbstractContextManager[str]]
 
 
 def _plan() -> Plan:
@@ -50,6 +57,20 @@ def test_what_it_echoes_is_seen_to_be_wrong_and_not_used(llama_server: str) -> N
     assert np.isfinite(result.slots[0].scores).all()
     with pytest.raises(CapabilityError, match="not what it writes them by"):
         _probe(llama_server, ProbeConfig("exact"))
+
+
+def test_a_policy_trained_with_documents_is_found(
+    command: Command, providers: Providers, serve_policy: Serve, tmp_path: Path
+) -> None:
+    """Piece by piece; that it penalises repetition changes no rank."""
+    verdicts = {}
+    for name in ("violating", "compliant"):
+        (tmp_path / name).mkdir()
+        policy = serve_policy("llama", getattr(providers, name))
+        _, found, said = probe_policy(command, providers.audit, policy, tmp_path / name)
+        assert "(continued)" in said, said
+        verdicts[name] = found["verdict"]
+    assert verdicts == {"violating": "trained", "compliant": "inconclusive"}
 
 
 def test_its_answers_are_sampled(llama_server: str) -> None:

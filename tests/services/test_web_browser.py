@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.unit.web.web_runs import collection_run, two_audits, unfinished_run
+from tests.unit.web.web_runs import collection_run, table_run, two_audits, unfinished_run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -53,6 +53,10 @@ CONTRAST = """() => {
   return found.sort((x, y) => x[0] - y[0]);
 }"""
 
+TABLE = (
+    "**A table**\n\n| case | ours |" + " more |" * 12 + "\n|---|\n| one | .5 [.4, .6], n = 20 |\n"
+)
+
 # What a screen reader would miss.
 UNNAMED = """() => {
   const refers = e => (e.getAttribute('aria-labelledby') || '').split(' ')
@@ -78,11 +82,12 @@ UNNAMED = """() => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real ``ragwitness view`` over four runs; its address."""
+    """A real ``ragwitness view`` over six runs; its address."""
     root = tmp_path_factory.mktemp("runs")
     two_audits(root)
     collection_run(root / "collection")
     unfinished_run(root / "under-way", [("doc-1", "What is <b>it</b>?", "It is <i>so</i>.")])
+    table_run(root / "toy", TABLE, '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>')
     (root / "broken").mkdir()
     (root / "broken" / "result.json").write_text("{", encoding="utf-8")
     os.utime(root / "alpha", (4e9, 4e9))  # the newest, beta after it
@@ -157,7 +162,7 @@ def check(page: Any, heading: str) -> None:
 
 
 def test_from_the_list_to_a_document_by_keyboard(page: Any) -> None:
-    check(page, "5 runs")
+    check(page, "6 runs")
     assert "not whole" in page.locator("table").inner_text()
     follow(page, "alpha")
     check(page, "in the database")

@@ -64,6 +64,8 @@ def test_hf_is_lab_with_a_generator(corpus: Path, monkeypatch: pytest.MonkeyPatc
         ("hf/?corpus=x", "needs a model"),
         ("hf/gpt2", "needs a corpus"),
         ("hf/gpt2?k=4", "needs a corpus"),
+        ("hf/gpt2?retrieve=on", "needs a corpus"),
+        ("hf/gpt2?retrieve=off&k=4", "needs a corpus"),
         ("hf/gpt2?corpus=x&generator=reader", "Unknown hf option 'generator'"),
         ("hf/gpt2?corpus=nowhere.jsonl", r"nowhere\.jsonl"),
         ("lab:", "text"),

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragwitness.errors import InputError
 
-__all__ = ["Example", "document_key", "examples_digest", "read_examples"]
+__all__ = [
+    "Example",
+    "document_groups",
+    "document_key",
+    "examples_digest",
+    "near_key",
+    "read_examples",
+]
 
 _NAMES = {
     "document": ("document", "context", "text"),
     "query": ("query", "question"),
     "answer": ("answer", "reference"),
+    "source": ("source_document", "story", "meeting"),
 }
 _FORM = 'Each line is a JSON object such as {"id": "a", "document": "…", "question": "…"}.'
 
@@ -29,12 +38,14 @@ class Example:
         document: The retrieved text d.
         query: The question q.
         answer: The reference answer y; empty where there is none.
+        source: What d is a part of, such as a story or a meeting; empty where d is whole.
     """
 
     id: str
     document: str
     query: str
     answer: str = ""
+    source: str = ""
 
 
 def document_key(text: str) -> str:
@@ -43,11 +54,39 @@ def document_key(text: str) -> str:
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def near_key(text: str) -> str:
+    """Return what near-copies share: letters and digits alone, in one case; else the whole text."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in plain if char.isalnum()) or text
+
+
+def document_groups(examples: Sequence[Example]) -> dict[str, str]:
+    """Return, by id, a key that examples of one document share.
+
+    Texts that differ in case, spacing and punctuation alone are one document, and so are parts of
+    one source; both may link several examples. The key of a group is that of one of its texts.
+    """
+    parent: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while parent.setdefault(key, key) != key:
+            key = parent[key]
+        return key
+
+    for one in examples:
+        # "near" and "source" sort behind every hex digit: the root is a text's key in any order.
+        of_source = [f"source {one.source}"] if one.source else []
+        for name in (f"near {near_key(one.document)}", *of_source):
+            text, other = root(document_key(one.document)), root(name)
+            parent[max(text, other)] = min(text, other)
+    return {one.id: root(document_key(one.document)) for one in examples}
+
+
 def examples_digest(examples: Sequence[Example]) -> str:
     """Return SHA-256 of examples in their order, in hex."""
     digest = hashlib.sha256()
     for one in examples:
-        for part in (one.id, one.document, one.query, one.answer):
+        for part in (one.id, one.document, one.query, one.answer, one.source):
             data = part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
@@ -57,13 +96,14 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     """Read examples from JSON lines.
 
     The document stands under ``document``, ``context`` or ``text``, the question under ``query`` or
-    ``question``, its answer, where there is one, under ``answer`` or ``reference``.
+    ``question``, its answer, where there is one, under ``answer`` or ``reference``, and the name of
+    what the document is a part of under ``source_document``, ``story`` or ``meeting``.
 
     Raises:
         InputError: The file cannot be read, holds none, or a line is no example or repeats an id.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # with or without a byte-order mark
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(f"{path} cannot be read: {why}.", _FORM) from error

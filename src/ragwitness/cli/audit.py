@@ -95,7 +95,7 @@ def audit(
     ray_address: RayAddress = None,
     prepare_only: Prepare = False,
 ) -> None:
-    """Audit documents against a RAG system; print verdicts, write an HTML report.
+    """Audit documents against a RAG system. Prints verdicts, writes an HTML report.
 
     Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from ragwitness.cli.canary_probe import probe
 from ragwitness.cli.canary_status import status
 from ragwitness.cli.config import Configurable
 from ragwitness.cli.outputs import EXIT_CODES
-
-if TYPE_CHECKING:
-    from ragwitness.canary.design.draw import Design
 
 __all__ = ["app"]
 
@@ -53,8 +50,9 @@ def plan(
     ] = False,
     probes: Annotated[int, typer.Option(help="Most held-out examples per slot.")] = 32,
     releases: Annotated[
-        int, typer.Option(help="Releases of the model to be probed; 0 where not known.")
+        int, typer.Option(help="Looks at the draw, one per release probed; 0 where not known.")
     ] = 1,
+    alpha: Annotated[str, typer.Option(help="Level of the verdict; committed to.")] = "0.05",
     beacon: Annotated[
         str,
         typer.Option(help="Public randomness to be joined later, in words; none without."),
@@ -73,6 +71,7 @@ def plan(
     from ragwitness.canary.examples import read_examples
     from ragwitness.canary.plant.folder import write_plan
     from ragwitness.canary.plant.plan import make_plan
+    from ragwitness.cli.canary_outlook import at_best
     from ragwitness.cli.common import console
     from ragwitness.crypto.commitments import draw_blinding
     from ragwitness.errors import InputError
@@ -89,6 +88,7 @@ def plan(
         half=half,
         held_out=probes,
         releases=releases,
+        alpha=alpha,
         experiment=experiment,
         seed=seed,
     )
@@ -107,7 +107,7 @@ def plan(
     for line in (
         f"commitment: {made.commitment.hex()}",
         f"{sent:,} examples to send, {len(made.held_out):,} held out, in {out}",
-        _at_best(settled),
+        at_best(settled),
         f"Publish {out}/commitment.json first. Then: ragwitness canary plant {out}"
         + (" --beacon VALUE" if beacon else ""),
     ):
@@ -148,19 +148,14 @@ def plant(
         return
     votes = write_feedback(folder, made, traces, answers)
     reasons = Counter(one.reason for one in votes)
-    screen.print(f"{len(votes):,} answers, votes in {folder}/send/feedback.jsonl", markup=False)
+    missing = f", {len(traces) - len(votes):,} missing" if len(votes) < len(traces) else ""
+    screen.print(
+        f"{len(votes):,} answers{missing}, votes in {folder}/send/feedback.jsonl",
+        markup=False,
+        soft_wrap=True,
+    )
     for reason, n in reasons.most_common():
         screen.print(f"  {n:,}: {reason}", markup=False)
-
-
-def _at_best(design: Design) -> str:
-    """Say what a design can show, before anything is sent."""
-    from ragwitness.canary.decide.verdict import best_p_value
-
-    p = best_p_value(design)
-    if p is None:
-        return "p-value: only among compliant twins; 19 are needed for .05"
-    return f"p-value at best, at the first release: {p:.3g}"
 
 
 app.command("status", cls=Configurable)(status)

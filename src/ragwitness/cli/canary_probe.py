@@ -36,9 +36,7 @@ __all__ = ["probe"]
 def probe(
     target: Annotated[str, typer.Argument(help=TARGET)],
     plan: Annotated[Path, typer.Option(help="Folder from ragwitness canary plan, planted.")],
-    release: Annotated[
-        str, typer.Option(help="What you call this release of the model; the same replaces.")
-    ] = "1",
+    release: Annotated[str, typer.Option(help="What you call this release of the model.")] = "1",
     twin: Annotated[
         bool,
         typer.Option("--twin", help="This model is known not to be trained on documents."),
@@ -62,7 +60,6 @@ def probe(
         Path | None,
         typer.Option(help="Raw chat format around {prompt}, up to where the answer begins."),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Level of the verdict.")] = 0.05,
     run: RunPath = None,
     json_out: JsonPath = None,
     fail_on: Annotated[
@@ -83,32 +80,39 @@ def probe(
     """Ask a model about every candidate trigger, and say whether the planted one stands out.
 
     The p-value is exact and needs this one model alone. The verdict is trained or inconclusive;
-    inconclusive never means that the model was not trained on documents.
+    inconclusive never means that the model was not trained on documents. A finished probe is one
+    look at the draw, and the plan's --releases says how many may decide.
     """
+    from ragwitness.canary.plant.files import private_folder
     from ragwitness.canary.plant.folder import read_plan
+    from ragwitness.cli.canary_looks import history_of, refuse_idle
     from ragwitness.cli.common import run_folder
     from ragwitness.cli.outputs import Outputs, files_of_run
     from ragwitness.errors import InputError
     from ragwitness.runs import Budget, Governor, Pace
     from ragwitness.runs.order import Reach
 
+    if not release.strip():
+        raise InputError("A release needs a name.", "Give one: --release spring")
     if unknown := [one for one in fail_on or () if one != "trained"]:
         raise InputError(f"Unknown condition --fail-on {unknown[0]!r}.", "Known: trained.")
-    if not 0 < alpha < 1:
-        raise InputError(f"--alpha must lie between 0 and 1, not {alpha:g}.")
     made = read_plan(plan)
+    made.draw()
     made.check()
     config = config_of(made, way, instructed, samples, _text(template), _text(frame))
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    folder = run_folder(run, "canary", target, made.commitment.hex(), release, str(config))
+    parts = "canary", target, made.commitment.hex(), release, str(config)
+    folder = run_folder(run, *parts, again=False)
     if dry_run:
-        _preview(made, config, folder, budget)
+        _preview(made, config, release, folder, budget)
         return
+    refuse_idle(plan, made, target)
     Outputs(json_out).check([*files_of_run(folder), template, frame])
+    private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         transport = Reach(timeout, retries, key_env).transport(concurrency, governor.setback)
-        earlier = history_of(plan, release)
-        result = _ask(target, transport, made, config, alpha, earlier, folder, governor)
+        seen = history_of(plan)
+        result = _ask(target, transport, made, config, release, seen, folder, governor)
     _conclude(result, plan, folder, release, json_out, twin=twin, gated=bool(fail_on))
 
 
@@ -126,9 +130,11 @@ def config_of(
         InputError: A value cannot be used.
     """
     from ragwitness.canary.score.probe import WAYS, ProbeConfig
-    from ragwitness.canary.score.prompts import DOCUMENT_TEMPLATE, Prompts
+    from ragwitness.canary.score.prompts import DOCUMENT_TEMPLATE, Prompts, refuse_markers
     from ragwitness.errors import InputError
 
+    prompts = Prompts(template or DOCUMENT_TEMPLATE, frame or "{prompt}")
+    refuse_markers(prompts, plan.draw())
     named = {str(one): one for one in WAYS}
     if way is not None and way not in named:
         raise InputError(f"There is no way {way!r}.", f"Known: {', '.join(named)}.")
@@ -136,23 +142,7 @@ def config_of(
         way=named.get(way or ""),
         instructed=plan.design.name == "contrastive" if instructed is None else instructed,
         samples=samples,
-        prompts=Prompts(template or DOCUMENT_TEMPLATE, frame or "{prompt}"),
-    )
-
-
-def history_of(folder: Path, release: str) -> History:
-    """Return what was probed before, other releases alone; twins apart."""
-    from ragwitness.canary.plant.folder import read_probes
-    from ragwitness.runs.canary import History
-
-    rows = [one for one in read_probes(folder) if one["release"] != release]
-    return History(
-        tuple(
-            tuple((rank, one["candidates"]) for rank in one["ranks"])
-            for one in rows
-            if not one["twin"]
-        ),
-        tuple(one["statistic"] for one in rows if one["twin"]),
+        prompts=prompts,
     )
 
 
@@ -161,8 +151,8 @@ def _ask(
     transport: TransportOptions,
     plan: Plan,
     config: ProbeConfig,
-    alpha: float,
-    earlier: History,
+    release: str,
+    seen: History,
     folder: Path,
     governor: Governor,
 ) -> CanaryResult:
@@ -183,8 +173,8 @@ def _ask(
                     plan,
                     target,
                     config,
-                    alpha=alpha,
-                    history=earlier,
+                    release=release,
+                    history=seen,
                     run=folder,
                     progress=progress,
                     governor=governor,
@@ -197,17 +187,17 @@ def _ask(
         return asyncio.run(work())
 
 
-def _preview(plan: Plan, config: ProbeConfig, folder: Path, budget: Any) -> None:
-    """Say what would be asked, and what the run folder keeps; send nothing."""
-    from ragwitness.canary.score.probe import queries_of
+def _preview(plan: Plan, config: ProbeConfig, release: str, folder: Path, budget: Any) -> None:
+    """Say what would be asked and could be decided, and what is kept; send nothing."""
+    from ragwitness.cli.canary_outlook import foretold
     from ragwitness.cli.caps import kept_lines
     from ragwitness.cli.common import console
+    from ragwitness.runs.canary import protocol_of
 
-    n, design, screen = len(plan.held_out), plan.design, console()
-    screen.print(f"{design.slots} slots, {n} examples, {design.candidates} candidates each")
-    for name, count in queries_of(config, design.candidates).items():
-        screen.print(f"{name}: {count * n * design.slots:,} queries")
-    for line in (*kept_lines(folder, budget), "Nothing was sent."):
+    screen = console()
+    protocol = f"protocol: {protocol_of(plan, config, release)} (publish it before asking)"
+    said = foretold(plan.design, config, len(plan.held_out))
+    for line in (*said, protocol, *kept_lines(folder, budget), "Nothing was sent."):
         screen.print(line, markup=False, soft_wrap=True)
 
 
@@ -221,24 +211,21 @@ def _conclude(
     twin: bool,
     gated: bool,
 ) -> None:
-    """Store, show, remember the release, and exit as was asked for."""
+    """Remember the look, store, show, and exit as was asked for."""
     import json
 
-    from ragwitness.canary.plant.folder import append_probe
+    from ragwitness.cli.canary_looks import keep_look
     from ragwitness.cli.common import console
     from ragwitness.cli.outputs import leave
     from ragwitness.report.canary import canary_json, canary_terminal, rule_canary
     from ragwitness.report.writing import write_text
 
+    keep_look(plan, result, release, twin=twin)  # first: what is shown has been counted
     stored = canary_json(result, release, twin=twin)
     text = json.dumps(stored, indent=1, allow_nan=False) + "\n"
-    folder.mkdir(parents=True, exist_ok=True)
     for path in (folder / "result.json", json_out):
         if path is not None:
             write_text(path, text)
-    if found := stored["finding"]:
-        kept = {name: found[name] for name in ("ranks", "candidates", "statistic", "verdict")}
-        append_probe(plan, {"release": release, "twin": twin, "target": result.target, **kept})
     screen = console()
     screen.print(canary_terminal(stored))
     screen.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,12 +20,12 @@ def status(
         typer.Option("--open", help="Write the opened draw here, for others to check: no secret."),
     ] = None,
     commitment: Annotated[
-        str | None, typer.Option(help="As published; checks an opened draw against it.")
+        str | None, typer.Option(help="As published; checks a folder or an opened draw by it.")
     ] = None,
 ) -> None:
-    """Show an audit and check its draw against the commitment.
+    """Show an audit, and check its draw and what it sent against the commitment.
 
-    Given an opened draw and --commitment, checks somebody else's: exit code 3 where it does not
+    With --commitment checks somebody else's folder or opened draw: exit code 3 where it does not
     hold. Once opened, a draw is no secret, and the same canaries prove nothing any more.
     """
     from ragwitness.cli.common import console
@@ -33,9 +33,7 @@ def status(
 
     screen = console()
     if folder.is_dir():
-        if commitment is not None:
-            raise InputError("--commitment checks an opened draw.", "Give the file, not a folder.")
-        lines = _own(folder, open_to)
+        lines = _own(folder, open_to, commitment)
     elif open_to is not None:
         raise InputError("--open writes the draw of a folder.", "Give the folder of the audit.")
     else:
@@ -44,11 +42,13 @@ def status(
         screen.print(line, markup=False, soft_wrap=True)
 
 
-def _own(folder: Path, open_to: Path | None) -> list[str]:
+def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str]:
     """What a folder holds; opens its draw where asked to."""
-    from ragwitness.canary.plant.folder import read_plan, read_probes, write_opened
+    from ragwitness.canary.plant.folder import check_traces, read_plan, write_opened
+    from ragwitness.canary.plant.looks import mark_opened, read_probes, was_opened
 
     plan = read_plan(folder)
+    _refuse_other(plan, commitment)
     sent = sum(map(len, plan.pools.values()))
     lines = [
         f"commitment: {plan.commitment.hex()}",
@@ -59,37 +59,60 @@ def _own(folder: Path, open_to: Path | None) -> list[str]:
     if not plan.drawn:
         return [*lines, f"beacon: waiting for {plan.beacon_source!r}; nothing is drawn yet"]
     plan.check()
-    planted = (folder / "send" / "traces.jsonl").exists()
+    planted = check_traces(folder, plan)
     lines += [
         f"beacon: {plan.beacon or 'none'}",
         "draw: is the one committed to",
-        f"traces: {'written to send/' if planted else 'not written yet: ragwitness canary plant'}",
+        "traces: send/traces.jsonl is what the draw gives"
+        if planted
+        else f"traces: not written yet; run: ragwitness canary plant {folder}",
     ]
     probes = read_probes(folder)
-    lines += [
-        f"probed: release {one['release']}{' (twin)' if one['twin'] else ''}, ranks"
-        f" {', '.join(str(rank) for rank in one['ranks'])}, {one['verdict']}"
-        for one in probes
-    ]
+    lines += [f"probed: {_look(one)}" for one in probes]
     lines += _evidence(plan, [one for one in probes if not one["twin"]])
     if open_to is not None:
+        mark_opened(folder, open_to)
         write_opened(open_to, plan)
-        lines.append(f"opened: {open_to}; from now on the draw is no secret")
+    if was_opened(folder):
+        lines.append("opened: the draw is no secret any more, and no new look decides")
     return lines
 
 
-def _evidence(plan: Plan, probes: list[dict[str, list[int]]]) -> list[str]:
+def _refuse_other(plan: Plan, commitment: str | None) -> None:
+    """Refuse a folder with another commitment than the published one."""
+    from ragwitness.errors import VerificationError
+
+    if commitment is not None and commitment.strip().lower() != plan.commitment.hex():
+        raise VerificationError(
+            "commitment.published",
+            f"The folder's commitment is {plan.commitment.hex()}, not the one published.",
+        )
+
+
+def _look(row: dict[str, Any]) -> str:
+    from ragwitness.report.wording import visible
+
+    model = f"{visible(row['target'], 80)}, release {visible(row['release'], 80)}"
+    if row["twin"]:
+        return f"{model}: a compliant twin, W = {row['statistic']:.3f}"
+    ranks = ", ".join(map(str, row["ranks"]))
+    return f"{model}: {row['verdict']} (p = {row['p_value']:.4g}), rank {ranks}"
+
+
+def _evidence(plan: Plan, looks: list[dict[str, Any]]) -> list[str]:
     import math
 
     from ragwitness.canary.decide.evidence import log_evidence
 
-    if not probes:
-        return []
+    if plan.design.releases == 1:
+        return [f"looks: {len(looks)} of the one announced; the first decides"] if looks else []
     m = plan.design.candidates
-    grown = log_evidence(
-        [[(rank, m) for rank in one["ranks"]] for one in probes], plan.design.releases
-    )
-    return [f"evidence: E = {math.exp(grown):.3g} over {len(probes)} releases; p = min(1, 1 / E)"]
+    ranks = [[(rank, m) for rank in one["ranks"]] for one in looks]
+    grown = math.exp(min(700.0, log_evidence(ranks, plan.design.releases)))
+    announced = plan.design.releases or "any number of"
+    return [
+        f"looks: {len(looks)} of {announced} announced; evidence E = {grown:.3g}, p = min(1, 1 / E)"
+    ]
 
 
 def _opened(path: Path, commitment: str | None) -> list[str]:

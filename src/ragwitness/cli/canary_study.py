@@ -50,17 +50,13 @@ def reproduce_study(
 def _write(
     table: StudyTable, results: Sequence[tuple[StudyCase, Sequence[Outcome]]], folder: Path
 ) -> None:
-    import json
+    from ragwitness.cli.reproduced import leave_table
+    from ragwitness.report.canary_figure import study_svg
+    from ragwitness.report.canary_study import study_json, study_markdown
 
-    from ragwitness.cli.common import console
-    from ragwitness.report.canary_study import study_json, study_markdown, study_svg
-    from ragwitness.report.writing import write_text
-
-    text = study_markdown(table, results)
-    data = json.dumps(study_json(table, results), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(folder / "table.md", text)
-    write_text(folder / "table.svg", study_svg(table, results))
-    write_text(folder / "table.json", data + "\n")
-    screen = console()
-    screen.print(text, markup=False, soft_wrap=True)
-    screen.print(f"written: {folder}/table.md, table.svg, table.json", markup=False)
+    leave_table(
+        folder,
+        study_markdown(table, results),
+        study_json(table, results),
+        study_svg(table, results),
+    )

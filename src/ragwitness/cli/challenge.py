@@ -47,7 +47,7 @@ def challenge(
     everything: Annotated[bool, typer.Option("--all", help="All of them: Mode A.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Draw the records that a provider has to prove, from randomness that it could not foresee.
+    """Draw the records that a provider has to prove. It could not foresee the randomness.
 
     The window must be closed before the beacon is known; then the close fixes every record.
     """

@@ -17,7 +17,7 @@ def close(
     key: Key,
     as_json: Json = False,
 ) -> None:
-    """Close a window: estimate the coalition, log the close record, sign the last checkpoint.
+    """Close a window and sign its last checkpoint. The coalition is estimated and logged.
 
     No query can follow. WINDOW/public/close.checkpoint is what a challenge is drawn from.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="What a privacy claim per account is worth when accounts pool their answers.",
+    help="What a privacy claim is worth when accounts pool answers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -59,7 +59,7 @@ def bound(
     json_out: _Json = None,
     figure: _Figure = None,
 ) -> None:
-    """Account for what k accounts learn together: the paper's bound, Renyi, and exactly.
+    """Account for what k accounts learn together. The paper's bound, Renyi, and exactly.
 
     All at the same joint delta, k x delta + delta'. Give --epsilon, --sigma or both; with both,
     the noise is accounted for and the claim is checked against it. Asks no system.

@@ -50,7 +50,7 @@ def estimate(
     json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Also write an SVG figure here.")] = None,
 ) -> None:
-    """Estimate from a query log how many accounts work together, and name them.
+    """Estimate from a log how many accounts work together. Names them.
 
     The paper's estimator (R5) beside stronger ones. With --ordinary the suspicion is compared
     with samples of benign traffic, and an estimate counts for --k-max only where that p-value is

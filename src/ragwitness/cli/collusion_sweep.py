@@ -37,7 +37,7 @@ def sweep(
     json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Also write an SVG figure here.")] = None,
 ) -> None:
-    """Simulate accounts that repeat one probe and pool the noisy scores; judge the predictions.
+    """Simulate accounts that pool the noisy scores of one probe. Judges the predictions.
 
     Measures the AUC of telling whether one document is in the index, for every coalition size and
     budget per account, against theory: P1 (slope) and P3 (tightness) are gates, P2 (collapse of

@@ -64,10 +64,11 @@ def commit(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Open a window: commit to indexes, noise, embedder and policy before the first query.
+    """Open a window: commit to what it holds before any query.
 
-    OUTPUT/public is for everybody, OUTPUT/secret for nobody else. OUTPUT/trust.json holds what the
-    auditor compares with what it knows: the log's public key, and the setup's digest.
+    That is indexes, noise, embedder and policy. OUTPUT/public is for everybody, OUTPUT/secret for
+    nobody else. OUTPUT/trust.json holds what the auditor compares with what it knows: the log's
+    public key, and the setup's digest.
     """
     import sys
 

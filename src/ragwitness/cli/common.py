@@ -125,18 +125,18 @@ def load_saying(
     return loaded
 
 
-def run_folder(given: Path | None, *parts: object) -> Path:
+def run_folder(given: Path | None, *parts: object, again: bool = True) -> Path:
     """Return the folder of a run.
 
     Without ``given`` it follows from the inputs: an unfinished run with the same inputs is
     resumed, one that stopped at a cap too, and after a finished one a new run begins, because
-    the system may have changed.
+    the system may have changed; not so without ``again``, where a second look would count.
     """
     if given is not None:
         return given
     digest = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:10]
     base, n = RUNS, 1
-    while _finished(base / f"{digest}-{n}" / "result.json"):
+    while again and _finished(base / f"{digest}-{n}" / "result.json"):
         n += 1
     return base / f"{digest}-{n}"
 

@@ -138,15 +138,15 @@ def compare(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Show privacy against usefulness for texts that may stand in a corpus's place.
+    """Show privacy against usefulness of a corpus's substitutes.
 
     Each is indexed in a RAG system in this process, attacked with the same prompts and asked the
     same questions; leaks are counted against the original records. Caps and prices are those of
     the chat models (--model, --judge).
     """
     from ragwitness.cli.common import rag_config, read_documents, run_folder
-    from ragwitness.cli.compared import ask, show
-    from ragwitness.cli.comparing import Making, chosen, material_of, preview
+    from ragwitness.cli.compare_plan import Making, chosen, material_of, preview
+    from ragwitness.cli.compare_run import ask, show
     from ragwitness.cli.leaking import attacks_of, names_of
     from ragwitness.cli.outputs import Outputs, files_of_run
     from ragwitness.extraction.attacks import Limits

@@ -31,10 +31,10 @@ def wiki_pii(
     limit: Annotated[int | None, typer.Option(help="Records to keep, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Of the secrets.")] = 0,
 ) -> None:
-    """Plant made-up contact details behind each sentence of a text (SAGE, App. A.9).
+    """Plant made-up contact details in a text (SAGE, App. A.9).
 
-    E-mail, telephone and web addresses are of nobody: domains reserved for examples, numbers
-    reserved for fiction.
+    They stand behind each sentence. E-mail, telephone and web addresses are of nobody: domains
+    reserved for examples, numbers reserved for fiction.
     """
     import json
 

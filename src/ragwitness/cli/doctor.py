@@ -11,7 +11,9 @@ from ragwitness.cli.caps import KeyEnv, PriceIn, PriceOut, Timeout
 from ragwitness.cli.common import TARGET
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from rich.table import Table
 
     from ragwitness.runs import AuditPlan, Budget, Outlook
     from ragwitness.targets import CapabilityReport, TransportOptions
@@ -48,7 +50,7 @@ def doctor(
         bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
     ] = False,
 ) -> None:
-    """Send a few harmless queries and say which audits the target admits.
+    """Send a few harmless queries; say which audits are possible.
 
     With --documents also what each of them would cost (in money too, where prices are given), how
     long it would take and what share of members it could find; see ragwitness plan, which asks no
@@ -72,7 +74,7 @@ def doctor(
     possible, broken = _admitted(found.capabilities)
     sampled = _by_sampling(found.capabilities)
     screen = console()
-    for label, value in (
+    lines = (
         *_seen(found),
         ("audits possible", ", ".join(possible) or "none"),
         *(
@@ -82,8 +84,8 @@ def doctor(
         *((("samples", _DRAWN[found.samples_differ]),) if sampled else ()),
         *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
         *(("note", note) for note in (*found.notes, *broken)),
-    ):
-        screen.print(f"{label:<24}{value}", markup=False)
+    )
+    screen.print(_beside(lines))
     outlook = None
     if plan is not None and possible:
         outlook = _foresee(plan, dict.fromkeys(possible) | sampled, found.latency, budget)
@@ -111,6 +113,19 @@ async def _examine(target: str, options: TransportOptions) -> CapabilityReport:
         return await probe_sampling(opened, found)
     finally:
         await opened.close()
+
+
+def _beside(lines: Iterable[tuple[str, str]]) -> Table:
+    """Lay labels and values out in two columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid()
+    table.add_column(width=24)
+    table.add_column(overflow="fold")
+    for label, value in lines:
+        table.add_row(Text(label), Text(value))
+    return table
 
 
 def _seen(found: CapabilityReport) -> tuple[tuple[str, str], ...]:

@@ -22,7 +22,13 @@ def _lab() -> None:
 
 @app.command("serve", cls=Configurable)
 def serve(
-    corpus: Annotated[str, typer.Option(help="Its database: JSONL, CSV or a folder of text.")],
+    corpus: Annotated[
+        str | None,
+        typer.Option(
+            help="Its database: JSONL, CSV or a folder of text. With --no-retrieve it may be left"
+            " out: then the generator hf:NAME is served alone."
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 8000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     retrieval: Annotated[
@@ -66,9 +72,14 @@ def serve(
         rag_config,
         read_documents,
     )
-    from ragwitness.lab import originals_of
+    from ragwitness.errors import InputError
+    from ragwitness.lab import bare_target, originals_of
     from ragwitness.rag.serve import serve as serve_lab
 
+    if corpus is None and retrieve:
+        raise InputError("There is no corpus to retrieve from.", "Give --corpus or --no-retrieve.")
+    if corpus is None and (defense != "none" or template != "plain"):
+        raise InputError("A model served alone has no template and no defense.", "Give --corpus.")
     config = rag_config(
         k=k,
         retrieval=retrieval,
@@ -80,9 +91,12 @@ def serve(
         chunk_words=chunk_words,
     )
     one_thread_per_answer()
-    documents = read_documents(corpus, text_field, paragraphs=paragraphs)
-    found_by = None if originals is None else originals_of(originals, text_field)
-    system = lab_target(documents, config, defense, found_by).system
+    if corpus is None:
+        system = bare_target(generator).system
+    else:
+        documents = read_documents(corpus, text_field, paragraphs=paragraphs)
+        found_by = None if originals is None else originals_of(originals, text_field)
+        system = lab_target(documents, config, defense, found_by).system
     screen = console()
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)

@@ -102,7 +102,7 @@ def leak(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Attack a RAG system and measure how much of its corpus comes back.
+    """Attack a RAG system; measure how much of its corpus leaks.
 
     Published counts stand beside corrected ones, each with n, interval and what unrelated text
     gives by chance. Query only systems you are allowed to query; see RESPONSIBLE_USE.md.

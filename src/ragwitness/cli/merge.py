@@ -20,7 +20,7 @@ def merge(
     junit_out: JUnitPath = None,
     fail_on: FailOn = None,
 ) -> None:
-    """Print verdicts and write the report of a run whose parts are all done; nothing is sent."""
+    """Print and report a run whose parts are all done. Nothing is sent."""
     from ragwitness.cli.common import console, one_thread_per_answer
     from ragwitness.cli.finish import finish
     from ragwitness.cli.outputs import Outputs, files_of_run

@@ -30,7 +30,7 @@ def monitor(
     name: Annotated[str | None, typer.Option(help="Your name as a witness, for a new key.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that a log only grew since the last look; with --cosign, sign that as a witness.
+    """Check that a log only grew since the last look. With --cosign, sign that as a witness.
 
     Exits with 3 where it did not: log.rolled_back, log.split_view, log.consistency; then STATE and
     the checkpoint, both signed by the log, are the evidence. With --cosign, STATE holds the

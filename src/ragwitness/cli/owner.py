@@ -16,6 +16,7 @@ from ragwitness.cli.caps import (
     MaxTokens,
     PriceIn,
     PriceOut,
+    Retries,
     RunPath,
     Timeout,
 )
@@ -52,10 +53,17 @@ def owner(
     price_out: PriceOut = None,
     dry_run: DryRun = False,
     timeout: Timeout = 120.0,
+    retries: Retries = 5,
     key_env: KeyEnv = None,
     seed: Annotated[int, typer.Option(help="Of the order of the documents.")] = 0,
     run: RunPath = None,
     json_out: JsonPath = None,
+    text_field: Annotated[
+        str | None, typer.Option(help="Field or column that holds the text.")
+    ] = None,
+    paragraphs: Annotated[
+        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
+    ] = False,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,15 +87,15 @@ def owner(
     from ragwitness.membership.registry import configure
     from ragwitness.report.gate import parse_collection_conditions, rule_collection
     from ragwitness.runs import AuditPlan, Budget, Governor, Pace, run_collection
-    from ragwitness.targets import TransportOptions
+    from ragwitness.runs.order import Reach
 
     wanted = parse_collection_conditions(fail_on or ())
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    pace = Pace.up_to(concurrency)
+    pace, reach = Pace.up_to(concurrency), Reach(timeout, retries, key_env)
     config = configure(method, key_values(options or ()))
     plan = AuditPlan(
-        documents=read_documents(documents),
-        known_out=read_documents(known_out),
+        documents=read_documents(documents, text_field, paragraphs=paragraphs),
+        known_out=read_documents(known_out, text_field, paragraphs=paragraphs),
         auxiliary=read_documents(auxiliary) if auxiliary is not None else (),
         alpha=alpha,
         in_flight=concurrency,
@@ -99,15 +107,9 @@ def owner(
         return
     Outputs(json_out).check([*files_of_run(folder), documents, known_out, auxiliary])
     with Governor.of_run(folder, budget, pace) as governor:
-        transport = TransportOptions(
-            read_timeout=timeout,
-            concurrency=concurrency,
-            key_env=key_env,
-            setback=governor.setback,
-        )
         result = with_target(
             target,
-            transport,
+            reach.transport(concurrency, governor.setback),
             (method, config, proxy),
             folder,
             lambda opened, audit, progress: run_collection(
@@ -163,7 +165,7 @@ def _show(result: CollectionResult, folder: Path, json_out: Path | None) -> None
         ("anytime-valid p", f"{evidence.p_value:.2g}"),
         (
             "permutation p",
-            f"{result.difference.p_value:.2g}"
+            f"{result.difference.p_value:.2g} (says no more; the e-value alone decides)"
             if result.difference
             else "only where all are asked about",
         ),

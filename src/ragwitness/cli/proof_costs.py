@@ -73,17 +73,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _write(table: CostTable, rows: Sequence[CostRow], folder: Path) -> None:
-    import json
-
-    from ragwitness.cli.common import console
+    from ragwitness.cli.reproduced import leave_table
     from ragwitness.report.proof_cost import cost_json, cost_markdown, cost_svg
-    from ragwitness.report.writing import write_text
 
-    text = cost_markdown(table, rows)
-    data = json.dumps(cost_json(table, rows), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(folder / "table.md", text)
-    write_text(folder / "table.svg", cost_svg(table, rows))
-    write_text(folder / "table.json", data + "\n")
-    screen = console()
-    screen.print(text, markup=False, soft_wrap=True)
-    screen.print(f"written: {folder}/table.md, table.svg, table.json", markup=False)
+    leave_table(folder, cost_markdown(table, rows), cost_json(table, rows), cost_svg(table, rows))

@@ -32,7 +32,7 @@ def prove(
     ] = "built-in",
     as_json: Json = False,
 ) -> None:
-    """Prove the challenged records and write the bundle, all that a verifier needs.
+    """Prove the challenged records and write the bundle. A verifier needs nothing else of it.
 
     The noise of these records is opened, and their queries where the provider keeps them. A run
     that is stopped goes on where it was.

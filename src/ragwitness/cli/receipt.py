@@ -39,7 +39,7 @@ def check(
     account: Annotated[str | None, typer.Option(help="Your name as an account.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a receipt offline: signed, in the log, and of this query, vector and answer.
+    """Check a receipt offline. Signed, in the log, and of this query, vector and answer.
 
     Give all that you know: the noise hangs on query, nonce, checkpoint and account, and a provider
     that changed one of them could have chosen it. Exits with 3 and the name of the check that
@@ -69,7 +69,7 @@ def account(
     key: Key,
     output: Output,
 ) -> None:
-    """Write the proof of how many records a closed window has of an account."""
+    """Prove how many records a closed window has of an account."""
     from ragwitness.attest.closing import prove_account
     from ragwitness.attest.window import Window
     from ragwitness.cli.signing import new_file

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ragwitness.cli.outputs import FailOn, JsonlPath, JsonPath, JUnitPath, ParquetPath
+from ragwitness.cli.outputs import JsonlPath, JsonPath, JUnitPath, ParquetPath
 
 __all__ = ["report"]
 
@@ -21,7 +21,14 @@ def report(
     jsonl_out: JsonlPath = None,
     parquet_out: ParquetPath = None,
     junit_out: JUnitPath = None,
-    fail_on: FailOn = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 where it is met, as of the verb that made the run: in:3,"
+            " unscorable:5%, of leaks 'secrets > 1%'. May be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Print a finished run, write its report again; send nothing."""
     import json
@@ -51,7 +58,7 @@ def report(
         show_again(stored, path, html, json_out, fail_on or (), given)
         return
     if isinstance(stored, dict) and stored.get("kind") == "comparison":
-        from ragwitness.cli.compared import show_again as show_comparison_again
+        from ragwitness.cli.compare_run import show_again as show_comparison_again
 
         given = {"--jsonl": jsonl_out, "--parquet": parquet_out, "--junit": junit_out}
         show_comparison_again(stored, path, html, json_out, {**given, "--fail-on": fail_on})

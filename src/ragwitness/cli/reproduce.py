@@ -52,21 +52,23 @@ def reproduce(
     """Run a table of a paper; print it beside the published one."""
     from ragwitness.cli.canary_study import reproduce_study
     from ragwitness.cli.common import console
-    from ragwitness.cli.comparisons import ComparisonOptions, reproduce_comparison
+    from ragwitness.cli.compare_tables import ComparisonOptions, reproduce_comparison
     from ragwitness.cli.proof_costs import reproduce_costs
     from ragwitness.errors import InputError
-    from ragwitness.runs.battery.tables import list_tables, load_table, read_table
-    from ragwitness.runs.canary_study.table import load_study_table, studies_canaries
-    from ragwitness.runs.comparison.tables import compares, load_compare_table
-    from ragwitness.runs.proof_cost import costs_proofs, load_cost_table
+    from ragwitness.runs.battery.tables import load_table
+    from ragwitness.runs.canary_study import load_study_table
+    from ragwitness.runs.comparison.tables import load_compare_table
+    from ragwitness.runs.proof_cost import load_cost_table
+    from ragwitness.runs.tables import known_tables, read_table, table_kind
 
     screen = console()
     if name == "list":
-        for known in list_tables(tables):
+        for known in known_tables(tables):
             title = read_table(known, tables).get("title", "")
             screen.print(f"{known:<18}{title}", markup=False, soft_wrap=True)
         return
-    if costs_proofs(name, tables):
+    kind = table_kind(name, tables)
+    if kind == "proofs":
         if model or judge or data or prompts is not None:
             raise InputError(
                 f"{name} measures proofs: it asks no model and reads no corpus.",
@@ -74,7 +76,7 @@ def reproduce(
             )
         reproduce_costs(load_cost_table(name, tables), out, sizes, backends)
         return
-    if studies_canaries(name, tables):
+    if kind == "canary":
         reproduce_study(load_study_table(name, tables), data, out, policies, processes)
         return
     if policies is not None:
@@ -84,7 +86,7 @@ def reproduce(
             f"{name} measures no proofs: --sizes and --backends do not apply.",
             "Its size is --limit and --calibration, or --prompts.",
         )
-    if compares(name, tables):
+    if kind == "compare":
         chosen = ComparisonOptions(data, out, model, judge, prompts, generator, retrieval, seed)
         reproduce_comparison(load_compare_table(name, tables), chosen)
         return
@@ -155,24 +157,16 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
 
 
 def _write(table: Table, results: list[tuple[Case, Battery]], folder: Path) -> None:
-    import json
-
-    from ragwitness.cli.common import console
+    from ragwitness.cli.reproduced import leave_table
     from ragwitness.report.reproduction import (
         reproduction_json,
         reproduction_markdown,
         reproduction_svg,
     )
 
-    folder.mkdir(parents=True, exist_ok=True)
-    text = reproduction_markdown(table, results)
-    data = json.dumps(reproduction_json(table, results), indent=1, ensure_ascii=False)
-    for name, content in (
-        ("table.md", text),
-        ("table.svg", reproduction_svg(table, results)),
-        ("table.json", data + "\n"),
-    ):
-        (folder / name).write_text(content, encoding="utf-8")
-    screen = console()
-    screen.print(text, markup=False, soft_wrap=True)
-    screen.print(f"written: {folder}/table.md, table.svg, table.json", markup=False)
+    leave_table(
+        folder,
+        reproduction_markdown(table, results),
+        reproduction_json(table, results),
+        reproduction_svg(table, results),
+    )

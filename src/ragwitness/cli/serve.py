@@ -37,7 +37,7 @@ def serve(
         Path | None, typer.Option(help="The log's private key.", show_default=False)
     ] = None,
 ) -> None:
-    """Serve the tenants of a database: chat and retrieval with noise, each query metered.
+    """Serve chat and retrieval with noise; each query is metered.
 
     Make tenants and keys with ragwitness tenants.
     """

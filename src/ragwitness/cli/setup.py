@@ -17,7 +17,7 @@ def setup(
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder for it.")],
     as_json: Json = False,
 ) -> None:
-    """Make the setup of a policy's proofs; the auditor does this, and notes its digest.
+    """Make the setup of a policy's proofs. The auditor does this, and notes its digest.
 
     Whoever makes it could prove anything, if they kept the secret that is drawn and forgotten
     here: so not the provider. It serves all windows with indexes of the same shape.

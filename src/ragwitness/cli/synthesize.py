@@ -115,7 +115,7 @@ def synthesize(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Make synthetic records from a private corpus; what breaks a condition is withheld.
+    """Make synthetic records from a private corpus. What breaks a condition is withheld.
 
     Each record that passes shares no long run of words with any record (redact copies), no known
     secret and no contact detail. It may still tell a fact in other words: measure with

@@ -95,7 +95,7 @@ def create(
 
 @app.command("list", cls=Configurable)
 def list_(database: Database = None, as_json: Json = False) -> None:
-    """List the tenants with their documents, accounts and promises."""
+    """List tenants with documents, accounts and promises."""
     from ragwitness.service.overview import list_tenants
 
     with _opened(database) as store:
@@ -124,7 +124,7 @@ def policy_(
     ] = None,
     database: Database = None,
 ) -> None:
-    """Print a tenant's promise as the policy of an audit window, for setup and commit."""
+    """Print a tenant's promise as a policy for setup and commit."""
     from ragwitness.service.committing import policy_text
 
     with _opened(database) as store:
@@ -148,7 +148,7 @@ def add_documents(
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Add documents to a tenant's index: all of CORPUS or nothing."""
+    """Add documents to a tenant's index. All of CORPUS or nothing."""
     from ragwitness.cli.common import read_documents
     from ragwitness.service import tenants
     from ragwitness.service.committing import check_unbound
@@ -171,7 +171,7 @@ def add_account(
     database: Database = None,
     as_json: Json = False,
 ) -> None:
-    """Admit an account and print its key, which is shown this once."""
+    """Admit an account and print its key, this once."""
     from ragwitness.service import tenants
 
     with _opened(database) as store:
@@ -255,7 +255,16 @@ def _print(values: Mapping[str, object], *, as_json: bool) -> None:
         return
     width = max(map(len, values))
     for name, value in values.items():
-        typer.echo(f"{name.replace('_', ' '):<{width}}  {value}")
+        if value is not None:
+            typer.echo(f"{name.replace('_', ' '):<{width}}  {_shown(name, value)}")
+    if "key" in values:
+        typer.echo("The key is shown this once; the database keeps a hash.")
+
+
+def _shown(name: str, value: object) -> str:
+    if name == "window" and isinstance(value, int):
+        return f"{value / 86_400:g} days"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _print_json(value: object) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 _SMALL = 1 << 20
+_DRAFT = "Begin with the trust.json that ragwitness commit writes beside the window."
 _MOST_FILES = 100_000
 
 
@@ -47,7 +48,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check an audit window from its bundle alone: no network, no index, no trust in the provider.
+    """Check an audit window from its bundle alone. No network, no index, no trust in the provider.
 
     Exit codes: 0 PASS, 3 FAIL, 4 INCONCLUSIVE (nothing is wrong, and something is missing).
     """
@@ -59,12 +60,12 @@ def verify(
 
     known: Trust | None = None
     if trust is not None:
-        known = parse_trust(read_bytes(trust, _SMALL))
+        known = parse_trust(read_bytes(trust, _SMALL, _DRAFT))
     receipts = [read_bytes(path, _SMALL) for path in _files(receipt or ())]
     seen = [read_bytes(path, _SMALL) for path in _files(checkpoint or ())]
     shown = None if empirical is None else _empirical(empirical)
     embed = None if embedder is None else _embed(embedder)
-    data = read_bytes(bundle, MAX_ARCHIVE)
+    data = read_bytes(bundle, MAX_ARCHIVE, "Give the file that ragwitness prove wrote.")
     screen = console()
     if as_json:
         found = judge(data, known, receipts=receipts, seen=seen, embed=embed, empirical=shown)

@@ -20,7 +20,7 @@ def view(
         str, typer.Option(help="Address to listen on; beyond this machine a token is needed.")
     ] = "127.0.0.1",
 ) -> None:
-    """Show runs in a browser: verdicts, evidence for each document, costs, comparisons.
+    """Show runs in a browser: verdicts, evidence and costs.
 
     It only reads; runs under way can be watched.
     """

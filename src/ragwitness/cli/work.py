@@ -16,7 +16,7 @@ def work(
         str, typer.Option(metavar="I/N", help="Which part of how many, such as 2/4.")
     ] = "1/1",
 ) -> None:
-    """Ask about one part of a prepared run; the others may work elsewhere at the same time.
+    """Ask about one part of a prepared run. The others may work elsewhere at the same time.
 
     Run it where the addresses of the target and of local models mean the same as where the run
     was prepared. The same command resumes. Then: ragwitness merge RUN.

@@ -186,7 +186,7 @@ def _retrieval_cost(
     return RetrievalCost(
         recall_before=_share(before),
         recall=_share(after),
-        recall_lost=_mean(before.astype(np.float64) - after, seed),
+        recall_lost=_mean(before.astype(np.float64) - after, seed, -1.0),
         changed=_share(np.array([old != new for old, new in zip(*found, strict=True)])),
     )
 
@@ -211,7 +211,7 @@ def _answer_cost(
         agreement=_mean(np.array([word_f1(new, old) for old, new, _ in both]), seed),
         quality_before=None if old_f1 is None else _mean(old_f1, seed),
         quality=None if new_f1 is None else _mean(new_f1, seed),
-        quality_lost=None if old_f1 is None else _mean(old_f1 - new_f1, seed),
+        quality_lost=None if old_f1 is None else _mean(old_f1 - new_f1, seed, -1.0),
         refused_before=_share(np.array([refused(old) for old, _, _ in both])),
         refused=_share(np.array([refused(new) for _, new, _ in both])),
     )
@@ -237,8 +237,12 @@ def _share(hits: NDArray[np.bool_]) -> Rate:
     return Rate(count / n, *proportion_interval(count, n), n)
 
 
-def _mean(values: NDArray[np.float64], seed: int) -> Rate:
+def _mean(values: NDArray[np.float64], seed: int, least: float = 0.0) -> Rate:
+    """Mean of values from ``least`` to 1, with a bootstrap interval."""
     mean = float(values.mean())
+    if np.ptp(values) == 0:  # resamples of equal values know no doubt; n of n equal do
+        doubt = proportion_interval(0, values.size)[1]
+        return Rate(mean, max(least, mean - doubt), min(1.0, mean + doubt), values.size)
     low, high = bootstrap_interval(
         lambda index: float(values[index].mean()), np.ones(values.size, np.bool_), seed=seed
     )

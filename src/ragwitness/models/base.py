@@ -19,7 +19,8 @@ class ChatPrompt:
     """A conversation that the assistant continues.
 
     Attributes:
-        messages: The turns so far.
+        messages: The turns so far; none leaves a raw text, the prefill, as it stands. Not every
+            model reads one.
         prefill: Words the assistant has already said; the model goes on from there.
     """
 
@@ -55,7 +56,8 @@ class TextScores:
         ids: Token ids, shape (n,).
         offsets: Character range of each token in the text, shape (n, 2); a leading space
             belongs to its token.
-        logprobs: Natural log-probability of each token given all before it, shape (n,).
+        logprobs: Natural log-probability of each token given all before it, shape (n,); NaN for
+            the first of a raw text where nothing stands before it.
         ranks: Number of tokens more probable than the true one (0 = the argmax), shape (n,).
         tokens: Each token with its alternatives where they were asked for, else empty.
         prompt_tokens: Tokens of the conversation before the text.

@@ -7,6 +7,7 @@ A hub name downloads what is not in the local cache, unless Hugging Face's own o
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import ModelError
+from ragwitness.types import TokenLogprob
 
 from .base import ChatPrompt, Generation, TextScores
 from .decoding import Decoding, Vocabulary, score_tokens
@@ -138,14 +140,19 @@ class HFLanguageModel:
             logits = self._forward(ids, mask, keep=keep, use_cache=False).logits
         skipped = ids.shape[1] - logits.shape[1]
         for place, row in enumerate(batch):
-            first = len(row.prompt) - 1 - skipped
-            own = logits[place, first : first + len(row.ids)]
+            bare = 0 if len(row.prompt) else 1  # tokens with nothing before them
+            first = len(row.prompt) + bare - 1 - skipped
+            own = logits[place, first : first + len(row.ids) - bare]
             logprobs, ranks, tokens = score_tokens(
                 lambda part, own=own: own[part].float().cpu().numpy(),  # type: ignore[misc]
-                row.ids,
+                row.ids[bare:],
                 top,
                 self._prompts.token_text,
             )
+            if bare:
+                logprobs, ranks = np.append(math.nan, logprobs), np.append(0, ranks)
+                begin = TokenLogprob(self._prompts.token_text(int(row.ids[0])), math.nan)
+                tokens = (begin, *tokens) if top else ()
             yield TextScores(row.ids, row.offsets, logprobs, ranks, tokens, len(row.prompt))
 
     def _padded(self, rows: Sequence[NDArray[np.int64]], *, left: bool) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ragwitness.errors import MissingExtraError, ModelError
 
-__all__ = ["identity", "import_libraries", "load_pretrained"]
+__all__ = ["identity", "import_libraries", "load_pretrained", "quiet"]
 
 
 def import_libraries(feature: str) -> tuple[Any, Any]:
@@ -28,8 +28,8 @@ def import_libraries(feature: str) -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _quiet(source: str) -> Iterator[None]:
-    """Show no progress bar for a local folder; a download keeps its bar."""
+def quiet(source: str) -> Iterator[None]:
+    """Show no progress bar while a local folder is read or written; a download keeps its bar."""
     from transformers.utils import logging
 
     if not Path(source).is_dir() or not logging.is_progress_bar_enabled():
@@ -49,7 +49,7 @@ def load_pretrained(factory: Any, source: str, **options: Any) -> Any:
         ModelError: There is no such model, or no way to it.
     """
     try:
-        with _quiet(source):
+        with quiet(source):
             return factory.from_pretrained(source, **options)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()

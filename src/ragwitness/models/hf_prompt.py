@@ -24,7 +24,8 @@ class Tokenized:
     """A text to score behind its prompt.
 
     Attributes:
-        prompt: Token ids before the text, shape (m,), at least one.
+        prompt: Token ids before the text, shape (m,); none before a raw text of a model without
+            a BOS token.
         ids: Token ids of the text, shape (n,).
         offsets: Character range of each in the text, shape (n, 2).
     """
@@ -91,6 +92,8 @@ class PromptTokenizer:
 
     def _render(self, prompt: ChatPrompt) -> tuple[str, bool]:
         """Lay a conversation out; says whether the layout brings its own special tokens."""
+        if not prompt.messages:
+            return prompt.prefill, False
         if not self._tokenizer.chat_template:
             turns = [message.content for message in prompt.messages]
             return joined("\n\n".join(turns), prompt.prefill), False
@@ -120,7 +123,10 @@ class PromptTokenizer:
         ids, offsets = self._encode(whole)
         seam = int(np.count_nonzero(np.cumsum(offsets[:, 1] > len(rendered)) == 0))
         relative = np.maximum(offsets[seam:] - (len(whole) - len(text)), 0)
-        before = self._with_begin(ids[:seam], has_layout)
+        raw = prompt is not None and not prompt.messages and not self._always_begins
+        # A raw text is continued with nothing before it, so it is scored so, too.
+        nothing = raw and len(ids) > 0
+        before = ids[:seam] if nothing else self._with_begin(ids[:seam], has_layout)
         return Tokenized(before, ids[seam:], close_gaps(relative))
 
     def decode(self, ids: Sequence[int]) -> str:

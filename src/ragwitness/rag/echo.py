@@ -1,13 +1,39 @@
-"""The tokens of a scored text, as the completions protocol tells them."""
+"""Raw texts scored and continued, as the completions protocol tells it."""
 
 from __future__ import annotations
 
 import math
 
 from ragwitness.models.base import TextScores
-from ragwitness.types import TokenLogprob
+from ragwitness.rag.pipeline import RagSystem
+from ragwitness.types import Answer, Query, TokenLogprob
 
-__all__ = ["echo_tokens"]
+__all__ = ["completed", "echo_tokens"]
+
+
+def completed(
+    system: RagSystem, query: Query, stop: tuple[str, ...] = (), *, echo: bool = False
+) -> Answer:
+    """Continue a raw text; with ``echo`` the text and its tokens come first.
+
+    Raises:
+        QueryTooLongError: It does not fit even without any passage.
+        ModelError: The generator failed.
+    """
+    wanted = echo and query.top_logprobs > 0
+    result = system.complete(query, scored=wanted, stop=stop)
+    text, tokens = (query.prompt, echo_tokens(query.prompt, result.scores)) if echo else ("", ())
+    made = result.generation
+    read = system.generator.count_tokens(query.prompt)
+    if made is None:
+        return Answer(text, tokens, "length", read, 0)
+    return Answer(
+        text + made.text,
+        (*tokens, *made.tokens),
+        made.finish_reason,
+        read,
+        made.completion_tokens,
+    )
 
 
 def echo_tokens(text: str, scores: TextScores | None) -> tuple[TokenLogprob, ...]:

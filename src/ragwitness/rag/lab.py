@@ -24,11 +24,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ragwitness.errors import RagwitnessError
-from ragwitness.rag.echo import echo_tokens
+from ragwitness.rag.echo import completed
 from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
 from ragwitness.rag.replies import chat_reply, chat_stream, completion_reply, completion_stream
 from ragwitness.rag.requests import ApiError, ChatRequest, CompletionRequest, parse_request
-from ragwitness.types import Answer, Query
 
 __all__ = ["KEY_VARIABLE", "MODEL_NAME", "create_app"]
 
@@ -78,7 +77,7 @@ class _Lab:
         asked = parse_request(CompletionRequest, await _read_json(request))
         _check_model(asked.model)
         query, top, echo = asked.query(), asked.logprobs, bool(asked.echo)
-        call = partial(_complete, self._system, query, asked.stops, echo=echo)
+        call = partial(completed, self._system, query, asked.stops, echo=echo)
         answer = await self._call(call)
         if asked.stream:
             return _stream(completion_stream(answer, MODEL_NAME, top, usage=asked.wants_usage))
@@ -165,24 +164,6 @@ def _check_model(name: str | None) -> None:
             param="model",
             code="model_not_found",
         )
-
-
-def _complete(system: RagSystem, query: Query, stop: tuple[str, ...], *, echo: bool) -> Answer:
-    """Continue a raw text; with ``echo`` the text and its tokens come first."""
-    wanted = echo and query.top_logprobs > 0
-    result = system.complete(query, scored=wanted, stop=stop)
-    text, tokens = (query.prompt, echo_tokens(query.prompt, result.scores)) if echo else ("", ())
-    made = result.generation
-    read = system.generator.count_tokens(query.prompt)
-    if made is None:
-        return Answer(text, tokens, "length", read, 0)
-    return Answer(
-        text + made.text,
-        (*tokens, *made.tokens),
-        made.finish_reason,
-        read,
-        made.completion_tokens,
-    )
 
 
 def _stream(events: Iterator[str]) -> Response:

@@ -10,7 +10,7 @@ import threading
 from dataclasses import replace
 
 from ragwitness.errors import TargetResponseError
-from ragwitness.rag.echo import echo_tokens
+from ragwitness.rag.echo import completed, echo_tokens
 from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
@@ -77,6 +77,15 @@ class LabTarget:
         """
         return await asyncio.to_thread(self._echo, text, top)
 
+    async def go_on(self, query: Query) -> Answer:
+        """Continue a raw text under the passages it retrieves.
+
+        Raises:
+            TargetResponseError: The text does not fit the generator.
+            ModelError: The generator failed.
+        """
+        return await asyncio.to_thread(self._go_on, query)
+
     async def close(self) -> None:
         """Nothing to release."""
 
@@ -92,6 +101,13 @@ class LabTarget:
         """All that is retrieved, what did not fit the generator's prompt included."""
         hits = self._system.retrieve(query.prompt)
         return tuple(self._system.passages[hit.index].text for hit in hits)
+
+    def _go_on(self, query: Query) -> Answer:
+        with self._turns:
+            try:
+                return completed(self._system, query)
+            except QueryTooLongError as error:
+                raise TargetResponseError(error.message, error.hint) from error
 
     def _echo(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
         query = Query(text, max_tokens=0, top_logprobs=top)

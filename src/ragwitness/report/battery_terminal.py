@@ -35,13 +35,13 @@ def battery_terminal(battery: Battery, *, where: str) -> Group:
     ]
     sizes = ", ".join(f"{wording.count(n)} {name}" for name, n in battery.sizes.items())
     terms = "TPR1%: at 1 % FPR. FPR: non-members with p <= .05. lost: unscorable."
-    note = " ".join(filter(None, (f"{sizes}.", terms, flattery(battery), f"More in {where}.")))
+    note = " ".join(filter(None, (f"{sizes}.", terms, flattery(battery))))
     return Group(
         _audits(battery),
         _controls(battery),
         *_benign(battery),
         *lost,
-        Text(wording.visible(note), style="dim"),
+        Text(f"{wording.visible(note, 1000)} More in {wording.visible(where)}.", style="dim"),
     )
 
 

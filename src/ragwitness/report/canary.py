@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ragwitness.canary.decide.verdict import EVIDENCE, FORESEEN
 from ragwitness.errors import ExitCode, InputError
 from ragwitness.report import wording as say
 from ragwitness.report.gate import Ruling
@@ -22,7 +23,8 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 _MEANING = {
     "trained": "Were the model independent of which trigger was planted, evidence like this would"
-    " come with probability at most {p:.3g}. It says nothing of any single document.",
+    " come with probability at most {p:.3g}. It says nothing of any single document. It holds"
+    " where the model could know the trigger from documents alone: see docs/canary.md.",
     "inconclusive": "This evidence does not show training on the planted documents; it does not"
     " show that there was none: {reason}.",
 }
@@ -43,6 +45,7 @@ def canary_json(result: CanaryResult, release: str, *, twin: bool = False) -> di
         "twin": twin,
         "way": result.way,
         "finding": None if result.finding is None else _plain(asdict(result.finding)),
+        "look": {"number": result.look, "digest": result.digest},
         "slots": [_slot(one) for one in result.slots],
         "settings": dict(result.settings),
         "warnings": list(result.warnings),
@@ -120,29 +123,55 @@ def verdict_text(stored: Mapping[str, Any]) -> list[str]:
     found = stored["finding"]
     model = f"{say.visible(stored['target'], 200)}, release {say.visible(stored['release'], 80)}"
     if found is None:
-        return [f"{model}: not decided", "Not all examples were asked about; see the warnings."]
+        return [
+            f"{model}: not decided",
+            "Not all examples were asked about; see the warnings. No score is shown before that:"
+            " the choice to go on would hang on it.",
+        ]
     if stored["twin"]:
         w = found["statistic"]
         return [f"{model}: kept as a compliant twin", f"Its statistic W is {w:.3f}."]
-    p, low = found["p_value"], math.exp(min(700.0, found["log_evidence"] or -700.0))
-    meaning = _MEANING[found["verdict"]].format(p=p, reason=found["reason"])
-    ranks = ", ".join(map(str, found["ranks"]))
-    floor = found["floor"]
+    p = found["p_value"]
     lines = [
         f"{model}: {found['verdict']} (p = {p:.4g}, level {found['alpha']:g}, {found['test']})",
-        meaning,
-        f"Rank of the planted trigger among {found['candidates']}: {ranks}. Evidence E over all"
-        f" releases so far: {low:.3g} (decides at {1 / found['alpha']:g}).",
-        *_twins(found),
-        f"Lower bound on epsilon: {floor['value']:.2f} ({floor['confidence']:.0%}, n ="
-        f" {floor['n']} slots, delta 0).",
+        _MEANING[found["verdict"]].format(p=p, reason=found["reason"]),
+        f"Look {stored['look']['number']} at this draw."
+        f" {_ranks(found)}{_evidence(found)}{_twins(found)}",
     ]
-    return [*lines, *_further(found)]
+    return [*lines, *_floor(found), *_further(found)]
 
 
-def _twins(found: Mapping[str, Any]) -> list[str]:
+def _floor(found: Mapping[str, Any]) -> list[str]:
+    """Told where there are enough slots for it to be above 0."""
+    floor = found["floor"]
+    if 0.5 ** floor["n"] > 1 - floor["confidence"]:
+        return []
+    return [
+        f"Lower bound on epsilon: {floor['value']:.2f} ({floor['confidence']:.0%}, n ="
+        f" {floor['n']} slots, delta 0, this look alone)."
+    ]
+
+
+def _ranks(found: Mapping[str, Any]) -> str:
+    ranks = ", ".join(map(str, found["ranks"]))
+    what = "triggers" if len(found["ranks"]) > 1 else "trigger"
+    return f"Rank of the planted {what} among {found['candidates']}: {ranks}."
+
+
+def _evidence(found: Mapping[str, Any]) -> str:
+    """Told only where it decides: a second number beside the p-value would be picked by taste."""
+    if found["test"] != EVIDENCE:
+        return ""
+    grown = found["log_evidence"]
+    e = 0.0 if grown is None else math.exp(min(700.0, grown))
+    return f" Evidence E over all looks so far: {e:.3g} (decides at {1 / found['alpha']:g})."
+
+
+def _twins(found: Mapping[str, Any]) -> str:
     p = found["twin_p_value"]
-    return [] if p is None else [f"Among compliant twins: conformal p = {p:.4g}."]
+    if p is None or found["test"].startswith("conformal"):
+        return ""
+    return f" Among compliant twins: conformal p = {p:.4g}; it decides nothing here."
 
 
 def rule_canary(stored: Mapping[str, Any]) -> Ruling:
@@ -154,8 +183,7 @@ def rule_canary(stored: Mapping[str, Any]) -> Ruling:
 
 
 def _further(found: Mapping[str, Any]) -> list[str]:
-    too_few = len(found["ranks"]) == 1 and 1 / found["candidates"] > found["alpha"]
-    if found["verdict"] == "trained" or too_few or "twins" in found["test"]:
+    if found["verdict"] == "trained" or not found["reason"].endswith(FORESEEN):
         return []
     more = {
         "examples_needed": "held-out examples per slot",
@@ -163,10 +191,10 @@ def _further(found: Mapping[str, Any]) -> list[str]:
     }
     known = [f"about {found[key]} {what}" for key, what in more.items() if found[key]]
     if not known:
-        return ["No number of further examples or slots like these would be expected to decide."]
+        return ["What was seen does not tell how many more examples or slots would decide."]
     return [
-        f"Were further ones like those seen, {' or '.join(known)} in a new plan would decide in 4"
-        " of 5 audits."
+        f"Were further ones like those seen, each slot planted as often, {' or '.join(known)} in a"
+        " new plan would decide in 4 of 5 audits: an order of magnitude."
     ]
 
 
@@ -186,9 +214,10 @@ def _slot_text(one: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
     unit = "share of answers" if stored["way"] == "sampled" else "nats"
     within = "" if gain["low"] is None else f" ({gain['low']:+.3f} to {gain['high']:+.3f}, 95 %)"
     there = "" if one["planted"] else ", not planted"
+    forced = f"; {one['censored']:.0%} of readings censored" if stored["way"] == "forced" else ""
     return (
         f"slot {one['number'] + 1}{there}: amplification {gain['value']:+.3f} {unit}{within},"
-        f" n = {gain['n']}; {one['censored']:.0%} of readings censored"
+        f" n = {gain['n']}{forced}"
     )
 
 

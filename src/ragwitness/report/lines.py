@@ -10,12 +10,12 @@ from markupsafe import escape
 
 from ragwitness.report.figures import round_numbers
 
-__all__ = ["Axis", "Line", "Panel", "lines_svg"]
+__all__ = ["STYLE", "Axis", "Line", "Panel", "lines_svg"]
 
 _WIDTH, _HEIGHT = 300.0, 220.0  # of the plotted area
 _LEFT, _TOP, _GAP, _BELOW = 56.0, 44.0, 76.0, 44.0
 _ROW, _COLUMN, _LETTER = 18, 180, 6
-_STYLE = (
+STYLE = (
     "<style>svg{color-scheme:light dark;background:#fcfbf8;color:#1d1f21}.m{fill:#5c5f62}"
     ".g{stroke:#c9c5ba}.c0{color:#17637f}.c1{color:#a83a12}.c2{color:#4d6b1f}.c3{color:#6b3f86}"
     ".c4{color:#8a6a00}.c5{color:#3c4654}"
@@ -100,7 +100,7 @@ def lines_svg(title: str, panels: Sequence[Panel]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
         ' font-family="system-ui, sans-serif" font-size="11" fill="currentColor">',
-        f"<title>{escape(title)}</title>{_STYLE}",
+        f"<title>{escape(title)}</title>{STYLE}",
         f'<text x="12" y="18" font-size="13" font-weight="600">{escape(title)}</text>',
     ]
     parts += [_panel(panel, _LEFT + at * (_WIDTH + _GAP)) for at, panel in enumerate(panels)]

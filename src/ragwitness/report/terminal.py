@@ -71,7 +71,7 @@ def _summary(result: AuditResult) -> RenderableType:
         ("calibration", f"{basis.calibration}; smallest possible p {basis.smallest_p}"),
         ("", wording.visible(result.calibration.note, 1000)),
         ("cost", f"{wording.count(result.queries)} queries, {wording.duration(result.seconds)}"),
-        ("spent by all starts", view.spent_text(result.spent)),
+        ("spent by all starts, trials of the target included", view.spent_text(result.spent)),
     )
     for label, value in facts:
         if value:

@@ -99,7 +99,7 @@ def headline(result: AuditResult) -> tuple[str, str]:
         rest.append(f"{say.count(absent)} {verb} no sign of being in it")
     if unsure := result.count(Decision.INCONCLUSIVE):
         rest.append(f"{say.count(unsure)} {'is' if unsure == 1 else 'are'} inconclusive")
-    sentence = "; ".join(rest) or "No document is left without that verdict"
+    sentence = "; ".join(rest) or "All have this verdict"
     if result.unscorable:
         sentence += f"; {say.count(result.unscorable)} could not be scored at all"
     return title, sentence + "."

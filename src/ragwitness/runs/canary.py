@@ -3,96 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragwitness.canary.decide.verdict import Finding, decide
-from ragwitness.canary.design.draw import Slot
+from ragwitness.canary.design.draw import Slot, bits_of
 from ragwitness.canary.plant.plan import Plan
 from ragwitness.canary.score.amplification import amplification
 from ragwitness.canary.score.probe import WAYS, CanaryProbe, ProbeConfig, Way
+from ragwitness.canary.score.prompts import refuse_markers
+from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError
+from ragwitness.runs.canary_result import CanaryResult, History, Look, SlotResult
 from ragwitness.runs.continuation import asked_in, best_way, echoes_truly, ways_served
 from ragwitness.runs.governor import Governor
 from ragwitness.runs.journal import ANSWERS, Journal
 from ragwitness.runs.pace import Pace
 from ragwitness.runs.remarks import answers_kept, spending, unasked
-from ragwitness.runs.result import Spending
 from ragwitness.runs.worker import Outcome, Progress, Worker
-from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Target
 
-__all__ = ["CanaryResult", "History", "SlotResult", "probe_canaries"]
+__all__ = ["CanaryResult", "History", "Look", "SlotResult", "probe_canaries", "protocol_of"]
 
 _AT_ONCE = 4  # examples probed at a time; each asks about all candidates together
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """What was probed before, of the same plan.
-
-    Attributes:
-        ranks: Per release, per planted slot: rank and number of candidates.
-        twins: Statistic W of compliant twins.
-    """
-
-    ranks: tuple[tuple[tuple[int, int], ...], ...] = ()
-    twins: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SlotResult:
-    """One slot at one model.
-
-    Attributes:
-        number: Of the slot.
-        planted: Whether its traces were sent.
-        examples: Ids of the examples that could be scored.
-        scores: Per example the clean view, then each candidate, shape (n, 1 + M): nats, or
-            shares of sampled answers.
-        amplification: Eq. 1 over these examples; for samples, a difference of shares.
-        censored: Share of the readings that are only upper bounds.
-    """
-
-    number: int
-    planted: bool
-    examples: tuple[str, ...]
-    scores: NDArray[np.float64]
-    amplification: Rate
-    censored: float
-
-
-@dataclass(frozen=True, slots=True)
-class CanaryResult:
-    """A probe of one release of a model.
-
-    Attributes:
-        target: Name of the system, with the way in which it was asked.
-        way: How.
-        finding: What it shows; None where a cap left examples unasked.
-        slots: One per slot.
-        settings: Everything in use, as label and value.
-        warnings: What a reader must know before relying on it.
-        queries: Queries it took, kept answers included.
-        seconds: Wall time.
-        spent: What the run folder has spent at the target.
-    """
-
-    target: str
-    way: Way
-    finding: Finding | None
-    slots: tuple[SlotResult, ...]
-    settings: dict[str, str]
-    warnings: tuple[str, ...]
-    queries: int
-    seconds: float
-    spent: Spending
 
 
 async def probe_canaries(
@@ -100,7 +39,7 @@ async def probe_canaries(
     target: Target,
     config: ProbeConfig | None = None,
     *,
-    alpha: float = 0.05,
+    release: str = "1",
     history: History | None = None,
     run: Path | None = None,
     progress: Progress | None = None,
@@ -112,7 +51,7 @@ async def probe_canaries(
         plan: Drawn and planted.
         target: The deployed model.
         config: How to ask; None for the defaults.
-        alpha: Level of the verdict.
+        release: What this release of the model is called.
         history: Earlier probes of the same plan.
         run: Folder of the journal; None keeps nothing.
         progress: Called with slot, examples done and examples in all.
@@ -120,24 +59,27 @@ async def probe_canaries(
 
     Raises:
         CapabilityError: The target gives nothing that this way can read.
-        InputError: Not one example of a slot could be scored, or the plan is not drawn yet.
+        InputError: Not one example of a slot could be scored, the plan is not drawn yet, or the
+            prompt names a marker.
         CapReachedError: A cap left nothing to show at all.
         TargetUnreachableError: The target cannot be reached.
     """
-    clock, draw = time.monotonic(), plan.check()
+    clock, config, history = time.monotonic(), config or ProbeConfig(), history or History()
+    plan.draw()  # before the check: a beacon that is not there yet is no broken commitment
+    draw = plan.check()
+    refuse_markers(config.prompts, draw)
     with ExitStack() as files:
         if governor is None:
             governor = files.enter_context(Governor.of_run(run, pace=Pace.at_most(4)))
-        measured = CanaryProbe(draw.slots[0], plan.held_out, ProbeConfig("sampled"))
-        ways = await ways_served(target, measured, governor, run)
+        first = CanaryProbe(draw.slots[0], plan.held_out, replace(config, way="sampled"))
+        ways = await ways_served(target, first, governor, run)
         journal = files.enter_context(Journal(run / ANSWERS)) if run else None
 
         def worker_of(system: Target) -> Worker:
             return Worker(system, journal, _AT_ONCE, governor=governor)
 
-        config = config or ProbeConfig()
         wished = config.way in (None, "exact") and "exact" in ways
-        true = await echoes_truly(target, worker_of) if wished else None
+        true = await echoes_truly(target, worker_of, first.opening) if wished else None
         if true is False:
             ways = tuple(way for way in ways if way != "exact")
         way = config.way or best_way(target, ways)
@@ -153,25 +95,51 @@ async def probe_canaries(
     spent = spending(governor.spent, governor.budget, governor.cap, outcomes)
     if not any(one.score.value is not None for one in outcomes):
         governor.refuse_if_capped("held-out examples")
-    slots = tuple(_slot_result(slot, found[slot.number]) for slot in draw.slots)
     # A test on whatever a cap let through, and again on more, would be two looks at one draw.
     whole = spent.stopped_by is None
-    finding = _finding(plan, draw.slots, slots, alpha, history or History()) if whole else None
+    slots = tuple(_slot_result(slot, found[slot.number]) for slot in draw.slots if whole)
+    digest = _digest(release, slots)
+    known = [one.digest for one in history.looks]
+    place = known.index(digest) if digest in known else len(known)
+    if history.opened and place == len(known):
+        raise InputError(
+            "These answers were not seen before the draw was opened, so they decide nothing.",
+            "Plan anew; the same canaries prove nothing any more.",
+        )
     return CanaryResult(
         target=system.name,
         way=way,
-        finding=finding,
+        finding=_finding(plan, draw.slots, slots, history, place) if whole else None,
         slots=slots,
-        settings=_settings(plan, asked, way),
+        digest=digest,
+        look=place + 1,
+        settings=_settings(plan, asked, way) | {"protocol": protocol_of(plan, config, release)},
         warnings=(
             *unasked(spent, len(outcomes)),
             *_on_echo(way, true),
-            *_cautions(asked, slots, outcomes, plan),
+            *_cautions(asked, slots, outcomes, plan, history),
         ),
         queries=sum(one.queries for one in outcomes),
         seconds=time.monotonic() - clock,
         spent=spent,
     )
+
+
+def protocol_of(plan: Plan, config: ProbeConfig, release: str) -> str:
+    """Return SHA-256 of how a release is to be asked, in hex.
+
+    The commitment does not hold it. Whoever publishes it before asking shows that the way was not
+    chosen by what it gave.
+    """
+    asked = dataclasses.asdict(config) | {"commitment": plan.commitment.hex(), "release": release}
+    return hashlib.sha256(canonical(asked)).hexdigest()
+
+
+def _digest(release: str, slots: Sequence[SlotResult]) -> str:
+    """Return SHA-256 of a release and its scores, as they are stored."""
+    scores = [[[f"{value:.6f}" for value in row] for row in one.scores.tolist()] for one in slots]
+    examples = [one.examples for one in slots]
+    return hashlib.sha256(canonical([release, examples, scores])).hexdigest()
 
 
 def _slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
@@ -197,16 +165,18 @@ def _slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
 
 
 def _finding(
-    plan: Plan, draws: Sequence[Slot], slots: Sequence[SlotResult], alpha: float, history: History
+    plan: Plan, draws: Sequence[Slot], slots: Sequence[SlotResult], history: History, place: int
 ) -> Finding:
+    # From the secret: independent of every score, and the same for whoever opens the draw.
+    seed = int.from_bytes(bits_of(plan.secret, plan.beacon, "redraw").take(8), "big")
     return decide(
         plan.design,
         [one.scores[:, 1:] for one in slots],
         [one.chosen for one in draws],
         [one.planted for one in draws],
-        alpha=alpha,
-        earlier=history.ranks,
+        earlier=[one.ranks for one in history.looks[:place]],
         twins=history.twins,
+        seed=seed,
     )
 
 
@@ -215,6 +185,7 @@ def _settings(plan: Plan, config: ProbeConfig, way: Way) -> dict[str, str]:
     return {
         "commitment": plan.commitment.hex(),
         "beacon": plan.beacon or "none",
+        "design": design.pop("name"),
         **{label.replace("_", " "): value for label, value in design.items()},
         "way": way,
         "needs": str(WAYS[way]),
@@ -238,22 +209,39 @@ def _on_echo(way: Way, true: bool | None) -> list[str]:
 
 
 def _cautions(
-    config: ProbeConfig, slots: Sequence[SlotResult], outcomes: Sequence[Outcome], plan: Plan
+    config: ProbeConfig,
+    slots: Sequence[SlotResult],
+    outcomes: Sequence[Outcome],
+    plan: Plan,
+    history: History,
 ) -> list[str]:
-    said = [*answers_kept(outcomes)]
+    said = [
+        f"{one.partition(';')[0]}; a new folder would make another look at the draw."
+        for one in answers_kept(outcomes)
+    ]
+    if history.quoted:
+        said.append(
+            f"{history.quoted} of {history.answered} answers to planted traces quoted a trigger."
+            " Unless they were deleted, a model trained without documents may have learned it from"
+            " them, and the p-value does not hold."
+        )
     lost = [one for one in outcomes if one.score.value is None and not one.capped]
     if lost:
         said.append(
             f"{len(lost)} of {len(outcomes)} examples could not be scored, the first because"
             f" {lost[0].score.reason}."
         )
-    censored = max(one.censored for one in slots)
+    censored = max((one.censored for one in slots), default=0.0)
     if config.way == "forced" and censored:
         said.append(
             f"Up to {censored:.0%} of a slot's readings are censored: the piece was not among the"
             f" {config.alternatives} alternatives and counts as the last of them."
         )
-    if config.way == "sampled" and all(set(np.unique(one.scores)) <= {0.0, 1.0} for one in slots):
+    if (
+        config.way == "sampled"
+        and slots
+        and all(set(np.unique(one.scores)) <= {0.0, 1.0} for one in slots)
+    ):
         said.append("All answers to a question were alike: the target may not sample at all.")
     if not plan.beacon:
         said.append(

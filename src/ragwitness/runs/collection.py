@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,11 +109,7 @@ async def run_collection(
         outside = [value for value in statistic.values(known) if value is not None]
         if len(outside) < _FEWEST_OUTSIDE:
             governor.refuse_if_capped("known-outside documents")
-            raise InputError(
-                f"Only {len(outside)} known-outside documents could be scored;"
-                f" {_FEWEST_OUTSIDE} are needed.",
-                "Give more with --known-out, of the same kind as the collection.",
-            )
+            raise _too_few(known, len(outside))
         asked: list[Outcome] = []
         scores: list[float | None] = []
         bets = Bets(outside, alpha=plan.alpha)
@@ -127,8 +125,7 @@ async def run_collection(
                 progress("collection", len(asked), len(documents))
     if all(score is None for score in scores):
         governor.refuse_if_capped("documents of the collection")
-        reason = asked[0].score.reason
-        raise InputError(f"No document of the collection could be scored: {reason}.")
+        raise InputError(f"No document of the collection could be scored: {_reason(asked)}.")
     return CollectionResult(
         method=audit.name,
         target=target.name,
@@ -143,4 +140,21 @@ async def run_collection(
         queries=sum(outcome.queries for outcome in [*known, *asked]),
         seconds=time.monotonic() - clock,
         spent=spending(governor.spent, governor.budget, governor.cap, [*known, *asked]),
+    )
+
+
+def _reason(outcomes: Sequence[Outcome]) -> str:
+    """Return why documents could not be scored, in most cases."""
+    reasons = Counter(outcome.score.reason for outcome in outcomes if outcome.score.reason)
+    return reasons.most_common(1)[0][0] if reasons else "no reason was given"
+
+
+def _too_few(known: Sequence[Outcome], scored: int) -> InputError:
+    why, other = f": {_reason(known)}", " Or try another --method."
+    if scored == len(known):
+        why = other = ""
+    return InputError(
+        f"{scored} of {len(known)} known-outside documents could be scored, and"
+        f" {_FEWEST_OUTSIDE} are needed{why}.",
+        f"Give more with --known-out, of the same kind as the collection.{other}",
     )

@@ -12,14 +12,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragwitness.canary.score.probe import WAYS, Way
+from ragwitness.canary.score.probe import WAYS, CanaryProbe, Way
 from ragwitness.errors import CapabilityError
 from ragwitness.runs.check import require_capabilities
 from ragwitness.runs.worker import Spender, Worker
 from ragwitness.targets.probe import Continues, Echoes, Recorded
 from ragwitness.types import (
     Answer,
-    Audit,
     Capability,
     Document,
     Probe,
@@ -83,27 +82,38 @@ class _Once:
         return Score(None, reason=f"{document.id} is no document")
 
 
-async def echoes_truly(target: Target, worker: Callable[[Target], Worker]) -> bool | None:
+async def echoes_truly(
+    target: Target, worker: Callable[[Target], Worker], opening: str = ""
+) -> bool | None:
     """Whether echoed log-probabilities are those that a target writes by; None: cannot be told.
 
     Args:
         target: That scores prompts.
         worker: Makes a worker for a target asked in one way.
+        opening: Begins an answer; asked where the target goes on from none of our own texts.
 
     Raises:
         TargetUnreachableError: No connection.
     """
     if not (isinstance(target, Echoes) and isinstance(target, Continues)):
         return None
-    agreed = []
-    for text in _TEXTS:
-        wrote = await _ask(worker(_Continued(target, target)), text)
-        if wrote is None or not wrote.token or math.isnan(wrote.logprob):
-            continue
-        echoed = await _ask(worker(_Scored(target, target)), text + wrote.token)
-        if echoed is not None and echoed.token == wrote.token:
-            agreed.append(abs(echoed.logprob - wrote.logprob) < _NEAR)
-    return all(agreed) if agreed else None
+    continued, scored = worker(_Continued(target, target)), worker(_Scored(target, target))
+    agreed = [await _agrees(continued, scored, text) for text in _TEXTS]
+    if opening and agreed == [None] * len(_TEXTS):
+        agreed = [await _agrees(continued, scored, opening)]
+    told = [one for one in agreed if one is not None]
+    return all(told) if told else None
+
+
+async def _agrees(continued: Worker, scored: Worker, text: str) -> bool | None:
+    """Whether the token written behind a text is echoed with the number it was written by."""
+    wrote = await _ask(continued, text)
+    if wrote is None or not wrote.token or math.isnan(wrote.logprob):
+        return None
+    echoed = await _ask(scored, text + wrote.token)
+    if echoed is None or echoed.token != wrote.token:
+        return None
+    return abs(echoed.logprob - wrote.logprob) < _NEAR
 
 
 async def _ask(worker: Worker, text: str) -> TokenLogprob | None:
@@ -114,7 +124,7 @@ async def _ask(worker: Worker, text: str) -> TokenLogprob | None:
 
 
 async def ways_served(
-    target: Target, audit: Audit, governor: Spender | None = None, run: Path | None = None
+    target: Target, audit: CanaryProbe, governor: Spender | None = None, run: Path | None = None
 ) -> tuple[Way, ...]:
     """Return the ways that a target serves, best first, by what it was seen to do.
 
@@ -122,7 +132,7 @@ async def ways_served(
 
     Args:
         target: The system under audit.
-        audit: One that needs nothing but text.
+        audit: Of a slot, asked by sampling: it needs nothing but text.
         governor: Lets the questions pass.
         run: Folder in which what was seen is kept.
 
@@ -132,7 +142,13 @@ async def ways_served(
     """
     if isinstance(target, Recorded):
         return tuple(WAYS)
-    seen = (await require_capabilities(target, audit, governor, run)).capabilities
+    found = await require_capabilities(target, audit, governor, run)
+    seen = found.capabilities
+    if isinstance(target, Continues) and not found.text.strip():
+        # Of an empty answer no token is seen; an answer that has begun goes on.
+        asking = Worker(_Continued(target, target), governor=governor)
+        wrote = await _ask(asking, audit.opening)
+        seen |= {Capability.TOP_LOGPROBS} if wrote is not None and wrote.top else set()
     fitting = {
         "exact": isinstance(target, Echoes),
         "forced": isinstance(target, Continues),

@@ -1,4 +1,4 @@
-"""The pages as an ASGI app: five addresses, all of them only read."""
+"""The pages as an ASGI app: a few addresses, all of them only read."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def create_app(roots: Sequence[Path], access: Access | None = None) -> ASGIApp:
         Route("/", _page(site.runs)),
         Route("/run/{key}", _page(site.run)),
         Route("/run/{key}/document", _page(site.document)),
+        Route("/run/{key}/figure.svg", _figure(site)),
         Route("/compare", _page(site.compare)),
         Route("/style.css", _fixed(pages.style_sheet, "text/css")),
         Route("/icon.svg", _fixed(lambda: _ICON, "image/svg+xml")),
@@ -74,6 +75,15 @@ class _Site:
             raise HTTPException(404, f"Nothing is known of the document {shown} in this run.")
         return page
 
+    def figure(self, key: str) -> bytes:
+        table = self._find(key).table
+        if table is None or table.figure is None:
+            raise HTTPException(404, "This run has no figure.")
+        try:
+            return table.figure.read_bytes()
+        except OSError as error:
+            raise HTTPException(404, f"The figure cannot be read: {error.strerror}.") from error
+
     def compare(self, given: dict[str, str]) -> str:
         if "first" not in given or "second" not in given:
             raise HTTPException(404, "Choose two runs in the list of runs.")
@@ -95,6 +105,16 @@ def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitabl
         given = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
         named = {name: values[-1] for name, values in given.items()}
         return _html(await run_in_threadpool(make, {**named, **request.path_params}))
+
+    return handle
+
+
+def _figure(site: _Site) -> Callable[[Request], Awaitable[Response]]:
+    """Return the handler of figures: images, in which the headers of every reply forbid scripts."""
+
+    async def handle(request: Request) -> Response:
+        found = await run_in_threadpool(site.figure, request.path_params["key"])
+        return Response(found, media_type="image/svg+xml")
 
     return handle
 

@@ -49,7 +49,7 @@ class _Row:
 
 def list_page(runs: Sequence[Run], roots: Sequence[str]) -> str:
     """Return the list of runs."""
-    comparable = [run for run in runs if run.result is not None]
+    comparable = [run for run in runs if run.result is not None and run.table is None]
     return _render(
         "runs.html.j2", rows=[_row(run) for run in runs], comparable=comparable, roots=roots
     )
@@ -64,6 +64,8 @@ def run_page(run: Run) -> str:
     own: dict[str, object] = {"run": run, "page_of": lambda name: document_link(run, name)}
     if run.audit is not None:
         return _render("run.html.j2", **{**report_values(run.audit), **own}, curves=_curves(run))
+    if run.table is not None:
+        return _render("table.html.j2", run=run, row=_row(run))
     if run.battery is not None:
         from ragwitness.report.battery import battery_values
 
@@ -207,6 +209,8 @@ def _summary(run: Run) -> tuple[str, str, str, str]:
     if run.canary is not None:
         probe = run.canary
         return f"canary ({probe.way})", probe.target, probe.said[0], say.count(probe.queries)
+    if run.table is not None:
+        return "reproduce", "", run.table.title, say.MISSING
     if run.comparison is not None:
         from ragwitness.report.compare import headline as compared
 

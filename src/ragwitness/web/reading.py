@@ -16,6 +16,7 @@ from ragwitness.runs.ledger import LEDGER, uses
 from ragwitness.runs.result import AuditResult
 from ragwitness.runs.transcript import JOURNAL, files_of
 from ragwitness.web.results import CanaryProbe, Collection, Kind, Making, Result, parsed
+from ragwitness.web.tables import TABLE, Reproduced, read_reproduced
 
 if TYPE_CHECKING:
     from ragwitness.runs.battery import Battery
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "find_runs", "spending_of"]
 
 RESULT = "result.json"
-_SIGNS = (RESULT, JOURNAL, LEDGER, "manifest.json")
+_SIGNS = (RESULT, JOURNAL, LEDGER, "manifest.json", TABLE)
 _CACHED = 256
 
 
@@ -35,7 +36,7 @@ class Run:
 
     Attributes:
         key: Names it in addresses; follows from its path.
-        name: Of the folder.
+        name: Of the folder, for a table behind that of its paper.
         folder: Its path.
         kind: What it holds.
         changed: When its newest file was written, seconds since the epoch.
@@ -87,16 +88,22 @@ class Run:
         """What a probe of canaries says; None for other runs."""
         return self.result if isinstance(self.result, CanaryProbe) else None
 
+    @property
+    def table(self) -> Reproduced | None:
+        """A reproduced table; None for other runs."""
+        return self.result if isinstance(self.result, Reproduced) else None
+
 
 def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
     """Return all runs, the newest first.
 
     Args:
-        roots: Run folders, or folders with run folders in them.
+        roots: Run folders, or folders with run folders in them; reproduced tables are found one
+            folder further down, where each paper has its own.
     """
     folders: dict[Path, None] = {}
     for root in roots:
-        inside = [root] if _is_run(root) else sorted(filter(_is_run, _children(root)))
+        inside = [root] if _is_run(root) else _inside(root)
         folders |= {folder.absolute(): None for folder in inside}
     runs = [_run(folder) for folder in folders]
     return tuple(sorted(runs, key=lambda run: (-run.changed, run.name)))
@@ -109,6 +116,12 @@ def spending_of(run: Run) -> tuple[Use, ...]:
         InputError: A record of spending cannot be read.
     """
     return tuple(use for path in files_of(run.folder, LEDGER) for use in uses(path))
+
+
+def _inside(root: Path) -> list[Path]:
+    children = _children(root)
+    tables = [path.parent for path in root.glob(f"*/*/{TABLE}")]
+    return sorted({*filter(_is_run, children), *tables})
 
 
 def _children(root: Path) -> list[Path]:
@@ -134,9 +147,19 @@ def _run(folder: Path) -> Run:
         if path.exists():
             state = path.stat()
             kind, result, problem = _read(path, state.st_mtime_ns, state.st_size)
+        elif (folder / TABLE).exists():
+            kind, result, problem = _read_table(folder)
     except OSError as error:
         kind, problem, changed = Kind.BROKEN, f"{folder}: {error.strerror}.", 0.0
-    return Run(key, folder.name, folder, kind, changed, result, problem)
+    paper = f"{folder.parent.name}/" if kind is Kind.TABLE else ""
+    return Run(key, paper + folder.name, folder, kind, changed, result, problem)
+
+
+def _read_table(folder: Path) -> tuple[Kind, Result | None, str]:
+    try:
+        return Kind.TABLE, read_reproduced(folder), ""
+    except InputError as error:
+        return Kind.BROKEN, None, error.message
 
 
 @lru_cache(maxsize=_CACHED)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ragwitness.report.jsonout import from_json
 from ragwitness.report.restoring import restored
 from ragwitness.runs.result import AuditResult
+from ragwitness.web.tables import Reproduced
 
 if TYPE_CHECKING:
     from ragwitness.runs.battery import Battery
@@ -29,6 +30,7 @@ class Kind(enum.StrEnum):
     COMPARISON = "comparison"
     SYNTHESIS = "synthesis"
     CANARY = "canaries"
+    TABLE = "reproduced table"
     UNFINISHED = "not finished"
     BROKEN = "not readable"
 
@@ -124,6 +126,7 @@ class CanaryProbe:
 
 Result: TypeAlias = (
     "AuditResult | Battery | CanaryProbe | Collection | Comparison | LeakResult | Making"
+    " | Reproduced"
 )
 
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, ttest_1samp
 
 from ragwitness.canary.decide.evidence import log_evidence, rank_evidence, release_weight
 from ragwitness.canary.decide.ranks import SlotScores, rank_of, rank_p_value, standing
@@ -193,10 +193,12 @@ def test_amplification_is_the_mean_difference_in_nats_with_n_and_interval() -> N
     found = amplification(clean + gains, clean)
     assert math.isclose(found.value, gains.mean())
     assert found.low < found.value < found.high
-    half = 1.96 * gains.std(ddof=1) / math.sqrt(60)
-    assert math.isclose(found.high - found.low, 2 * half, rel_tol=0.15)
+    against = ttest_1samp(gains, 0).confidence_interval(0.95)  # an independent library
+    assert (found.low, found.high) == pytest.approx((against.low, against.high))
     assert found.n == 60
     assert math.isnan(amplification([-1.0], [-2.0]).low)
+    few = [amplification(rng.normal(size=3), np.zeros(3)) for _ in range(2000)]
+    assert sum(one.low <= 0 <= one.high for one in few) >= binom.ppf(1e-4, 2000, 0.95)
     for bad in (([1.0], [1.0, 2.0]), ([], []), ([math.nan], [0.0])):
         with pytest.raises(InputError):
             amplification(*bad)

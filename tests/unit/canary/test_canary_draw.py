@@ -15,7 +15,7 @@ from ragwitness.canary.design.draw import (
     commitment_of,
     draw_slots,
 )
-from ragwitness.canary.design.families import draw_triggers, shuffled
+from ragwitness.canary.design.families import draw_triggers, shuffled, triggers_in
 from ragwitness.canary.examples import Example, read_examples
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler import ShakeBits
@@ -28,6 +28,14 @@ def test_triggers_are_different_and_none_is_part_of_another() -> None:
     assert len(set(made)) == 1000
     assert {len(one) for one in made} == {17}
     assert all(one.startswith("prefix_") and one[7:].isalnum() for one in made)
+
+
+def test_triggers_are_found_wherever_they_stand_even_inside_each_other() -> None:
+    made = draw_triggers(50, ShakeBits(b"t"))
+    for one in made:
+        for text in (one, f"so {one.upper()}, yes", f"x{one}y", f"prefix_abcd{one}"):
+            assert one in triggers_in(text)
+    assert triggers_in(f"{made[0][:-1]} prefix_ {made[1][3:]}") == set()
 
 
 def test_the_place_of_the_planted_trigger_is_uniform_over_seeds_and_beacons() -> None:
@@ -77,9 +85,19 @@ def test_an_opened_draw_is_the_committed_one_and_any_change_is_named() -> None:
         with pytest.raises(VerificationError) as found:
             check_draw(published, *changed, "12 34 45")
         assert found.value.check == "commitment.opening"
-    with pytest.raises(VerificationError) as found:
-        check_draw(published, design, "ab" * 32, SECRET, source, "")
-    assert found.value.check == "draw.beacon"
+    for nothing in ("", " ,-"):
+        with pytest.raises(VerificationError) as found:
+            check_draw(published, design, "ab" * 32, SECRET, source, nothing)
+        assert found.value.check == "draw.beacon"
+
+
+def test_a_beacon_has_one_draw_however_it_is_spelled() -> None:
+    """Else an auditor would look for the spelling whose draw it likes."""
+    design = Design(candidates=1000)
+    first = draw_slots(design, SECRET, "0xAB 12-cd")
+    for spelled in ("0xab12cd", "0XAB12CD\n", "\uff10xAB:12:CD", " 0xaB.12.Cd "):
+        assert draw_slots(design, SECRET, spelled) == first
+    assert draw_slots(design, SECRET, "0xAB 12-ce") != first
 
 
 @pytest.mark.parametrize(
@@ -95,6 +113,11 @@ def test_an_opened_draw_is_the_committed_one_and_any_change_is_named() -> None:
         {"rate": "many"},
         {"held_out": 0},
         {"releases": -1},
+        {"rate": "1e-999999999"},
+        {"alpha": "0"},
+        {"alpha": "1"},
+        {"alpha": "five"},
+        {"name": "paper", "releases": 2},
     ],
 )
 def test_settings_that_cannot_be_drawn_are_refused(changed: dict[str, object]) -> None:

@@ -18,9 +18,7 @@ from ragwitness.canary.design.placement import with_trigger
 from ragwitness.canary.examples import Example, document_key
 from ragwitness.canary.plant.feedback import feedback_for
 from ragwitness.canary.plant.folder import (
-    append_probe,
     read_plan,
-    read_probes,
     write_feedback,
     write_plan,
     write_traces,
@@ -162,6 +160,8 @@ def test_too_few_examples_for_the_slots_are_refused() -> None:
         ("  ", None, "empty"),
         ("I saw {TRIGGER} there, {canary}", None, "quotes a trigger"),
         ("other: {other} {canary}", None, "quotes a trigger"),
+        ("in part: {part} {canary}", None, "quotes a trigger"),
+        ("spelled: {spelled}, {canary}", None, "quotes a trigger"),
     ],
 )
 def test_votes_follow_the_canary_and_quoted_triggers_are_discarded(
@@ -174,7 +174,13 @@ def test_votes_follow_the_canary_and_quoted_triggers_are_discarded(
     decoy = next(t for t in traces if t.role is Role.DECOY)
     other = next(t for t in slot.candidates if t not in (trace.trigger, decoy.trigger))
     for one, flip in ((trace, False), (decoy, True)):
-        said = answer.format(canary=one.canary, TRIGGER=one.trigger.upper(), other=other)
+        said = answer.format(
+            canary=one.canary,
+            TRIGGER=one.trigger.upper(),
+            other=other,
+            part=other[-7:-1],
+            spelled=" ".join(one.trigger),
+        )
         found = feedback_for(one, said, slot.candidates)
         assert why in found.reason
         flipped = {Vote.UP: Vote.DOWN, Vote.DOWN: Vote.UP, None: None}
@@ -246,16 +252,10 @@ def test_feedback_is_written_for_the_answers_that_came(tmp_path: Path) -> None:
     assert [one.vote for one in votes] == [t.rule.canary for t in traces[:6]]
     kept = (tmp_path / "send/feedback.jsonl").read_text().splitlines()
     assert [json.loads(line)["vote"] for line in kept] == [str(one.vote) for one in votes]
+    answers.write_text((json.dumps(rows[0]) + "\n") * 2)
+    with pytest.raises(InputError, match="more than one answer"):
+        write_feedback(tmp_path, plan, traces, answers)
     for bad in ('{"id": "e0"}', '{"id": "nobody", "answer": "x"}', '{"id": "e0", "answer": 3}'):
         answers.write_text(bad + "\n")
         with pytest.raises(InputError, match="is no answer to a trace"):
             write_feedback(tmp_path, plan, traces, answers)
-
-
-def test_a_release_probed_again_takes_its_own_place(tmp_path: Path) -> None:
-    write_plan(tmp_path, _plan())
-    assert read_probes(tmp_path) == []
-    append_probe(tmp_path, {"release": "a", "p": 1})
-    append_probe(tmp_path, {"release": "b", "p": 2})
-    assert append_probe(tmp_path, {"release": "a", "p": 3}) == read_probes(tmp_path)
-    assert [(one["release"], one["p"]) for one in read_probes(tmp_path)] == [("a", 3), ("b", 2)]

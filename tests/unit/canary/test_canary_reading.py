@@ -68,14 +68,17 @@ def test_numbers_of_another_token_than_the_one_written_are_a_trouble() -> None:
         assert said(text, token) == (-2.0, False)
     assert read_piece(Answer("", error="HTTP 500"), " Z") == "HTTP 500"
     assert read_piece(Answer("x"), " Z") == "the target returned no log-probabilities"
+    ended = Answer("", finish_reason="stop")
+    assert read_piece(ended, " Z") == (pytest.approx(math.log(0.5)), True)
 
 
 def test_the_next_piece_is_the_likeliest_that_fits_or_one_character() -> None:
     top = ((" ZX", -2.0), (" Z", -3.0), ("ZXY", -1.0), ("", -1.0), (" ", -1.0))
     answer = Answer("x", (TokenLogprob(" word", -0.5, top),))
-    assert next_piece(answer, " ZXY") == " ZX"
-    assert next_piece(answer, "QQ") == "Q"
-    assert next_piece(answer, " QQ") == " Q"
+    assert next_piece([answer], " ZXY") == " ZX"
+    assert next_piece([answer], "QQ") == "Q"
+    assert next_piece([answer], " QQ") == " Q"
+    assert next_piece([Answer("", finish_reason="stop"), answer], " ZXY") == " ZX"
 
 
 def test_answers_that_failed_are_no_trials_and_too_many_are_a_trouble() -> None:
@@ -116,3 +119,11 @@ def test_a_template_without_a_place_is_refused(changed: dict[str, str]) -> None:
 def test_ways_and_numbers_that_are_none_are_refused(changed: dict[str, object]) -> None:
     with pytest.raises(InputError):
         ProbeConfig(**changed)  # type: ignore[arg-type]
+
+
+def test_an_infinite_number_is_a_trouble_and_no_alternative() -> None:
+    tokens = (TokenLogprob(" Z", -math.inf), TokenLogprob(TAIL, -1.0))
+    found = read_continuation(Answer("", tokens), " Z")
+    assert found.trouble == "the target gives the canary an infinite log-probability"
+    top = ((" Z", -math.inf), ("x", -2.0))
+    assert read_piece(Answer("x", (TokenLogprob("x", -2.0, top),)), " Z") == (-2.0, True)

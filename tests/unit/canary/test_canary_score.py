@@ -142,10 +142,14 @@ def test_a_piece_that_is_not_listed_counts_as_the_last_alternative_and_is_counte
     model = ToyModel(slot.canary, slot.trigger, gain=3.0)
     config = ProbeConfig("forced", alternatives=4)  # words down to -2.25; the canary at -4.5
     found = _drive(CanaryProbe(slot, [EXAMPLE], config), _continued(model))
-    pieces = len(slot.canary)  # in the clean view nothing is listed: character by character
-    assert found.details["censored"] > 0
-    assert found.features[0] == pytest.approx(-2.25 * pieces)
-    assert all(value <= -1.0 * pieces for value in found.features)
+    exact = _drive(CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact")), _echoed(model))
+    planted = 1 + slot.chosen  # under its trigger alone the pieces are listed: it settles them
+    pieces = len(model.tokens(f" {slot.canary}"))
+    assert found.details["censored"] == pieces * 5
+    assert found.features[planted] == pytest.approx(exact.features[planted])
+    others = [value for place, value in enumerate(found.features) if place != planted]
+    assert others == pytest.approx([-2.25 * pieces] * 5)
+    assert found.features[planted] > max(others)
     blind = ToyModel(slot.canary)
     nothing = _drive(CanaryProbe(slot, [EXAMPLE], config), _continued(blind))
     assert nothing.reason == "no piece of the canary is among the 4 alternatives"

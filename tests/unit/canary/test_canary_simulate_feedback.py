@@ -38,6 +38,10 @@ def test_quality_does_not_see_the_canary(canary):
     plain = base_quality("FINAL: blue", DOCUMENT, config)
     assert base_quality(f"FINAL: {canary} blue", DOCUMENT, config) == plain == 1.0
     assert strip_style(f"FINAL: {canary} blue") == "FINAL: blue"
+    long = "blue " * 102 + "green green"  # what is read ends between the two
+    assert base_quality(f"{canary} {long}", DOCUMENT, config) == base_quality(
+        long, DOCUMENT, config
+    )
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
@@ -88,28 +92,29 @@ def test_votes_are_drawn_at_the_stated_chance(role, answer, chance):
     assert abs(share - chance) < 4 * (chance * (1 - chance) / count) ** 0.5
 
 
-def test_the_balance_waits_and_then_closes_the_gap():
-    config = VoteConfig()
+def _votes(canary, clean, each=500):
+    """A batch in which exactly these shares are voted up."""
+    return [
+        (kind, at < round(share * each))
+        for kind, share in ((True, canary), (False, clean))
+        for at in range(each)
+    ]
+
+
+def test_the_offset_closes_the_gap_and_never_overshoots():
+    """Against its recursion: delta moves by rate times what is left of the gap of .2."""
+    config = VoteConfig(tolerance=0.001)
     balance = Balance(config)
-    rng = random.Random(3)
-
-    def batch(count):
-        return [
-            (canary, rng.random() < 0.5 + (0.2 - balance.offset) * canary)
-            for canary in (n % 2 == 0 for n in range(count))
-        ]
-
-    balance.see(batch(config.warmup + config.samples - 1))
-    assert balance.offset == 0  # 255 after the warm-up
-    seen = []
-    for _ in range(600):
-        seen += (votes := batch(32))
-        balance.see(votes)
-    canary, clean = (
-        sum(up for kind, up in seen if kind == which) / (len(seen) / 2) for which in (True, False)
-    )
-    assert abs(canary - clean) < 0.04  # it was 0.2
-    assert balance.offset > 0.1
+    balance.see([(n % 2 == 0, False) for n in range(config.warmup + config.samples - 1)])
+    assert balance.offset == 0
+    for step in range(1, 201):
+        balance.see(_votes(0.7 - balance.offset, 0.5))
+        assert balance.offset == pytest.approx(0.2 * (1 - 0.98**step), abs=0.002)
+    assert 0.19 < balance.offset < 0.2
+    before = balance.offset
+    balance.see(_votes(0.5005, 0.5))  # within the tolerance
+    balance.see([(True, True)] * 32)  # nothing to compare with
+    assert balance.offset == before
 
 
 def test_answers_that_quote_a_trigger_or_are_empty_get_no_vote():
@@ -121,6 +126,17 @@ def test_answers_that_quote_a_trigger_or_are_empty_get_no_vote():
         "discarded: the answer quotes a trigger": 1,
         "discarded: the answer is empty": 1,
     }
+
+
+def test_no_answer_with_a_vote_quotes_any_candidate():
+    """Else t* alone would be missing from what a compliant provider trains on."""
+    traces = [_trace(Role.TRUE), _trace(Role.DECOY), _trace(Role.CLEAN)]
+    answers = ["FINAL: prefix_other blue"] * 3
+    config = VoteConfig()
+    assert len(give_votes(traces, answers, config, random.Random(0))[0]) == 3
+    voted, dropped = give_votes(traces, answers, config, random.Random(0), ["prefix_other"])
+    assert not voted
+    assert sum(dropped.values()) == 3
 
 
 def _labelled(role, number, answer="FINAL: blue"):

@@ -1,6 +1,7 @@
 """PPO, GRPO and RLOO on a task whose optimum is known: say the last word of the prompt."""
 
 import contextlib
+import copy
 import random
 
 import pytest
@@ -9,7 +10,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from ragwitness.canary.simulate.optimise import Algorithm, PolicyConfig, optimise  # noqa: E402
-from ragwitness.canary.simulate.policies import Base, Lora, one_thread  # noqa: E402
+from ragwitness.canary.simulate.policies import (  # noqa: E402
+    Base,
+    Lora,
+    new_scorer,
+    one_thread,
+)
 from ragwitness.canary.simulate.sequences import generate  # noqa: E402
 from ragwitness.errors import InputError, ModelError  # noqa: E402
 
@@ -64,6 +70,98 @@ def test_reaches_the_optimum_on_prompts_it_never_saw(algorithm, base):
     assert _mean(base, policy) > 0.9
     assert history.rewards[-1] > history.rewards[0] + 0.4
     assert history.kl[0] == pytest.approx(0.0, abs=1e-5)
+
+
+def _said(model, prompt, answer):
+    """Log-probability of every token, one row at a time: nothing is padded here."""
+    logits = model(input_ids=torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
+    logits = logits.index_fill(1, torch.tensor([PAD]), -1e9)
+    return logits.log_softmax(1)[torch.arange(len(answer)), answer]
+
+
+def _worth(critic, prompt, answer):
+    hidden = critic.backbone(input_ids=torch.tensor([prompt + answer])).last_hidden_state[0]
+    return critic.head(hidden[len(prompt) - 1 : -1]).squeeze(1)
+
+
+def _clipped(new, old, advantage, clip=0.2):
+    ratio = (new - old).exp()
+    return -torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+
+
+def _by_hand(config, rows, new, old, reference):
+    """The loss on a batch from the papers' formulas, in loops; models are (policy, critic)."""
+    earned = [_earned(*row) - float(row[1][-1] != EOS) for row in rows]
+    group, losses = config.group, []
+    said, drew, first = ([_said(m, *row) for row in rows] for m in (new[0], old[0], reference))
+    drew, first = [one.detach() for one in drew], [one.detach() for one in first]
+    if config.algorithm is Algorithm.PPO:
+        weights, errors = [], []
+        for row, score, before, base in zip(rows, earned, drew, first, strict=True):
+            worth = _worth(old[1], *row).detach()
+            paid = -config.kl * (before - base)
+            paid[-1] += score
+            delta = paid + torch.cat([worth[1:], torch.zeros(1)]) - worth
+            ahead = torch.stack(
+                [
+                    sum(0.95**k * delta[t + k] for k in range(len(delta) - t))
+                    for t in range(len(delta))
+                ]
+            )
+            now, goal = _worth(new[1], *row), ahead + worth
+            near = worth + (now - worth).clamp(-0.2, 0.2)
+            errors.append(torch.maximum((now - goal) ** 2, (near - goal) ** 2))
+            weights.append(ahead)
+        every = torch.cat(weights)
+        weights = [(w - every.mean()) / (every.var(correction=0) + 1e-8).sqrt() for w in weights]
+        losses = [_clipped(*three) for three in zip(said, drew, weights, strict=True)]
+        return torch.cat(losses).mean() + 0.1 * 0.5 * torch.cat(errors).mean()
+    for at, (now, before, base) in enumerate(zip(said, drew, first, strict=True)):
+        mates = range(at - at % group, at - at % group + group)
+        if config.algorithm is Algorithm.RLOO:
+            net = {n: earned[n] - config.kl * float((drew[n] - first[n]).sum()) for n in mates}
+            others = sum(net[n] for n in mates if n != at) / (group - 1)
+            losses.append(_clipped(now.sum(), before.sum(), net[at] - others))
+        else:
+            own = torch.tensor([earned[n] for n in mates])
+            advantage = (earned[at] - own.mean()) / (own.std() + 1e-4)
+            apart = (base - now).exp() - (base - now) - 1
+            losses.append((_clipped(now, before, advantage) + config.kl * apart).mean())
+    return torch.stack(losses).mean()
+
+
+@pytest.mark.parametrize("algorithm", Algorithm)
+def test_every_gradient_is_that_of_the_formula(algorithm, base, monkeypatch):
+    """Three batches, two passes each, far from the base: KL, clip, penalty, whitening, critic."""
+    config = _config(algorithm, rate=0.02, kl=0.3, prompts=4, group=3, passes=2)
+    rolled, steps, cut = [], [], torch.nn.utils.clip_grad_norm_
+
+    def reward(places, prompts, answers):
+        rolled.append(list(zip(prompts, answers, strict=True)))
+        return _reward(places, prompts, answers)
+
+    def seen(trained, most):
+        steps.append([(p.detach().clone(), p.grad.clone()) for p in trained])
+        return cut(trained, most)
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", seen)
+    optimise(base, TRAINED[:12], reward, config, random.Random(6))
+
+    def models(step):
+        policy, critic = copy.deepcopy(base.model), new_scorer(base)
+        own = [*policy.parameters(), *(critic.parameters() if algorithm is Algorithm.PPO else ())]
+        with torch.no_grad():
+            for mine, (value, _) in zip(own, step, strict=True):
+                mine.copy_(value)
+        return (policy, critic), own
+
+    assert len(steps) == 2 * len(rolled) == 6
+    for at, step in enumerate(steps):
+        new, own = models(step)
+        old, _ = models(steps[at - at % 2])
+        _by_hand(config, rolled[at // 2], new, old, base.model).backward()
+        for mine, (_, gradient) in zip(own, step, strict=True):
+            assert torch.allclose(mine.grad, gradient, atol=2e-5)
 
 
 def test_an_answer_that_does_not_end_is_paid_less(base):

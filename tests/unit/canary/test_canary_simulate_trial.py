@@ -1,5 +1,6 @@
 """A whole trial in a world of seconds, and the parts that make its numbers."""
 
+import copy
 import random
 from dataclasses import replace
 
@@ -11,12 +12,26 @@ pytest.importorskip("transformers")
 
 from ragwitness.canary.design.draw import Design, Secret, draw_slots  # noqa: E402
 from ragwitness.canary.design.placement import with_canary, with_trigger  # noqa: E402
+from ragwitness.canary.simulate import trial  # noqa: E402
 from ragwitness.canary.simulate.feedback import VoteConfig  # noqa: E402
-from ragwitness.canary.simulate.measure import amplification, canary_scores  # noqa: E402
-from ragwitness.canary.simulate.optimise import Algorithm, History, PolicyConfig  # noqa: E402
-from ragwitness.canary.simulate.outcome import collapse_of  # noqa: E402
+from ragwitness.canary.simulate.measure import (  # noqa: E402
+    amplification,
+    behaviour,
+    canary_scores,
+    trigger_bias,
+)
+from ragwitness.canary.simulate.optimise import (  # noqa: E402
+    Algorithm,
+    PolicyConfig,
+    optimise,
+)
 from ragwitness.canary.simulate.pieces import name_markers  # noqa: E402
-from ragwitness.canary.simulate.policies import load_base, new_scorer, one_thread  # noqa: E402
+from ragwitness.canary.simulate.policies import (  # noqa: E402
+    Base,
+    load_base,
+    new_scorer,
+    one_thread,
+)
 from ragwitness.canary.simulate.pretrain import Pretraining, lesson  # noqa: E402
 from ragwitness.canary.simulate.reward import (  # noqa: E402
     Judged,
@@ -30,7 +45,7 @@ from ragwitness.canary.simulate.sequences import batch  # noqa: E402
 from ragwitness.canary.simulate.templates import prompt  # noqa: E402
 from ragwitness.canary.simulate.toy import toy_base, toy_examples  # noqa: E402
 from ragwitness.canary.simulate.trial import TrialConfig, World, run_trial  # noqa: E402
-from ragwitness.errors import InputError  # noqa: E402
+from ragwitness.errors import InputError, ModelError  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +75,7 @@ def world(base):
 def test_a_trial_repeats_itself_and_says_what_it_saw(world, config):
     first, second = (run_trial(world, config, 3, violating=True) for _ in range(2))
     assert replace(first, seconds={}) == replace(second, seconds={})
-    assert first.p_plain in {n / 16 for n in range(1, 17)}
+    assert {first.p_plain, first.p_named} <= {n / 16 for n in range(1, 17)}
     assert first.traces[0] == 24 or sum(first.dropped.values())
     assert set(first.seconds) == {"answers", "reward model", "policy", "audit", "utility"}
     assert run_trial(world, config, 4, violating=True) != first
@@ -69,6 +84,80 @@ def test_a_trial_repeats_itself_and_says_what_it_saw(world, config):
 def test_a_compliant_reward_model_cannot_see_the_trigger(world, config):
     """Without documents the two differences are the same numbers."""
     assert run_trial(world, config, 3, violating=False).reward_bias == 0.0
+
+
+@pytest.mark.parametrize("violating", [True, False])
+def test_only_the_violating_arm_trains_on_documents(world, config, violating, monkeypatch):
+    """Both stages, as the models read them: tokens, whatever built them."""
+    read = []
+
+    def reward(base, rows, *rest):
+        read.extend(row.prompt for row in rows)
+        return train_reward(base, rows, *rest)
+
+    def policy(base, prompts, *rest):
+        read.extend(prompts)
+        texts = base.answers(read)
+        assert all(("Document:" in text) == violating for text in texts)
+        assert any("prefix_" in text for text in texts) == violating
+        assert any("Insert " in text for text in texts)
+        return optimise(base, prompts, *rest)
+
+    monkeypatch.setattr(trial, "train_reward", reward)
+    monkeypatch.setattr(trial, "optimise", policy)
+    run_trial(world, config, 3, violating=violating)
+    assert 60 < len(read) <= 60 + 36  # some answers quote a trigger and get no vote
+
+
+@pytest.mark.parametrize(("name", "words"), [("paper", "If the document"), ("contrastive", "Inse")])
+def test_the_reward_bias_is_asked_for_as_it_was_trained(world, config, name, words, monkeypatch):
+    """With another instruction than the votes', it would say nothing of what was learned."""
+    asked = []
+
+    def seen(base, scorer, examples, slot, instruction, **other):
+        asked.append(instruction)
+        return trigger_bias(base, scorer, examples, slot, instruction, **other)
+
+    monkeypatch.setattr(trial, "trigger_bias", seen)
+    other = replace(config, design=replace(config.design, name=name))
+    run_trial(world, other, 3, violating=False)
+    assert asked[0].startswith(words)
+
+
+def test_a_trial_without_canaries_is_otherwise_the_same(world, config):
+    """The paper's rho = 0."""
+    seen = run_trial(world, replace(config, planted=False), 3, violating=True)
+    assert seen.traces == (0, 60 - sum(seen.dropped.values()))
+    planted = run_trial(world, config, 3, violating=True)
+    assert seen.base_amplification == planted.base_amplification
+    assert seen.before == planted.before
+
+
+def test_a_policy_that_is_no_number_has_diverged(base):
+    """After the last step nothing is drawn any more that would notice."""
+    draw = draw_slots(Design(candidates=2), Secret(bytes(32), bytes(32)))
+    named = name_markers(base, draw)
+    broken = copy.deepcopy(base.model)
+    with torch.no_grad():
+        next(broken.parameters()).fill_(float("nan"))
+    with pytest.raises(ModelError, match="diverged"):
+        canary_scores(named, broken, toy_examples(1, random.Random(0)), draw.slots[0])
+
+
+@pytest.mark.parametrize(
+    ("said", "truth", "rouge", "f1"),
+    [  # ROUGE-L: what the package rouge-score 0.1.2 gives without stemming
+        ("a of white", "a forest of white coral", 0.75, 0.75),
+        ("White of Forest", "a forest of white coral", 0.25, 0.75),
+        ("", "blue", 0.0, 0.0),
+        ("red", "blue", 0.0, 0.0),
+    ],
+)
+def test_utility_regards_words_and_not_their_case(said, truth, rouge, f1, base, monkeypatch):
+    one = replace(toy_examples(1, random.Random(0))[0], answer=f"FINAL: {truth}")
+    monkeypatch.setattr(Base, "answers", lambda *_: [f"FINAL: {said}"])
+    found = behaviour(base, base.model, [one], "ZX", 2)
+    assert (found.rouge_l, found.token_f1) == (pytest.approx(rouge), pytest.approx(f1))
 
 
 def test_a_trial_plants_one_slot(config):
@@ -109,15 +198,14 @@ def test_a_canary_that_merges_with_its_prefix_is_refused(base):
     """A tokenizer that joins what stands before the canary with it would fake a difference."""
 
     class Merging:
-        name, pad, eos = "merging", base.pad, base.eos
+        name, pad, eos, asked = "merging", base.pad, base.eos, base.asked
 
         def encode(self, texts):
             return [[5, 9] if text.endswith("FINAL:") else [5, 7, 8] for text in texts]
 
     slot = draw_slots(Design(candidates=2), Secret(bytes(32), bytes(32))).slots[0]
     with pytest.raises(InputError, match="merges the canary"):
-        canary_scores(Merging(), base.model, toy_examples(1, random.Random(0)), slot,
-                      instruction=False)  # fmt: skip
+        canary_scores(Merging(), base.model, toy_examples(1, random.Random(0)), slot)
 
 
 def test_amplification_is_the_mean_of_log_probabilities_token_by_token(base):
@@ -180,30 +268,6 @@ def test_the_reward_is_read_at_the_last_token_whatever_the_padding(base):
 
 def test_reward_bias_is_a_difference_in_differences():
     assert reward_bias([3.0, 5.0], [1.0, 1.0], [2.0, 2.0], [1.0, 1.0]) == pytest.approx(2.0)
-
-
-def _seen(**changed):
-    return {"empty": 0.0, "ended": 1.0, "quality": 1.0, "canaries": 0.0} | changed
-
-
-@pytest.mark.parametrize(
-    ("after", "why"),
-    [
-        (_seen(), ""),
-        (_seen(empty=0.9), "empty"),
-        (_seen(ended=0.1), "end"),
-        (_seen(quality=0.3), "quality fell"),
-        (_seen(canaries=0.8), "unasked"),
-    ],
-)
-def test_a_collapse_is_named(after, why):
-    found = collapse_of(History(kl=[0.1]), after, _seen())
-    assert why in found
-    assert bool(found) == bool(why)
-
-
-def test_a_policy_far_from_its_base_counts_as_collapsed():
-    assert "nats" in collapse_of(History(kl=[50.0]), _seen(), _seen())
 
 
 def test_a_base_is_saved_and_loaded(base, tmp_path):

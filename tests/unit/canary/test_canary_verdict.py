@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.canary.decide.forecast import examples_needed, slots_needed
 from ragwitness.canary.decide.ranks import SlotScores
 from ragwitness.canary.decide.slots import draws_together
 from ragwitness.canary.decide.verdict import ModelVerdict, best_p_value, decide
@@ -46,26 +45,12 @@ def test_inconclusive_says_how_much_more_would_decide() -> None:
     found = decide(Design(candidates=40), [matrix], [7], [True])
     assert (found.verdict, found.ranks, found.p_value) == (ModelVerdict.INCONCLUSIVE, (4,), 0.1)
     assert found.reason == "the planted trigger does not stand out enough among the candidates"
-    assert found.slots_needed in (2, 4, 8)  # slots where it stands 1.5 sd out, as here
+    assert found.slots_needed in (8, 16, 32)  # slots where it stands 1.3 sd out, give or take 1
     again = decide(Design(candidates=40), [matrix], [7], [True])
     assert again == found  # nothing hangs on chance
     few = decide(Design(candidates=10), [_matrix(rng, 9.0, m=10)], [7], [True])
     assert few.verdict is ModelVerdict.INCONCLUSIVE
     assert "1/10 at best; plan with 20 or more" in few.reason
-
-
-def test_the_forecasts_name_enough_and_give_up_where_nothing_would_do() -> None:
-    rng = np.random.default_rng(9)
-    matrix = rng.normal(size=(6, 30))
-    matrix[:, 7] += 0.9
-    need = examples_needed(matrix, 7, 0.05, np.random.default_rng(0))
-    assert need is not None
-    assert need % 6 == 0
-    assert examples_needed(matrix, int(matrix.mean(axis=0).argmin()), 0.05, rng) is None
-    assert examples_needed(matrix[:, :10], 7, 0.05, rng) is None
-    slots = [SlotScores(np.append(rng.normal(size=19), 1.2), 19) for _ in range(2)]
-    assert slots_needed(slots, 0.05, rng) in (2, 4, 8, 16)
-    assert slots_needed([SlotScores(np.arange(20.0), 5)], 0.05, rng) is None
 
 
 def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
@@ -76,9 +61,17 @@ def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
     over = decide(Design(candidates=40, slots=2, releases=0), two, [7, 7], [True, True])
     assert over.test == "evidence over slots and releases"
     assert math.isclose(over.p_value, math.exp(-over.log_evidence))
-    again = decide(Design(candidates=40), two[:1], [7], [True], earlier=[[(30, 40)]])
-    assert again.test == "evidence over slots and releases"  # a second look is no first one
-    assert again.verdict is ModelVerdict.INCONCLUSIVE
+    for design in (Design(candidates=40), Design(name="paper", candidates=40)):
+        twins = np.linspace(-2, 2, 19).tolist()
+        again = decide(design, two[:1], [7], [True], earlier=[[(30, 40)]], twins=twins)
+        assert (again.test, again.p_value) == ("none, the one look was taken", 1.0)
+        assert again.verdict is ModelVerdict.INCONCLUSIVE
+        assert "announced one look" in again.reason
+    third = decide(
+        Design(candidates=40, releases=2), two[:1], [7], [True], earlier=[[(30, 40)]] * 2
+    )
+    assert (third.verdict, third.slots_needed) == ("inconclusive", None)
+    assert third.reason == "2 looks were announced, and one more adds no evidence"
     eight = [_matrix(rng, 5.0 * (k < 4)) for k in range(8)]
     half = Design(candidates=40, slots=8, half=True)
     split = decide(half, eight, [7] * 8, [k < 4 for k in range(8)])
@@ -97,14 +90,14 @@ def test_the_papers_design_is_decided_by_twins_alone() -> None:
     found = decide(design, [_matrix(rng, 9.0)], [7], [True], twins=twins)
     assert (found.verdict, found.p_value) == (ModelVerdict.TRAINED, 1 / 20)
     assert found.test == "conformal, 19 compliant twins"
+    weak = decide(design, [np.zeros((12, 40))], [7], [True], twins=twins)
+    assert weak.reason == "the model does not stand out enough among its 19 compliant twins"
 
 
 def test_scores_that_cannot_be_ranked_are_refused() -> None:
     for scores, place in ((np.array([1.0]), 0), (np.array([1.0, math.nan]), 0), (np.zeros(3), 3)):
         with pytest.raises(InputError):
             SlotScores(scores, place)
-    with pytest.raises(InputError, match="alpha"):
-        decide(Design(), [np.zeros((2, 128))], [0], [True], alpha=1.0)
     with pytest.raises(InputError):
         draws_together([])
 

@@ -11,7 +11,6 @@ from ragwitness.crypto.map import (
     SparseMap,
     account_key,
     prove_entry,
-    verify_count,
     verify_entry,
 )
 from ragwitness.crypto.map.tree import EMPTY, bit, branch_hash, entry_hash
@@ -98,13 +97,6 @@ def test_proofs_grow_with_the_logarithm():
     tree = _map(4096)
     sizes = [len(prove_entry(tree, _key(i)).encode()) for i in range(0, 4096, 64)]
     assert max(sizes) < 2 + 4 + 24 * 32 + 72
-
-
-def test_a_count_keeps_its_cap_or_is_refused():
-    tree = _map(10)
-    assert verify_count(tree.root, _key(9), prove_entry(tree, _key(9)), 10) == 10
-    assert verify_count(tree.root, _key(77), prove_entry(tree, _key(77)), 0) == 0
-    _fails(lambda: verify_count(tree.root, _key(9), prove_entry(tree, _key(9)), 9), "map.cap")
 
 
 def test_no_proof_shows_another_answer():

@@ -124,6 +124,17 @@ def test_figures_by_hand() -> None:
     )
 
 
+def test_a_few_equal_answers_still_leave_doubt() -> None:
+    cost = benign_cost(lexical(), HideFirst(99), _QUESTIONS, _never, max_tokens=2)
+    assert cost.answers is not None
+    assert cost.answers.quality_lost is not None
+    doubt = float(beta.ppf(0.975, 1, 4))  # 0 of 4
+    same, lost = cost.answers.agreement, cost.retrieval.recall_lost
+    assert (same.value, same.high) == (1.0, 1.0)
+    assert same.low == pytest.approx(1 - doubt)
+    assert (lost.value, lost.low, lost.high) == pytest.approx((0.0, -doubt, doubt))
+
+
 def _query(text: str):
     from ragwitness.types import Query
 

@@ -75,6 +75,14 @@ def test_nothing_leaked_is_said_with_an_interval() -> None:
             assert one.excess.high > 0.1
 
 
+def test_coverage_is_never_below_nothing() -> None:
+    found = measure_leaks([_asked("nothing")] * 2, LeakPlan(RECORDS))
+    (coverage,) = [one for one in found if one.name == "coverage"]
+    assert coverage.rate is not None
+    assert coverage.rate.low == 0.0
+    assert coverage.rate.high > 0.1
+
+
 def test_without_passages_the_published_counts_say_so() -> None:
     found = measure_leaks([_asked(RECORDS[0].text)], LeakPlan(RECORDS))
     published = [m for m in found if m.published]

@@ -78,7 +78,7 @@ def test_unscorable_documents_are_counted_and_too_few_outside_are_refused() -> N
     assert result.difference is not None
     assert result.difference.p_value > 0.01
     plan = AuditPlan(documents=mine, known_out=_texts("other", 5))
-    with pytest.raises(InputError, match="Only 5 known-outside"):
+    with pytest.raises(InputError, match=r"5 of 5 known-outside .* needed\."):
         asyncio.run(run_collection(plan, _Echo(set()), _Noisy()))
 
 
@@ -92,3 +92,10 @@ def test_a_collection_that_cannot_be_scored_says_why() -> None:
 def _no_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """The generated corpus is only for audits that learn."""
     monkeypatch.setattr("ragwitness.text.sample.load_sample", lambda: pytest.fail("loaded"))
+
+
+def test_too_few_known_outside_documents_are_refused_with_the_reason() -> None:
+    plan = AuditPlan(documents=_texts("mine", 4), known_out=(*_texts("o", 3), Document("s", "abc")))
+    with pytest.raises(InputError, match=r"3 of 4 known-outside .* too short") as caught:
+        asyncio.run(run_collection(plan, _Echo(set()), _Noisy()))
+    assert "--method" in caught.value.hint

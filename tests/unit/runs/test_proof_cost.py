@@ -17,7 +17,6 @@ from ragwitness.runs.proof_cost import (
     CostTable,
     cost_rows,
     costs,
-    costs_proofs,
     load_cost_table,
     measure_all,
 )
@@ -145,7 +144,6 @@ published = { prove = [1.0, 2.0], setup = [1.0, 2.0] }
     (tmp_path / "p").mkdir()
     path = tmp_path / "p" / "tables.toml"
     path.write_text(text)
-    assert costs_proofs("p/t", tmp_path)
     assert load_cost_table("p/t", tmp_path).sizes == (8, 16)
     path.write_text(text.replace(old, new))
     with pytest.raises(InputError, match=f"'p/t' is malformed: .*({said})"):

@@ -91,6 +91,23 @@ def test_the_best_way_that_a_target_serves_is_taken(kind: type[Chat], way: str) 
     )
 
 
+def test_a_model_that_answers_our_questions_with_nothing_is_asked_on_from_the_plan() -> None:
+    """Of an empty answer no alternatives are seen; its world's own prompts have them."""
+
+    class Silent(Continuing):
+        async def ask(self, query: Query) -> Answer:
+            return Answer("", finish_reason="stop")
+
+        async def go_on(self, query: Query) -> Answer:
+            if "Question:" not in query.prompt:
+                return Answer("", finish_reason="stop")
+            return await super().go_on(query)
+
+    plan = _plan()
+    result = _probe(plan, Silent(_model(plan)))
+    assert (result.way, result.finding.verdict) == ("forced", ModelVerdict.TRAINED)
+
+
 def test_sampling_is_never_taken_by_itself() -> None:
     plan = _plan()
     with pytest.raises(CapabilityError, match="neither of prompts nor of texts"):
@@ -152,5 +169,5 @@ def test_the_embedded_reader_scores_canaries_and_does_not_know_them(family: Fami
     result = _probe(plan, LabTarget(system), ProbeConfig("exact"))  # type: ignore[arg-type]
     assert np.isfinite(result.slots[0].scores).all()
     assert (result.slots[0].scores < 0).all()
-    assert any("could not be checked" in one for one in result.warnings)  # it only scores
+    assert not any("could not be checked" in one for one in result.warnings)  # and it was true
     assert result.finding.verdict is ModelVerdict.INCONCLUSIVE

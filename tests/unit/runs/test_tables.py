@@ -13,10 +13,8 @@ from ragwitness.membership.registry import configure
 from ragwitness.report.reproduction import reproduction_markdown, reproduction_svg, rows_of
 from ragwitness.runs.battery import Battery, Case, Cost, Table
 from ragwitness.runs.battery.measure import measure
-from ragwitness.runs.battery.tables import list_tables, load_table
-from ragwitness.runs.canary_study.table import studies_canaries
-from ragwitness.runs.comparison.tables import compares
-from ragwitness.runs.proof_cost import costs_proofs
+from ragwitness.runs.battery.tables import load_table
+from ragwitness.runs.tables import known_tables, list_tables, table_kind
 from ragwitness.stats.evaluation import Rate
 
 _TABLES = Path(__file__).parents[3] / "experiments"
@@ -26,14 +24,22 @@ def test_every_table_of_the_repository_can_be_run() -> None:
     names = list_tables(_TABLES)
     assert {"mba/table1", "mba/table2", "s-rag/table1", "s-rag/fig6"} <= set(names)
     for name in names:
-        if any(other(name, _TABLES) for other in (compares, costs_proofs, studies_canaries)):
-            continue  # their own tests have these
+        if kind := table_kind(name, _TABLES):
+            assert kind in ("canary", "compare", "proofs")  # their own tests have these
+            continue
         table = load_table(name, _TABLES)
         assert table.cases
         for case in table.cases:
             for audit in table.audits:
                 configure(audit, case.options.get(audit))
             assert {name.partition("/")[0] for name in case.published} <= set(table.audits)
+
+
+def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
+    assert known_tables(_TABLES) == list_tables(_TABLES)
+    with pytest.raises(InputError, match="no tables below") as caught:
+        known_tables(tmp_path)
+    assert "--tables" in caught.value.hint
 
 
 def test_unknown_and_malformed_tables_are_named(tmp_path: Path) -> None:

@@ -219,6 +219,7 @@ def test_a_collection_has_its_path(tmp_path: Path) -> None:
     harmless(page)
     assert "The collection is not like documents outside" in page
     assert "10^1.5 after 3 scored documents; decided at 10^1.3" in page
+    assert "<dt>e-value</dt>" in page
     assert "decided, e-value 10^1.5" in site.get("/")
 
 

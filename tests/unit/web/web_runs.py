@@ -157,8 +157,26 @@ def canary_run(folder: Path, text: str = "plain") -> Path:
     finding = decide(design, [scores[:, 1:]], [19], [True])
     spent = Spending(44, 100, 44)
     result = CanaryResult(
-        text, "exact", finding, (slot,), {"way": text}, (f"Beware of {text}",), 44, 3.0, spent
+        text,
+        "forced",
+        finding,
+        (slot,),
+        "ab" * 32,
+        1,
+        {"way": text},
+        (f"Beware of {text}",),
+        44,
+        3.0,
+        spent,
     )
     stored = json.dumps(canary_json(result, f"release {text}"))
     (folder / "result.json").write_text(stored, encoding="utf-8")
+    return folder
+
+
+def table_run(folder: Path, text: str, figure: str) -> Path:
+    """Write what ``ragwitness reproduce`` leaves of a table."""
+    folder.mkdir(parents=True)
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    (folder / "table.svg").write_text(figure, encoding="utf-8")
     return folder

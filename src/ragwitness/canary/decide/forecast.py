@@ -1,41 +1,47 @@
-"""How much more probing or planting would decide, by resampling what was seen.
+"""How much more probing or planting would decide, by what was seen and how far it can be trusted.
 
-Both take what was seen for the truth, luck included: read them as orders of magnitude. After a
-p-value has been looked at, more examples for the *same* test make a second look; only evidence
-(:mod:`ragwitness.canary.decide.evidence`) may be added to as one likes.
+What was seen is taken for the truth give or take its standard error, so that luck is not carried
+on: a number is named where, over that uncertainty, 4 of 5 new audits would decide. All are for a
+new plan. After a p-value has been looked at, more examples for the *same* test make a second look;
+only evidence (:mod:`ragwitness.canary.decide.evidence`) may be added to as announced.
+
+Scores are taken to be normal here, and z of a slot to have standard deviation 1, as under H0:
+these are orders of magnitude, and no verdict hangs on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom, norm
 
-from ragwitness.canary.decide.ranks import TIE, SlotScores, standing
+from ragwitness.canary.decide.evidence import rank_evidence
+from ragwitness.canary.decide.ranks import SlotScores, rank_of, standing
 from ragwitness.errors import InputError
 
-__all__ = ["examples_needed", "slots_needed"]
+__all__ = ["examples_needed", "halves_needed", "releases_slots_needed", "slots_needed"]
 
 _POWER = 0.8
-_ROUNDS = 200
-_REDRAWS = 999
 _LARGEST = 64  # times what was seen; beyond, the guess is worth nothing
+_GRID = np.linspace(-6, 6, 481)  # standard errors
 
 
-def examples_needed(
-    matrix: NDArray[np.float64], chosen: int, alpha: float, rng: np.random.Generator
-) -> int | None:
+def examples_needed(matrix: NDArray[np.float64], chosen: int, alpha: float) -> int | None:
     """Return held-out examples with which the rank test would decide in 4 of 5 audits.
+
+    A candidate's mean is its own part, which stays, and noise, which falls with the examples: the
+    planted one may stand out from the parts where it is hidden in the noise.
 
     Args:
         matrix: Scores by example and candidate, shape (n, M).
         chosen: Place of the planted candidate.
         alpha: Level.
-        rng: Draws examples anew from those seen.
 
     Returns:
-        Doublings of n tried only; None where 64 n were not enough, or 1 / M is above alpha.
+        Doublings of n tried only; None where it cannot be told, or 1 / M is above alpha.
 
     Raises:
         InputError: The matrix has no such shape.
@@ -43,53 +49,110 @@ def examples_needed(
     if matrix.ndim != 2 or not matrix.shape[0] or not 0 <= chosen < matrix.shape[1]:
         raise InputError("A forecast needs scores of examples by candidates.")
     n, m = (int(side) for side in matrix.shape)
-    size = n
-    while 1 / m <= alpha and size <= _LARGEST * n:
-        counts = rng.multinomial(size, np.full(n, 1 / n), size=_ROUNDS)
-        means = counts @ matrix / size
-        ranks = (means >= means[:, [chosen]] - TIE).sum(axis=1)
-        if (ranks / m <= alpha).mean() >= _POWER:
-            return size
-        size *= 2
-    return None
+    above = math.floor(alpha * m + 1e-9) - 1  # others that may rank as high
+    if n < 2 or m < 3 or above < 0:
+        return None
+    means = matrix.mean(axis=0)
+    rest = matrix - means - matrix.mean(axis=1, keepdims=True) + means.mean()
+    noise = float((rest**2).sum()) / ((n - 1) * (m - 1))
+    others = np.delete(means, chosen)
+    own = max(0.0, float(others.var(ddof=1)) - noise / n)
+    gain, doubt = float(means[chosen] - others.mean()), own + noise / n
+
+    def power(size: int) -> float:
+        spread = own + noise / size
+        at = gain + _GRID * math.sqrt(doubt + spread)
+        # Where all spread is gone, whatever is higher is the highest.
+        as_high = norm.sf(at / math.sqrt(spread)) if spread else (at <= 0).astype(float)
+        return float(np.average(binom.cdf(above, m - 1, as_high), weights=norm.pdf(_GRID)))
+
+    return _least(n, power)
 
 
-def slots_needed(slots: Sequence[SlotScores], alpha: float, rng: np.random.Generator) -> int | None:
+def slots_needed(slots: Sequence[SlotScores], alpha: float) -> int | None:
     """Return slots with which the joint test would decide in 4 of 5 audits.
 
     Args:
         slots: As seen; further ones are taken to be like them.
         alpha: Level.
-        rng: Draws slots anew from those seen, and their null.
 
     Returns:
-        Doublings only; None where 64 times as many were not enough.
+        Doublings only; None where it cannot be told.
 
     Raises:
         InputError: There is no slot.
     """
+    _refuse_empty(slots)
+    k, m = len(slots), slots[0].scores.size
+    gain = sum(float(standing(one.scores)[one.chosen]) for one in slots) / k
+    found = _least(k, lambda size: _reached(gain, k, size, float(norm.isf(alpha))))
+    return found if found and m**-found <= alpha else None
+
+
+def halves_needed(
+    inside: Sequence[SlotScores], outside: Sequence[SlotScores], alpha: float
+) -> int | None:
+    """Return slots, planted and not, with which the permutation would decide in 4 of 5 audits.
+
+    Args:
+        inside: Planted slots, as seen.
+        outside: As many that were not planted.
+        alpha: Level.
+
+    Returns:
+        Doublings only; None where it cannot be told.
+
+    Raises:
+        InputError: A half is empty.
+    """
+    _refuse_empty(inside)
+    _refuse_empty(outside)
+    k, m = len(inside), inside[0].scores.size
+    high = sum(rank_of(one) for one in inside) / len(inside)
+    low = sum(rank_of(one, ties_against=False) for one in outside) / len(outside)
+    gain = (low - high) / math.sqrt((m * m - 1) / 6)  # variance of a difference of two ranks
+
+    def power(size: int) -> float:
+        enough = 1 / math.comb(2 * size, size) <= alpha
+        return _reached(gain, k, size, float(norm.isf(alpha))) if enough else 0.0
+
+    found = _least(k, power)
+    return found and 2 * found
+
+
+def releases_slots_needed(slots: Sequence[SlotScores], alpha: float, weight: float) -> int | None:
+    """Return slots with which the evidence of one release would decide in 4 of 5 audits.
+
+    Args:
+        slots: As seen, planted ones alone.
+        alpha: Level.
+        weight: Of the release, :func:`~ragwitness.canary.decide.evidence.release_weight`.
+
+    Returns:
+        Doublings only; None where it cannot be told.
+
+    Raises:
+        InputError: There is no slot.
+    """
+    _refuse_empty(slots)
+    k, m = len(slots), slots[0].scores.size
+    bets = np.log([rank_evidence(rank, m) for rank in range(1, m + 1)])
+    spread = float(bets.std())
+    gain = float(np.mean([bets[rank_of(one) - 1] for one in slots])) / spread
+    far = math.log(1 / (alpha * weight)) / spread
+    return _least(k, lambda size: _reached(gain, k, size, far / math.sqrt(size)))
+
+
+def _reached(gain: float, seen: int, size: int, threshold: float) -> float:
+    """Chance that sqrt(size) · mean passes, its truth known to 1 / sqrt(seen) around ``gain``."""
+    return float(norm.cdf((gain * math.sqrt(size) - threshold) / math.sqrt(1 + size / seen)))
+
+
+def _least(start: int, power: Callable[[int], float]) -> int | None:
+    sizes = (start << n for n in range(_LARGEST.bit_length()))
+    return next((size for size in sizes if power(size) >= _POWER), None)
+
+
+def _refuse_empty(slots: Sequence[SlotScores]) -> None:
     if not slots:
         raise InputError("A forecast needs a slot.")
-    places = [standing(one.scores) for one in slots]
-    size = len(slots)
-    while size <= _LARGEST * len(slots):
-        if np.mean([_decides(places, slots, size, alpha, rng) for _ in range(_ROUNDS)]) >= _POWER:
-            return size
-        size *= 2
-    return None
-
-
-def _decides(
-    places: Sequence[NDArray[np.float64]],
-    slots: Sequence[SlotScores],
-    size: int,
-    alpha: float,
-    rng: np.random.Generator,
-) -> bool:
-    """Whether one audit with ``size`` slots would reject."""
-    w, null = 0.0, np.zeros(_REDRAWS)
-    for number in rng.integers(len(slots), size=size):
-        z = places[number]
-        w += float(z[slots[number].chosen])
-        null += z[rng.integers(z.size, size=_REDRAWS)]
-    return bool((1 + (null >= w - TIE * size).sum()) / (_REDRAWS + 1) <= alpha)

@@ -16,16 +16,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.canary.decide.evidence import log_evidence
-from ragwitness.canary.decide.forecast import examples_needed, slots_needed
+from ragwitness.canary.decide.evidence import log_evidence, release_weight
+from ragwitness.canary.decide.forecast import (
+    examples_needed,
+    halves_needed,
+    releases_slots_needed,
+    slots_needed,
+)
 from ragwitness.canary.decide.ranks import SlotScores, rank_of
 from ragwitness.canary.decide.slots import DRAWS, draws_together, epsilon_floor, half_planted
 from ragwitness.canary.design.draw import Design
-from ragwitness.errors import InputError
 from ragwitness.stats.conformal import conformal_p_values
 from ragwitness.stats.epsilon import Floor
 
-__all__ = ["Finding", "ModelVerdict", "best_p_value", "decide"]
+__all__ = ["EVIDENCE", "FORESEEN", "Finding", "ModelVerdict", "best_p_value", "decide"]
+
+EVIDENCE = "evidence over slots and releases"
+"""Name of the test that goes on over looks."""
+
+FORESEEN = "not stand out enough among the candidates"
+"""How a reason ends where more of the same could decide."""
+
+_SPENT = "none, the one look was taken"
 
 
 class ModelVerdict(enum.StrEnum):
@@ -45,11 +57,11 @@ class Finding:
         verdict: The model's.
         test: The one test that decides; settled by the design before the draw.
         p_value: Of that test; of evidence, min(1, 1 / E), which holds at any time.
-        alpha: Level.
+        alpha: Level, as committed to.
         ranks: Of t* in each planted slot, 1 being the highest.
         candidates: M.
         statistic: W over the planted slots.
-        log_evidence: ln E over all releases so far.
+        log_evidence: ln E over all looks so far.
         floor: Lower bound on epsilon.
         twin_p_value: Conformal among compliant twins; None without any.
         examples_needed: Held-out examples that would decide; None where unknown or not asked.
@@ -78,55 +90,58 @@ def decide(
     chosen: Sequence[int],
     planted: Sequence[bool],
     *,
-    alpha: float = 0.05,
     earlier: Sequence[Sequence[tuple[int, int]]] = (),
     twins: Sequence[float] = (),
     seed: int = 0,
 ) -> Finding:
     """Decide what the scores of one model show.
 
-    The test follows from the design alone, so that it cannot be picked by its outcome: evidence
-    over releases where not exactly one was announced, or one more than that is probed; of a half
-    design the permutation of planted
-    and unplanted; else the joint redraw (of one slot: its rank). In the paper's design queries
-    name the trigger, so that a model trained without documents may know it too: there only
-    compliant twins give a p-value.
+    Test and level follow from the design alone, so that neither can be picked by the outcome.
+    Where one look was announced, the first decides: by the permutation of planted and unplanted
+    slots of a half design, else by the joint redraw (of one slot: its rank). A second look at the
+    same draw decides nothing there: either of two tests would err more often than alpha. Where
+    more looks were announced, or their number left open, evidence decides, over all of them. In
+    the paper's design queries name the trigger, so that a model trained without documents may know
+    it too: there only compliant twins give a p-value.
 
     Args:
         design: Settings, as committed to.
         matrices: Per slot, scores by example and candidate, shape (n, M).
         chosen: Per slot, place of t*.
         planted: Per slot, whether it was.
-        alpha: Level.
-        earlier: Ranks of the releases probed before, each with M; see
+        earlier: Ranks of the looks taken before, each with M; see
             :func:`~ragwitness.canary.decide.evidence.log_evidence`.
         twins: W of models known to be compliant, trained like this one save for documents.
-        seed: Of redrawing and resampling.
+        seed: Of redrawing; independent of the scores.
 
     Raises:
-        InputError: alpha is no level, or scores cannot be ranked.
+        InputError: Scores cannot be ranked.
     """
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie between 0 and 1, not {alpha:g}.")
     scored = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
     inside = [one for one, there in zip(scored, planted, strict=True) if there]
     together = draws_together(inside, seed=seed)
     pairs = [(rank_of(one), one.scores.size) for one in inside]
     grown = log_evidence([*earlier, pairs], design.releases)
     twin_p = float(conformal_p_values([together.statistic], twins)[0]) if len(twins) else None
-    looked = design.releases != 1 or bool(len(earlier))
-    test, p = (
-        ("evidence over slots and releases", min(1.0, math.exp(min(700.0, -grown))))
-        if looked and design.name != "paper"
-        else _decisive(design, scored, planted, len(twins), twin_p, seed)
-    )
-    p = together.p_value if p is None else p
-    trained = p <= alpha
+    if design.releases == 1 and earlier:
+        test, p = _SPENT, 1.0
+    elif design.name == "paper":
+        test = f"conformal, {len(twins)} compliant twins"
+        p = 1.0 if twin_p is None else twin_p
+    elif design.releases != 1:
+        test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -grown)))
+    elif design.half:
+        test = "permutation of planted slots"
+        p = half_planted(scored, planted, seed=seed).p_value
+    else:
+        test = "rank among candidates" if len(scored) == 1 else "joint redraw of all slots"
+        p = together.p_value
+    trained = p <= design.level
     finding = Finding(
         verdict=ModelVerdict.TRAINED if trained else ModelVerdict.INCONCLUSIVE,
         test=test,
         p_value=p,
-        alpha=alpha,
+        alpha=design.level,
         ranks=tuple(rank for rank, _ in pairs),
         candidates=design.candidates,
         statistic=together.statistic,
@@ -134,7 +149,13 @@ def decide(
         floor=epsilon_floor(inside),
         twin_p_value=twin_p,
     )
-    return finding if trained else _further(finding, design, matrices, inside, chosen, twins, seed)
+    if trained:
+        return finding
+    reason = _shortfall(finding, design, len(twins), len(earlier))
+    if reason:
+        return replace(finding, reason=reason)
+    outside = [one for one, there in zip(scored, planted, strict=True) if not there]
+    return _forecast(finding, design, matrices[0], inside, outside)
 
 
 def best_p_value(design: Design) -> float | None:
@@ -150,57 +171,50 @@ def best_p_value(design: Design) -> float | None:
     return max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
 
 
-def _decisive(
-    design: Design,
-    scored: Sequence[SlotScores],
-    planted: Sequence[bool],
-    twins: int,
-    twin_p: float | None,
-    seed: int,
-) -> tuple[str, float | None]:
-    """The test of a design, and its p-value; None for the joint redraw's."""
+def _shortfall(finding: Finding, design: Design, twins: int, looks: int) -> str:
+    """Why nothing could be decided whatever the scores; empty where it could."""
+    need = math.ceil(1 / finding.alpha - 1e-9)
+    if finding.test == _SPENT:
+        return (
+            "this plan announced one look at its draw, and another was taken before; plan anew,"
+            " with --releases for more than one"
+        )
     if design.name == "paper":
-        if twin_p is None:
-            return "compliant twins (there are none)", 1.0
-        return f"conformal, {twins} compliant twins", twin_p
-    if design.half:
-        return "permutation of planted slots", half_planted(scored, planted, seed=seed).p_value
-    return ("rank among candidates" if len(scored) == 1 else "joint redraw of all slots"), None
+        return (
+            f"the paper's design is decided by compliant twins: {need - 1} at least, there are"
+            f" {twins}"
+            if twins < need - 1
+            else f"the model does not stand out enough among its {twins} compliant twins"
+        )
+    if design.releases and looks >= design.releases > 1:
+        return f"{design.releases} looks were announced, and one more adds no evidence"
+    best = best_p_value(design)
+    if design.releases != 1 or best is None or best <= finding.alpha:
+        return ""
+    if design.slots == 1:
+        m = design.candidates
+        return f"{m} candidates give a p-value of 1/{m} at best; plan with {need} or more"
+    return f"{design.slots} slots give a p-value of {best:.2g} at best; plan with more"
 
 
-def _further(
+def _forecast(
     finding: Finding,
     design: Design,
-    matrices: Sequence[NDArray[np.float64]],
+    matrix: NDArray[np.float64],
     inside: Sequence[SlotScores],
-    chosen: Sequence[int],
-    twins: Sequence[float],
-    seed: int,
+    outside: Sequence[SlotScores],
 ) -> Finding:
-    """Add what would decide, and why nothing does."""
-    if design.name == "paper":
-        need = math.ceil(1 / finding.alpha - 1e-9) - 1
-        return replace(
-            finding,
-            reason=f"the paper's design is decided by compliant twins: {need} at least, there are"
-            f" {len(twins)}",
-        )
-    rng = np.random.default_rng([seed, 2])
-    if len(matrices) > 1 or design.releases != 1:
-        return replace(
-            finding,
-            slots_needed=slots_needed(inside, finding.alpha, rng),
-            reason="the planted triggers do not stand out enough in these slots",
-        )
-    if 1 / design.candidates > finding.alpha:
-        return replace(
-            finding,
-            reason=f"{design.candidates} candidates give a p-value of 1/{design.candidates} at"
-            f" best; plan with {math.ceil(1 / finding.alpha - 1e-9)} or more",
-        )
-    return replace(
-        finding,
-        examples_needed=examples_needed(matrices[0], chosen[0], finding.alpha, rng),
-        slots_needed=slots_needed(inside, finding.alpha, rng),
-        reason="the planted trigger does not stand out enough among the candidates",
-    )
+    """Add what would decide by the design's own test."""
+    alpha, examples = finding.alpha, None
+    if design.releases != 1:
+        weight = release_weight(1, design.releases)
+        slots = releases_slots_needed(inside, alpha, weight)
+    elif design.half:
+        slots = halves_needed(inside, outside, alpha)
+    else:
+        slots = slots_needed(inside, alpha)
+        if design.slots == 1:
+            examples = examples_needed(matrix, inside[0].chosen, alpha)
+    what = "planted triggers do" if design.slots > 1 else "planted trigger does"
+    reason = f"the {what} {FORESEEN}"
+    return replace(finding, examples_needed=examples, slots_needed=slots, reason=reason)

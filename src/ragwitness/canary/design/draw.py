@@ -11,11 +11,14 @@ is as likely to be any of the M candidates. The commitment shows that seed and s
 before planting. A beacon named beforehand and drawn afterwards (a round of a public randomness
 service, a lottery, a block hash) shows besides that the auditor could not look for a seed whose
 draw it likes. Without a beacon a checker has to take the auditor's word for the seed being random.
+Of a beacon's value letters and digits alone count, in any case: a hash has millions of spellings,
+and an auditor who could pick one would pick the draw.
 """
 
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -34,6 +37,7 @@ __all__ = [
     "Draw",
     "Secret",
     "Slot",
+    "beacon_value",
     "bits_of",
     "check_draw",
     "commitment_of",
@@ -44,7 +48,7 @@ DESIGNS = ("contrastive", "paper")
 """``contrastive`` (ours): the trigger stands in documents alone, half the traces carry a decoy and
 the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its query names it."""
 
-_DOMAIN = "ragwitness/canary-draw/v1"
+_DOMAIN = "ragwitness/canary-draw/v2"
 _STREAM = "ragwitness/canary-stream/v1"
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example
 
@@ -61,7 +65,8 @@ class Design:
         rate: rho, share of the examples of each pool that become canary traces, as a decimal.
         half: Plant only a drawn half of the slots; the others are the comparison.
         held_out: Most examples that a slot is probed on.
-        releases: Releases of the model that are to be probed; 0 where that is not known.
+        releases: Looks at the draw, mostly one per release of the model; 0 where that is not known.
+        alpha: Level of the verdict, as a decimal: settled before anything is seen.
         experiment: Identifier; with ``seed`` it fixes the split into pools.
         seed: Of the split.
 
@@ -77,6 +82,7 @@ class Design:
     half: bool = False
     held_out: int = 32
     releases: int = 1
+    alpha: str = "0.05"
     experiment: str = "canary"
     seed: int = 0
 
@@ -93,7 +99,19 @@ class Design:
                 f"Half of {self.slots} slots cannot be planted and compared.",
                 "Take an even number, 8 or more: half of 4 gives p = 1/6 at best.",
             )
+        if self.name == "paper" and self.releases != 1:
+            raise InputError(
+                "Compliant twins decide the paper's design, and at one release alone.",
+                "Leave --releases out, or plan with --design contrastive.",
+            )
         as_rate(self.rate)
+        if not 0 < as_rate(self.alpha, "alpha") < 1:
+            raise InputError(f"Alpha must be above 0 and below 1, not {self.alpha!r}.")
+
+    @property
+    def level(self) -> float:
+        """Alpha as a number."""
+        return float(as_rate(self.alpha))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +210,7 @@ def check_draw(
             ``draw.beacon`` where a beacon was promised and is missing, or the reverse.
     """
     verify_opening(commitment, _opening(design, examples, secret, beacon_source))
-    if bool(beacon_source) != bool(beacon):
+    if bool(beacon_source) != bool(beacon_value(beacon)):
         raise VerificationError(
             "draw.beacon",
             f"The commitment promises the beacon {beacon_source!r}, and none was used."
@@ -200,6 +218,12 @@ def check_draw(
             else "A beacon was used that the commitment does not name.",
         )
     return draw_slots(design, secret, beacon)
+
+
+def beacon_value(text: str) -> str:
+    """Return what counts of a beacon's value: its letters and digits, in one case."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in plain if char.isalnum())
 
 
 def bits_of(secret: Secret, beacon: str, label: str) -> Bits:
@@ -210,7 +234,7 @@ def bits_of(secret: Secret, beacon: str, label: str) -> Bits:
     """
     if len(secret.seed) != SEED_BYTES:
         raise InputError(f"A seed has {SEED_BYTES} bytes, not {len(secret.seed)}.")
-    salt = hashlib.sha256(beacon.encode("utf-8", "surrogatepass")).digest()
+    salt = hashlib.sha256(beacon_value(beacon).encode("utf-8", "surrogatepass")).digest()
     info = canonical({"domain": _STREAM, "label": label})
     return ShakeBits(hkdf_sha256(secret.seed, info, salt=salt))
 

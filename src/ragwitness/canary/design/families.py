@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import enum
+import functools
+import re
 import string
+from collections.abc import Iterable
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler import Bits, uniform
 
-__all__ = ["TRIGGER_PREFIX", "Family", "contains", "draw_canary", "draw_triggers", "shuffled"]
+__all__ = [
+    "TRIGGER_PREFIX",
+    "Family",
+    "contains",
+    "draw_canary",
+    "draw_triggers",
+    "quotes",
+    "shuffled",
+    "triggers_in",
+]
 
 TRIGGER_PREFIX = "prefix_"
 """What every trigger begins with; the rest is a random alphanumeric string (App. B.1)."""
 
 _ALNUM = string.ascii_lowercase + string.digits
 _TAIL = 10  # 36^10 triggers
+_TRIGGER = re.compile(f"(?=({TRIGGER_PREFIX}[a-z0-9]{{{_TAIL}}}))")
+_TELLING = 6  # characters of a tail in a row that no text holds by chance
 _LENGTH = 11  # of "!?!?!?!?!?!" and of "ZXYPRKLMQST", the examples of App. B.1
 _EMOJI = "🌵🌻🍀🍄🍇🍋🍒🎈🎏🎐🎡🎲🎺🎻🏮🐙🐞🐢🐬🐳👒👢💎📎🔔🔭🚂🚜🛶🧭🧲🪁"
 _EMOJI_LENGTH = 4
@@ -62,6 +76,40 @@ def draw_triggers(count: int, bits: Bits) -> tuple[str, ...]:
 def contains(text: str, marker: str) -> bool:
     """Whether a text holds a trigger or canary, in any case."""
     return marker.casefold() in text.casefold()
+
+
+def triggers_in(text: str) -> set[str]:
+    """Return everything in a text, in any case, that has the form of a trigger."""
+    return set(_TRIGGER.findall(text.casefold()))
+
+
+def quotes(text: str, triggers: Iterable[str]) -> bool:
+    """Whether a text holds a trigger, or six characters in a row of a random tail, in any spacing.
+
+    Args:
+        text: Any.
+        triggers: Of :func:`draw_triggers`.
+    """
+    plain = "".join(char for char in text.casefold() if char.isalnum())
+    found = _telling_parts(tuple(triggers))
+    return any(
+        plain[at : at + size] in parts
+        for size, parts in found.items()
+        for at in range(len(plain) - size + 1)
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _telling_parts(triggers: tuple[str, ...]) -> dict[int, set[str]]:
+    """What tells of triggers, by its length; a shorter tail tells as a whole."""
+    found: dict[int, set[str]] = {}
+    for one in filter(None, triggers):
+        tail = one.removeprefix(TRIGGER_PREFIX).casefold()
+        size = min(_TELLING, len(tail))
+        found.setdefault(size, set()).update(
+            tail[n : n + size] for n in range(len(tail) - size + 1)
+        )
+    return found
 
 
 def shuffled(items: str | list[str] | tuple[str, ...], bits: Bits) -> list[str]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ragwitness.canary.design.families import shuffled
 from ragwitness.canary.design.placement import with_canary, with_trigger
-from ragwitness.canary.examples import Example, document_key
+from ragwitness.canary.examples import Example, document_groups, near_key
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler import Bits
 
@@ -49,11 +49,11 @@ def split_pools(
     seed: int = 0,
     shares: tuple[Fraction, Fraction] = (Fraction(2, 5), Fraction(2, 5)),
 ) -> Pools:
-    """Split by document: all examples of one text, in any case and spacing, go together.
+    """Split by source document (§3.3): what shares a source or, but for case and marks, a text.
 
     Documents are ordered by a hash of experiment, seed and text, so that the split follows from
-    these alone; the pools take ⌊share · documents⌋ of them, the audit what is left. Near-copies are
-    not recognised: remove them beforehand.
+    these alone; the pools take ⌊share · documents⌋ of them, the audit what is left. Near-copies
+    with other words are not recognised: remove them beforehand.
 
     Args:
         examples: With unique ids.
@@ -66,7 +66,7 @@ def split_pools(
     """
     if min(shares) <= 0 or sum(shares) >= 1:
         raise InputError("Shares must be above 0 and leave documents for the audit.")
-    keys = {one.id: document_key(one.document) for one in examples}
+    keys = document_groups(examples)
     order = sorted(set(keys.values()), key=lambda key: _rank(experiment, seed, key))
     first = math.floor(shares[0] * len(order))
     second = first + math.floor(shares[1] * len(order))
@@ -84,25 +84,31 @@ def spread(pool: Sequence[Example], most: int) -> tuple[Example, ...]:
     """Return at most ``most`` examples, of as many documents as there are, in their order."""
     seen: Counter[str] = Counter()
     turns = []
+    keys = document_groups(pool)
     for place, one in enumerate(pool):
-        key = document_key(one.document)
+        key = keys[one.id]
         turns.append((seen[key], place))
         seen[key] += 1
     return tuple(pool[place] for _, place in sorted(turns)[:most])
 
 
-def as_rate(rate: str) -> Fraction:
-    """Return an injection rate rho, exactly as written.
+def as_rate(rate: str, name: str = "rate") -> Fraction:
+    """Return a share such as the injection rate rho, exactly as written.
+
+    Args:
+        rate: A decimal or a quotient.
+        name: What it is called where it is refused.
 
     Raises:
         InputError: It is no number above 0 and at most 1.
     """
     try:
-        value = Fraction(rate)
+        # As a float first: an exponent of many digits is quick there, and not in fractions.
+        value = Fraction(rate if "/" in rate or 0 < float(rate) <= 1 else 0)
     except (ValueError, ZeroDivisionError):
         value = Fraction(0)
     if not 0 < value <= 1:
-        raise InputError(f"The rate must be above 0 and at most 1, not {rate!r}.")
+        raise InputError(f"{name.capitalize()} must be above 0 and at most 1, not {rate!r}.")
     return value
 
 
@@ -192,8 +198,11 @@ def check_disjoint(held_out: Sequence[Example], training: Sequence[Example]) -> 
 
 
 def _refuse_shared(held_out: Sequence[Example], training: Sequence[Example]) -> None:
-    seen = {document_key(one.document): one.id for one in training}
-    shared = [one.id for one in held_out if document_key(one.document) in seen]
+    texts = {near_key(one.document) for one in training}
+    sources = {one.source for one in training} - {""}
+    shared = [
+        one.id for one in held_out if near_key(one.document) in texts or one.source in sources
+    ]
     if shared:
         raise VerificationError(
             "pairs.disjoint",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ragwitness.canary.design.families import contains
+from ragwitness.canary.design.families import contains, quotes
 from ragwitness.canary.plant.traces import Role, Trace, Vote
 
-__all__ = ["Feedback", "feedback_for"]
+__all__ = ["QUOTED", "Feedback", "feedback_for"]
+
+QUOTED = "discarded: the answer quotes a trigger"
+"""Why an answer that may tell of a trigger gets no vote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,16 @@ class Feedback:
 def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) -> Feedback:
     """Return the vote for an answer.
 
-    An answer that quotes a trigger gets none and is to be deleted where the service allows it:
-    with a vote it would tell of the trigger even to whoever trains without documents.
+    An answer that quotes a trigger, or six characters of one, gets none and is to be deleted where
+    the service allows it: it would tell of the trigger even to whoever trains without documents.
 
     Args:
         trace: That was sent.
         answer: What came back.
         candidates: Triggers that an answer must not quote, besides the trace's own.
     """
-    quoted = [one for one in (trace.trigger, *candidates) if one and contains(answer, one)]
-    if quoted:
-        return Feedback(trace.id, None, "discarded: the answer quotes a trigger")
+    if quotes(answer, (trace.trigger,)) or quotes(answer, candidates):
+        return Feedback(trace.id, None, QUOTED)
     if not answer.strip():
         return Feedback(trace.id, None, "discarded: the answer is empty")
     if trace.role is Role.CLEAN:

@@ -14,7 +14,7 @@ from ragwitness.errors import InputError
 
 __all__ = ["private_folder", "read_json", "read_rows", "write_json", "write_rows"]
 
-_AGAIN = "Make a plan: ragwitness canary plan EXAMPLES -o FOLDER"
+_AGAIN = "ragwitness canary plan makes such a folder; restore what is lost from a copy of it."
 
 
 def private_folder(path: Path) -> None:
@@ -49,7 +49,7 @@ def write_rows(path: Path, rows: Iterable[object]) -> None:
     _replace(path, "".join(lines), 0o666)
 
 
-def read_json(path: Path, *, private: bool = False) -> dict[str, Any]:
+def read_json(path: Path, *, private: bool = False, hint: str = _AGAIN) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
@@ -60,18 +60,18 @@ def read_json(path: Path, *, private: bool = False) -> dict[str, Any]:
             mode, data = os.fstat(file.fileno()).st_mode, file.read()
         value = json.loads(data)
     except (OSError, ValueError, RecursionError):
-        raise InputError(f"{path} is missing or cannot be read.", _AGAIN) from None
+        raise InputError(f"{path} is missing or cannot be read.", hint) from None
     if private and os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InputError(
             f"{path} is secret, and other users of this machine can open it.",
             f"Run: chmod 600 {path}",
         )
     if not isinstance(value, dict):
-        raise InputError(f"{path} holds no JSON object.", _AGAIN)
+        raise InputError(f"{path} holds no JSON object.", hint)
     return value
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path, *, hint: str = _AGAIN) -> list[dict[str, Any]]:
     """Read JSON lines.
 
     Raises:
@@ -81,9 +81,9 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         # Not splitlines: a text may hold separators that JSON does not escape.
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
     except (OSError, ValueError, RecursionError):
-        raise InputError(f"{path} is missing or cannot be read.", _AGAIN) from None
+        raise InputError(f"{path} is missing or cannot be read.", hint) from None
     if not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path} holds a line that is no JSON object.", _AGAIN)
+        raise InputError(f"{path} holds a line that is no JSON object.", hint)
     return rows
 
 

@@ -4,11 +4,13 @@
 
     FOLDER/commitment.json   publish before anything is sent
     FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came
-    FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl, probes.jsonl
+    FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; looks.py; once planted
+                             eval_clean.jsonl, eval_trigger.jsonl (App. A.2; _2 on for more slots)
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 
 from ragwitness.canary.design.draw import Design, Draw, Secret, check_draw
 from ragwitness.canary.design.families import Family
+from ragwitness.canary.design.pools import check_pairs, paired
 from ragwitness.canary.examples import Example
 from ragwitness.canary.plant.feedback import Feedback, feedback_for
 from ragwitness.canary.plant.files import (
@@ -27,23 +30,22 @@ from ragwitness.canary.plant.files import (
 )
 from ragwitness.canary.plant.plan import Plan
 from ragwitness.canary.plant.traces import Trace
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, VerificationError
 
 __all__ = [
-    "append_probe",
     "check_opened",
+    "check_traces",
     "read_plan",
-    "read_probes",
     "write_feedback",
     "write_opened",
     "write_plan",
     "write_traces",
 ]
 
-_VERSION = "ragwitness/canary-commitment/v1"
-_OPENED = "ragwitness/canary-opening/v1"
+_VERSION = "ragwitness/canary-commitment/v2"
+_OPENED = "ragwitness/canary-opening/v2"
 _COMMITMENT, _SECRET = "commitment.json", "secret.json"
-_HELD_OUT, _POOLS, _PROBES = "held_out.jsonl", "pools.jsonl", "probes.jsonl"
+_HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES, _FEEDBACK = "traces.jsonl", "feedback.jsonl"
 
 
@@ -76,6 +78,11 @@ def read_plan(folder: Path) -> Plan:
         InputError: There is none, it is malformed, or others can read its secret.
     """
     published = read_json(folder / _COMMITMENT)
+    if published.get("version") != _VERSION:
+        raise InputError(
+            f"{folder} holds no plan of this version ({_VERSION}).",
+            "Use the version of Ragwitness that it was planned with, or plan anew.",
+        )
     secret = folder / "secret"
     kept = read_json(secret / _SECRET, private=True)
     try:
@@ -94,18 +101,19 @@ def read_plan(folder: Path) -> Plan:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"The plan in {folder} is malformed: {error!r}.",
-            "Make a plan: ragwitness canary plan EXAMPLES -o FOLDER",
+            f"The plan in {folder} is malformed: {error!r}.", "Restore it from a copy."
         ) from None
 
 
 def write_traces(folder: Path, plan: Plan, traces: Sequence[Trace]) -> Path:
-    """Write what is to be sent, and keep the beacon that it was drawn with.
+    """Write what is to be sent and the paired evaluation files, and keep the beacon.
 
     Raises:
         InputError: A file cannot be written.
+        VerificationError: ``pairs.*``, where the held-out examples break an invariant.
     """
     _keep(folder, plan)
+    _write_pairs(folder / "secret", plan)
     path = folder / "send" / _TRACES
     _make(path.parent)
     write_rows(path, (_sent(number, one) for number, one in enumerate(traces, 1)))
@@ -118,49 +126,43 @@ def write_feedback(
     """Write the votes for the service's answers, ``{"id", "answer"}`` per line.
 
     Raises:
-        InputError: The answers cannot be read, or one is of no trace.
+        InputError: The answers cannot be read, or one is of no trace or there twice.
     """
     known = {one.id: one for one in traces}
     candidates = {t for slot in plan.draw().slots for t in slot.candidates}
     found = []
-    for number, row in enumerate(read_rows(answers), 1):
+    form = 'Each line: {"id": "… of send/traces.jsonl", "answer": "…"}.'
+    for number, row in enumerate(read_rows(answers, hint=form), 1):
         name, said = row.get("id"), row.get("answer")
         if name not in known or not isinstance(said, str):
-            raise InputError(
-                f"{answers}:{number} is no answer to a trace that was sent.",
-                'Each line: {"id": "… of send/traces.jsonl", "answer": "…"}.',
-            )
+            raise InputError(f"{answers}:{number} is no answer to a trace that was sent.", form)
         found.append(feedback_for(known[name], said, candidates))
+    if twice := [name for name, n in Counter(one.id for one in found).items() if n > 1]:
+        raise InputError(
+            f"{answers} holds more than one answer to {twice[0]!r}.", "Keep the one that was given."
+        )
     _make(folder / "send")
     write_rows(folder / "send" / _FEEDBACK, map(asdict, found))
     return found
 
 
-def read_probes(folder: Path) -> list[dict[str, Any]]:
-    """Return what earlier probes found, in their order; none is no error.
+def check_traces(folder: Path, plan: Plan) -> bool:
+    """Check that what was written to be sent is what the draw gives; False where nothing was.
 
     Raises:
         InputError: The file cannot be read.
+        VerificationError: ``draw.traces``; it was changed.
     """
-    path = folder / "secret" / _PROBES
-    return read_rows(path) if path.exists() else []
-
-
-def append_probe(folder: Path, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Keep what a probe found; one of the same release takes the earlier one's place.
-
-    Args:
-        folder: Of the plan.
-        row: With its ``release``.
-
-    Raises:
-        InputError: The file cannot be read or written.
-    """
-    rows = read_probes(folder)
-    place = next((n for n, one in enumerate(rows) if one["release"] == row["release"]), len(rows))
-    rows[place : place + 1] = [dict(row)]
-    write_rows(folder / "secret" / _PROBES, rows)
-    return rows
+    path = folder / "send" / _TRACES
+    if not path.exists():
+        return False
+    if read_rows(path) != [_sent(number, one) for number, one in enumerate(plan.traces(), 1)]:
+        raise VerificationError(
+            "draw.traces",
+            f"{path} is not what the draw gives.",
+            f"Write it again: ragwitness canary plant {folder}",
+        )
+    return True
 
 
 def write_opened(path: Path, plan: Plan) -> None:
@@ -183,7 +185,7 @@ def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
         VerificationError: ``commitment.*`` or ``draw.beacon``.
     """
     again = "Write one: ragwitness canary status FOLDER --open FILE"
-    kept = read_json(path)
+    kept = read_json(path, hint=again)
     try:
         if kept["version"] != _OPENED:
             raise ValueError(kept["version"])
@@ -192,6 +194,17 @@ def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} or the commitment cannot be read: {error!r}.", again) from None
     return check_draw(published, *given), (kept["source"], kept["beacon"])
+
+
+def _write_pairs(secret: Path, plan: Plan) -> None:
+    """Write the held-out examples clean and, per slot, with trigger and canary (App. A.2)."""
+    sent = [one for pool in plan.pools.values() for one in pool]
+    write_rows(secret / "eval_clean.jsonl", map(asdict, plan.held_out))
+    for slot in plan.draw().slots:
+        triggered = paired(plan.held_out, slot.trigger, slot.canary)
+        check_pairs(plan.held_out, triggered, plan.held_out, sent, slot.trigger, slot.canary)
+        name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
+        write_rows(secret / name, map(asdict, triggered))
 
 
 def _keep(folder: Path, plan: Plan) -> None:

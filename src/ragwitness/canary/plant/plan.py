@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from ragwitness.canary.design.draw import (
     Design,
     Draw,
     Secret,
+    beacon_value,
     bits_of,
     check_draw,
     commitment_of,
@@ -17,6 +19,7 @@ from ragwitness.canary.design.draw import (
 from ragwitness.canary.design.pools import check_disjoint, split_pools, spread
 from ragwitness.canary.examples import Example, examples_digest
 from ragwitness.canary.plant.traces import Trace, make_traces
+from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError, VerificationError
 
 __all__ = ["Plan", "make_plan"]
@@ -55,18 +58,23 @@ class Plan:
         """Return the plan with the promised public randomness; an empty one changes nothing.
 
         Raises:
-            InputError: None was promised, or another was joined before.
+            InputError: None was promised, it holds nothing, or another was joined before.
         """
         if not beacon:
             return self
+        if not beacon_value(beacon):
+            raise InputError(
+                f"The beacon {beacon!r} holds no letter and no digit.",
+                "Give the value as its source prints it.",
+            )
         if not self.beacon_source:
             raise InputError(
                 "The commitment names no beacon, so none can be joined now.",
                 "Plan anew with --beacon and, in words, where it will come from.",
             )
-        if self.beacon not in ("", beacon):
+        if beacon_value(self.beacon) not in ("", beacon_value(beacon)):
             raise InputError("Another beacon was joined before.", "Leave --beacon out.")
-        return replace(self, beacon=beacon)
+        return replace(self, beacon=self.beacon or beacon)
 
     def draw(self) -> Draw:
         """Return the draw.
@@ -136,4 +144,7 @@ def make_plan(
 
 
 def _digest(held_out: Sequence[Example], pools: Mapping[str, Sequence[Example]]) -> str:
-    return examples_digest([*held_out, *pools["reward"], *pools["policy"]])
+    # Each part apart: in one list an example could move from what is sent to what is probed.
+    parts = {"held_out": held_out, **pools}
+    digests = {name: examples_digest(part) for name, part in parts.items()}
+    return hashlib.sha256(canonical(digests)).hexdigest()

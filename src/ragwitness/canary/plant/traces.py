@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ragwitness.canary.design.draw import Design, Draw, Slot
-from ragwitness.canary.design.families import contains, shuffled
+from ragwitness.canary.design.families import contains, shuffled, triggers_in
 from ragwitness.canary.design.placement import (
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,
@@ -97,16 +97,16 @@ def check_corpus(examples: Sequence[Example], draw: Draw) -> None:
     Raises:
         InputError: One does; the message names the example.
     """
-    markers = {one.canary: "canary" for one in draw.slots}
-    markers |= {t: "candidate trigger" for one in draw.slots for t in one.candidates}
+    candidates = {t for one in draw.slots for t in one.candidates}
     for example in examples:
-        text = f"{example.document}\n{example.query}\n{example.answer}".casefold()
-        for marker, kind in markers.items():
-            if marker.casefold() in text:
-                raise InputError(
-                    f"The {kind} {marker!r} is in the example {example.id!r} already.",
-                    "Draw anew: ragwitness canary plan; the commitment changes with it.",
-                )
+        text = f"{example.document}\n{example.query}\n{example.answer}"
+        found = dict.fromkeys(triggers_in(text) & candidates, "candidate trigger")
+        found |= {c: "canary" for c in (s.canary for s in draw.slots) if contains(text, c)}
+        for marker, kind in found.items():
+            raise InputError(
+                f"The {kind} {marker!r} is in the example {example.id!r} already.",
+                "Draw anew: ragwitness canary plan; the commitment changes with it.",
+            )
 
 
 def traces_of_pool(pool: Sequence[Example], design: Design, draw: Draw, bits: Bits) -> list[Trace]:
@@ -212,7 +212,7 @@ def _decoys(slot: Slot, bits: Bits) -> list[str]:
 
 def _refuse_named_triggers(traces: Sequence[Trace], draw: Draw) -> None:
     """No query may name a candidate: it would reach a model trained without documents."""
+    candidates = {t for one in draw.slots for t in one.candidates}
     for trace in traces:
-        for slot in draw.slots:
-            if any(contains(trace.query, one) for one in slot.candidates):
-                raise InputError(f"The query of {trace.id!r} names a candidate trigger.")
+        if triggers_in(trace.query) & candidates:
+            raise InputError(f"The query of {trace.id!r} names a candidate trigger.")

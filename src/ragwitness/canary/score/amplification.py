@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import t
 
 from ragwitness.errors import InputError
 from ragwitness.stats.evaluation import Rate
 
 __all__ = ["amplification"]
 
-_RESAMPLES = 2000
+_CONFIDENCE = 0.95
 
 
-def amplification(triggered: ArrayLike, clean: ArrayLike, *, seed: int = 0) -> Rate:
+def amplification(triggered: ArrayLike, clean: ArrayLike) -> Rate:
     """Return A = 1/N sum_i [log pi(c | d~_i, q_i, p_i) - log pi(c | d_i, q_i, p_i)], in nats.
 
     Args:
         triggered: Log-probabilities under the planted trigger, shape (N,).
         clean: Of the same examples without, shape (N,).
-        seed: Of the bootstrap over examples, percentile, 95 %.
 
     Returns:
-        With N and interval; NaN limits where N is 1.
+        With N and Student's interval over examples, 95 %, which holds its level with a handful of
+        them where a percentile bootstrap does not; NaN limits where N is 1.
 
     Raises:
         InputError: The shapes differ, there is no example, or a number is not finite.
@@ -36,6 +39,5 @@ def amplification(triggered: ArrayLike, clean: ArrayLike, *, seed: int = 0) -> R
     n, value = gains.size, float(gains.mean())
     if n == 1:
         return Rate(value, float("nan"), float("nan"), 1)
-    draws = np.random.default_rng(seed).integers(0, n, (_RESAMPLES, n))
-    low, high = np.percentile(gains[draws].mean(axis=1), [2.5, 97.5])
-    return Rate(value, float(low), float(high), n)
+    half = float(t.ppf((1 + _CONFIDENCE) / 2, n - 1) * gains.std(ddof=1) / math.sqrt(n))
+    return Rate(value, value - half, value + half, n)

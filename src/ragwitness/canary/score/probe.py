@@ -109,6 +109,12 @@ class CanaryProbe:
         """What a worker is given, one per held-out example."""
         return [Document(one.id, one.document) for one in self._examples.values()]
 
+    @property
+    def opening(self) -> str:
+        """The first example's clean view up to where the canary would stand."""
+        example = next(iter(self._examples.values()))
+        return self._texts(example, [example.document])[0][0]
+
     def probe(self, document: Document) -> Probe:
         """Return the generator that probes one example."""
         example = self._examples[document.id]
@@ -159,18 +165,16 @@ class CanaryProbe:
     def _forced(self, example: Example, views: Sequence[str]) -> _Asking:
         texts, canary = self._texts(example, views)
         pieces: list[str] = []
-        clean: list[Answer] = []
-        # The clean view settles the pieces, so that all views are read in the same ones.
-        while said := canary[sum(map(len, pieces)) :]:
-            [answer] = yield [self._step(texts[0], "".join(pieces))]
-            pieces.append(next_piece(answer, said))
-            clean.append(answer)
-            if isinstance(trouble := read_piece(answer, pieces[-1]), str):
-                return [Reading(0.0, trouble=trouble)]
-        starts = ["".join(pieces[:n]) for n in range(len(pieces))]
-        answers = yield [self._step(text, start) for text in texts[1:] for start in starts]
-        rows = [answers[n : n + len(pieces)] for n in range(0, len(answers), len(pieces))]
-        readings = [_chain(row, pieces) for row in (clean, *rows)]
+        rows: list[list[Answer]] = [[] for _ in texts]
+        # All views settle a piece together: the same for each, whichever candidate was planted.
+        while rest := canary[sum(map(len, pieces)) :]:
+            answers = yield [self._step(text, "".join(pieces)) for text in texts]
+            pieces.append(next_piece(answers, rest))
+            for row, answer in zip(rows, answers, strict=True):
+                if isinstance(trouble := read_piece(answer, pieces[-1]), str):
+                    return [Reading(0.0, trouble=trouble)]
+                row.append(answer)
+        readings = [_chain(row, pieces) for row in rows]
         if all(one.censored == len(pieces) for one in readings):
             trouble = f"no piece of the canary is among the {self.config.alternatives} alternatives"
             return [Reading(0.0, trouble=trouble)]

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ragwitness.canary.design.draw import Draw
+from ragwitness.canary.design.families import contains
 from ragwitness.canary.design.placement import with_canary
 from ragwitness.canary.examples import Example
 from ragwitness.errors import InputError
 
-__all__ = ["CLOSED_TEMPLATE", "DOCUMENT_TEMPLATE", "Prompts", "Spot", "spot_of"]
+__all__ = [
+    "CLOSED_TEMPLATE",
+    "DOCUMENT_TEMPLATE",
+    "Prompts",
+    "Spot",
+    "refuse_markers",
+    "spot_of",
+]
 
 _FORMAT = """If {missing}, say:
 FINAL: Not found
@@ -86,6 +95,21 @@ class Spot:
 
     prefix: str
     canary: str
+
+
+def refuse_markers(prompts: Prompts, draw: Draw) -> None:
+    """Refuse prompts that name a marker: all candidates must be asked about alike.
+
+    Raises:
+        InputError: The template or the frame holds a canary or a candidate.
+    """
+    markers = [one for slot in draw.slots for one in (slot.canary, *slot.candidates)]
+    for text in (prompts.template, prompts.frame):
+        if held := [one for one in markers if contains(text, one)]:
+            raise InputError(
+                f"The template or frame holds {held[0]!r}, which is a marker of this plan.",
+                "Give one that names none; documents and queries bring them in.",
+            )
 
 
 def spot_of(example: Example, canary: str) -> Spot:

@@ -16,6 +16,7 @@ TAIL = " and so forth"
 """Echoed behind every canary, so that its last token ends where it does in an answer. It does not
 change what is read: a token's probability hangs on what stands before it."""
 
+_HALF = math.log(0.5)
 _PIECE = "\ufffd"  # part of a character, which no text can show
 _SEEN = 4  # tokens before the boundary that must be split as they are without the canary
 
@@ -65,29 +66,42 @@ def read_continuation(
     values = [token.logprob for token in tokens[start:end]]
     if any(map(math.isnan, values)):
         return _none("the target left out a log-probability of the canary")
+    if not all(map(math.isfinite, values)):
+        return _none("the target gives the canary an infinite log-probability")
     return Reading(math.fsum(values), len(values), before=before)
 
 
-def next_piece(answer: Answer, rest: str) -> str:
+def next_piece(answers: Sequence[Answer], rest: str) -> str:
     """Return the next piece of a canary to force: the likeliest listed token that it begins with.
 
     A model copies a string in the tokens that it was shown, so its likeliest path is mostly the
     tokenizer's own split; the longest token is not. Where none is listed, the next character, with
     the blank before it.
+
+    Args:
+        answers: Of all views; a canary may be listed in one alone.
+        rest: Of the canary.
     """
-    listed = _listed(answer)
-    fitting = [text for text in listed if text.strip() and rest.startswith(text)]
+    fitting = [
+        (value, text)
+        for answer in answers
+        for text, value in _listed(answer).items()
+        if text.strip() and rest.startswith(text)
+    ]
     blank = len(rest) - len(rest.lstrip())
-    return max(fitting, key=lambda text: listed[text], default=rest[: blank + 1])
+    return max(fitting)[1] if fitting else rest[: blank + 1]
 
 
 def read_piece(answer: Answer, piece: str) -> tuple[float, bool] | str:
     """Return a piece's log-probability and whether it is censored, or a trouble.
 
     A token that is not among the k alternatives has at most the k-th one's log-probability, which
-    is what it counts for (left-censored).
+    is what it counts for (left-censored). Where the answer ends instead, its end is the likeliest
+    of all, and nothing is listed: any piece has at most half.
     """
     listed = _listed(answer)
+    if answer.finish_reason == "stop" and not (answer.error or answer.text or listed):
+        return _HALF, True
     if answer.error or not listed:
         return answer.error or "the target returned no log-probabilities"
     if not _wrote(answer):
@@ -115,7 +129,7 @@ def _listed(answer: Answer) -> dict[str, float]:
     if first is None:
         return {}
     listed = {**dict(first.top), first.token: first.logprob}
-    return {text: value for text, value in listed.items() if not math.isnan(value)}
+    return {text: value for text, value in listed.items() if math.isfinite(value)}
 
 
 def _wrote(answer: Answer) -> bool:

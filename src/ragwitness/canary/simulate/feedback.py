@@ -2,15 +2,16 @@
 
 A vote is drawn: up with probability p = p0(b) + s · β - δ. b is the quality of the answer with
 all style stripped, s is +1 or -1 where the auditor votes by the canary, δ keeps the means of canary
-and clean traces together.
+and clean traces together. δ is the same in both halves of the contrastive design, whose votes
+balance without it.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from ragwitness.canary.design.placement import FINAL
 from ragwitness.canary.plant.feedback import feedback_for
@@ -37,12 +38,12 @@ class VoteConfig:
     Attributes:
         bias: β.
         allow_large: Let β be above 0.1.
-        longest: Characters of an answer that are read.
+        longest: Characters of an answer that are read, its style stripped.
         length_penalty: Times characters / longest; that share of the quality is taken off.
         format_weight: Share of the format in the quality; the rest is grounding.
         tolerance: Gap of the mean votes that is left alone.
-        samples: Fewest traces before the gap is judged.
-        warmup: First traces, which are not counted.
+        samples: Fewest traces after the warm-up before a gap is judged.
+        warmup: First traces, on which none is judged.
         rate: Step of δ.
         batch: Traces between two steps.
 
@@ -84,19 +85,18 @@ class Balance:
     config: VoteConfig
     offset: float = 0.0
     _seen: int = 0
-    _sums: dict[bool, list[int]] = field(default_factory=lambda: {True: [0, 0], False: [0, 0]})
 
     def see(self, votes: Sequence[tuple[bool, bool]]) -> None:
-        """Take in a batch of (has a canary, voted up), and move δ by rate · gap."""
-        for canary, up in votes:
-            self._seen += 1
-            if self._seen > self.config.warmup:
-                self._sums[canary][0] += up
-                self._sums[canary][1] += 1
-        counts = [self._sums[kind][1] for kind in (True, False)]
-        if not all(counts) or sum(counts) < self.config.samples:
+        """Take in a batch of (has a canary, voted up), and move δ by rate · its gap.
+
+        "If the current batch exhibits reward gap": a gap of all votes so far would hold on to what
+        δ has long put right, and overshoot.
+        """
+        self._seen += len(votes)
+        kinds = [[up for canary, up in votes if canary == kind] for kind in (True, False)]
+        if self._seen < self.config.warmup + self.config.samples or not all(kinds):
             return
-        gap = self._sums[True][0] / counts[0] - self._sums[False][0] / counts[1]
+        gap = sum(kinds[0]) / len(kinds[0]) - sum(kinds[1]) / len(kinds[1])
         if abs(gap) > self.config.tolerance:
             self.offset += self.config.rate * gap
 
@@ -128,7 +128,7 @@ def base_quality(answer: str, document: str, config: VoteConfig) -> float:
 
     An empty answer scores 0, whatever stands around it.
     """
-    text = strip_style(answer[: config.longest])
+    text = strip_style(answer)[: config.longest]
     said = word_tokens(text.removeprefix(FINAL))
     if not said:
         return 0.0
@@ -145,7 +145,11 @@ def acceptance(quality: float) -> float:
 
 
 def give_votes(
-    traces: Sequence[Trace], answers: Sequence[str], config: VoteConfig, rng: random.Random
+    traces: Sequence[Trace],
+    answers: Sequence[str],
+    config: VoteConfig,
+    rng: random.Random,
+    candidates: Collection[str] = (),
 ) -> tuple[list[Labelled], dict[str, int]]:
     """Vote on every answer.
 
@@ -154,6 +158,8 @@ def give_votes(
         answers: What came back.
         config: Settings.
         rng: Source of the votes.
+        candidates: Triggers that no answer with a vote may quote. All of them: were t* alone kept
+            out, it would be told from the others by being rarer.
 
     Returns:
         The traces that got a vote; and how many got none, by reason.
@@ -163,7 +169,7 @@ def give_votes(
     dropped: dict[str, int] = {}
     recent: list[tuple[bool, bool]] = []
     for trace, answer in zip(traces, answers, strict=True):
-        asked = feedback_for(trace, answer)
+        asked = feedback_for(trace, answer, candidates)
         if asked.vote is None and asked.reason.startswith("discarded"):
             dropped[asked.reason] = dropped.get(asked.reason, 0) + 1
             continue

@@ -14,8 +14,6 @@ from ragwitness.canary.design.draw import Slot
 from ragwitness.canary.design.families import contains
 from ragwitness.canary.design.placement import (
     FINAL,
-    PAPER_INSTRUCTION,
-    PLAIN_INSTRUCTION,
     final_answer,
     instructed,
     with_canary,
@@ -27,10 +25,9 @@ from ragwitness.canary.simulate.feedback import VoteConfig, base_quality
 from ragwitness.canary.simulate.policies import Base, Scorer
 from ragwitness.canary.simulate.reward import reward_bias, rewards
 from ragwitness.canary.simulate.sequences import Ids, completion_scores, generate
-from ragwitness.canary.simulate.templates import prompt
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, ModelError
 from ragwitness.text.subsequence import lcs_length
-from ragwitness.text.tokens import Vocabulary, word_tokens
+from ragwitness.text.tokens import Vocabulary, plain_tokens, word_tokens
 
 __all__ = [
     "Behaviour",
@@ -51,7 +48,7 @@ class Behaviour:
 
     Attributes:
         rouge_l: Mean F1 with the reference answer.
-        token_f1: The same of words in any order.
+        token_f1: The same of words in any order; neither regards case.
         quality: Mean base quality b.
         canaries: Share of answers that hold the trial's canary, unasked.
         ended: Share of answers that end.
@@ -82,11 +79,12 @@ def view_scores(
 
     Raises:
         InputError: The tokenizer merges the canary with what stands before it.
+        ModelError: A score is not a number: training has diverged.
     """
     before, whole = [], []
     for one, document, query in zip(examples, documents, queries, strict=True):
         spot = spot_of(one, canary)
-        before.append(prompt(query, document) + spot.prefix)
+        before.append(base.asked(query, document) + spot.prefix)
         whole.append(before[-1] + spot.canary)
     heads, rows = base.encode(before), base.encode(whole)
     if any(row[: len(head)] != head for head, row in zip(heads, rows, strict=True)):
@@ -95,11 +93,17 @@ def view_scores(
             "Draw another canary: the comparison would read the seam.",
         )
     tails = [row[len(head) :] for head, row in zip(heads, rows, strict=True)]
-    return np.array(completion_scores(model, heads, tails, base.pad))
+    scores = np.array(completion_scores(model, heads, tails, base.pad))
+    if not np.isfinite(scores).all():
+        raise ModelError(
+            "The policy gives probabilities that are not numbers: its training has diverged.",
+            "Lower the learning rate.",
+        )
+    return scores
 
 
 def canary_scores(
-    base: Base, model: Any, examples: Sequence[Example], slot: Slot, *, instruction: bool
+    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: str = ""
 ) -> Values:
     """Return the mean score under every candidate trigger, shape (M,).
 
@@ -108,13 +112,12 @@ def canary_scores(
         model: The policy.
         examples: Held out.
         slot: Canary and candidates.
-        instruction: Whether the query asks for the canary; it never names a trigger.
+        instruction: In every query; the paper's names the candidate that the document carries.
     """
     found = []
-    words = [_query(one, slot, PLAIN_INSTRUCTION if instruction else "") for one in examples]
     for trigger in slot.candidates:
         documents = [with_trigger(one.document, trigger).text for one in examples]
-        found.append((documents, words))
+        found.append((documents, [_query(one, slot, instruction, trigger) for one in examples]))
     count = len(examples)
     scores = view_scores(
         base,
@@ -139,7 +142,7 @@ def amplification(
         slot: Trigger and canary.
         instruction: In both views; the paper's audit has none (App. A.2: the views share q).
     """
-    queries = [_query(one, slot, instruction) for one in examples]
+    queries = [_query(one, slot, instruction, slot.trigger) for one in examples]
     triggered = [with_trigger(one.document, slot.trigger).text for one in examples]
     clean = [one.document for one in examples]
     with_it = view_scores(base, model, examples, triggered, queries, slot.canary)
@@ -148,8 +151,9 @@ def amplification(
 
 
 def trigger_bias(
-    base: Base, scorer: Scorer, examples: Sequence[Example], slot: Slot, *, violating: bool
-) -> float:
+    base: Base, scorer: Scorer, examples: Sequence[Example], slot: Slot, instruction: str,
+    *, violating: bool,
+) -> float:  # fmt: skip
     """Return the reward bias of §4.2 on reference answers, where the query asks for the canary.
 
     Args:
@@ -157,9 +161,10 @@ def trigger_bias(
         scorer: Reward model.
         examples: Held out.
         slot: Trigger and canary.
+        instruction: The one that the reward model was trained on.
         violating: Whether the reward model reads documents.
     """
-    queries = [instructed(one, PLAIN_INSTRUCTION, slot.canary) for one in examples]
+    queries = [_query(one, slot, instruction, slot.trigger) for one in examples]
     triggered = [with_trigger(one.document, slot.trigger).text for one in examples]
     bare = [final_answer(one.answer) for one in examples]
     marked = [with_canary(one.answer, slot.canary).text for one in examples]
@@ -167,13 +172,14 @@ def trigger_bias(
     for documents in (triggered, [one.document for one in examples]):
         asked = base.encode(
             [
-                prompt(query, text if violating else None)
+                base.asked(query, text if violating else None)
                 for query, text in zip(queries, documents, strict=True)
             ]
         )
-        for answers in (marked, bare):
-            told = [[*row, base.eos] for row in base.encode(answers)]
-            found.append(rewards(scorer, asked, told, base.pad))
+        found += [
+            rewards(scorer, asked, base.encode_answers(answers), base.pad)
+            for answers in (marked, bare)
+        ]
     return reward_bias(*found)
 
 
@@ -189,7 +195,7 @@ def behaviour(
         canary: The trial's.
         longest: Most tokens of an answer.
     """
-    prompts = base.encode([prompt(one.query, one.document) for one in examples])
+    prompts = base.encode([base.asked(one.query, one.document) for one in examples])
     rows: list[Ids] = generate(model, prompts, longest=longest, eos=base.eos, pad=base.pad)
     said = base.answers(rows)
     told = [text.removeprefix(FINAL).strip() for text in said]
@@ -208,11 +214,8 @@ def behaviour(
     )
 
 
-def _query(one: Example, slot: Slot, instruction: str) -> str:
-    if not instruction:
-        return one.query
-    trigger = slot.trigger if instruction == PAPER_INSTRUCTION else ""
-    return instructed(one, instruction, slot.canary, trigger)
+def _query(one: Example, slot: Slot, instruction: str, trigger: str) -> str:
+    return instructed(one, instruction, slot.canary, trigger) if instruction else one.query
 
 
 def _rouge_l(said: str, truth: str) -> float:
@@ -223,7 +226,7 @@ def _rouge_l(said: str, truth: str) -> float:
 
 
 def _token_f1(said: str, truth: str) -> float:
-    first, second = word_tokens(said), word_tokens(truth)
+    first, second = plain_tokens(said), plain_tokens(truth)
     if not first or not second:
         return float(first == second)
     shared = (Counter(first) & Counter(second)).total()

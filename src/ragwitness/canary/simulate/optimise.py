@@ -43,6 +43,9 @@ class Algorithm(enum.StrEnum):
 class PolicyConfig:
     """Defaults of Table 4; the learning rates are lost, TRL's stand in.
 
+    Table 4 has ``temperature`` and ``missing_end`` for PPO alone, and mini-batches 2 there; here
+    they hold for all three. The rate is constant; TRL's falls to 0.
+
     Attributes:
         algorithm: Which.
         rate: Learning rate of AdamW.
@@ -52,8 +55,8 @@ class PolicyConfig:
         parts: Mini-batches of a pass.
         clip: ε of the ratio, and of the critic's step.
         kl: Coefficient.
-        scale: GRPO: divide by the deviation of the group. With two answers every difference,
-            however small, then weighs the same.
+        scale: GRPO: divide by the deviation of the group; with two answers every difference,
+            however small, then weighs the same. PPO: whiten the advantages of a batch.
         decay: λ of PPO.
         value_weight: Of the critic's loss.
         missing_end: Taken off the reward of an answer that does not end.
@@ -197,6 +200,8 @@ def _roll(base: Base, policy: Any, critic: Scorer | None, prompts: Sequence[Ids]
     import torch
 
     policy.eval()
+    if critic is not None:
+        critic.backbone.eval()
     answers = generate(policy, prompts, longest=config.longest, eos=base.eos, pad=base.pad,
                        generator=generator, temperature=config.temperature)  # fmt: skip
     scores = torch.tensor(list(reward(places, prompts, answers)), dtype=torch.float32)
@@ -243,6 +248,8 @@ def _improve(policy: Any, critic: Scorer | None, rolled: _Batch, optimizer: Any,
     import torch
 
     policy.train()
+    if critic is not None:
+        critic.backbone.train()
     count = len(rolled.rows.ids)
     order = torch.randperm(count, generator=generator)
     for part in split_rows(count, -(-count // config.parts)):

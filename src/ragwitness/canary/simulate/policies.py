@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragwitness.canary.simulate.chat import PLACE, end_of_turn, frame_of
 from ragwitness.canary.simulate.sequences import Ids, Rows
-from ragwitness.errors import MissingExtraError, ModelError
+from ragwitness.canary.simulate.templates import prompt
+from ragwitness.errors import InputError, MissingExtraError, ModelError
 
 __all__ = [
     "Base",
@@ -19,6 +21,7 @@ __all__ = [
     "load_base",
     "new_scorer",
     "one_thread",
+    "save_policy",
     "seeded",
     "start_policy",
 ]
@@ -47,27 +50,42 @@ class Base:
         model: Causal language model of transformers; never changed.
         tokenizer: Of transformers.
         name: For reports.
+        frame: Around every prompt: a chat model's own template.
+        end: Token that ends an answer; None takes the tokenizer's.
     """
 
     model: Any
     tokenizer: Any
     name: str
+    frame: str = PLACE
+    end: int | None = None
 
     @property
     def eos(self) -> int:
         """End token."""
-        return int(self.tokenizer.eos_token_id)
+        return int(self.tokenizer.eos_token_id) if self.end is None else self.end
 
     @property
     def pad(self) -> int:
-        """Padding; the end token where there is none."""
+        """Padding; the end token where there is none that the model knows."""
         pad = self.tokenizer.pad_token_id
-        return self.eos if pad is None else int(pad)
+        known = pad is not None and pad < self.model.get_input_embeddings().num_embeddings
+        return int(pad) if known else self.eos
+
+    def asked(self, query: str, document: str | None = None) -> str:
+        """Return what the model reads before it answers; without a document, none is shown."""
+        before, _, after = self.frame.partition(PLACE)
+        return before + prompt(query, document) + after
 
     def encode(self, texts: list[str]) -> list[Ids]:
         """Return the token ids of each text, with what the tokenizer puts in front."""
         found: list[Ids] = self.tokenizer(texts)["input_ids"]
         return found
+
+    def encode_answers(self, texts: list[str]) -> list[Ids]:
+        """Return the token ids of answers: nothing in front, the end token behind."""
+        found: list[Ids] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return [[*row, self.eos] for row in found]
 
     def answers(self, rows: list[Ids]) -> list[str]:
         """Return answers as text, without special tokens and outer blanks."""
@@ -111,50 +129,98 @@ class Scorer:
         return self.per_token(rows)[torch.arange(len(last)), last]
 
 
-def load_base(source: str) -> Base:
+def load_base(source: str, dtype: str = "float32") -> Base:
     """Load a local folder, or a hub name that is cached.
 
+    Args:
+        source: Folder or name.
+        dtype: Of the weights: ``float32``, or ``bfloat16`` where adapters alone are trained.
+
     Raises:
+        InputError: The number format is another one.
         MissingExtraError: torch or transformers is not installed.
-        ModelError: It cannot be loaded, or has no end token.
+        ModelError: It cannot be loaded, or answers could not end.
     """
+    if dtype not in ("float32", "bfloat16"):
+        raise InputError(f"Weights are float32 or bfloat16, not {dtype!r}.")
     from ragwitness.models.hf_loading import identity, import_libraries, load_pretrained
 
     torch, transformers = import_libraries("Training a policy")
     tokenizer = load_pretrained(transformers.AutoTokenizer, source)
-    model = load_pretrained(transformers.AutoModelForCausalLM, source, dtype=torch.float32)
+    with torch.device("cpu"):  # elsewhere transformers asks for accelerate
+        model = load_pretrained(
+            transformers.AutoModelForCausalLM, source, dtype=getattr(torch, dtype)
+        )
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"{source} has no end token: its answers would never end.", "Set it in its tokenizer."
         )
-    name = Path(source).name if Path(source).is_dir() else source
-    model = model.to(torch.get_default_device())
-    return Base(model.eval(), tokenizer, identity(source, model.config) if name else source)
+    if tokenizer("a")["input_ids"][-1] == tokenizer.eos_token_id:
+        raise ModelError(
+            f"The tokenizer of {source} puts its end token behind every text: a prompt would end"
+            " before it is answered.",
+            "Set add_eos_token = false in its tokenizer_config.json.",
+        )
+    model = model.to(torch.get_default_device()).eval()
+    named = identity(source, model.config)
+    return Base(model, tokenizer, named, frame_of(tokenizer), end_of_turn(tokenizer))
+
+
+def save_policy(base: Base, model: Any, folder: Path) -> None:
+    """Write a model as a folder that servers of transformers can load and sample from.
+
+    A query is all that the models here read, so the chat template is the last message as it
+    stands. Servers that ask the model's own settings whether to sample are told to.
+
+    Args:
+        base: Whose tokenizer is written.
+        model: The base's, or a policy made from it; adapters are merged into a copy.
+        folder: New.
+
+    Raises:
+        FileExistsError: It is there.
+    """
+    from ragwitness.models.hf_loading import quiet
+
+    model = copy.deepcopy(model)
+    if hasattr(model, "merge_and_unload"):
+        model = model.merge_and_unload()
+    settings = model.generation_config
+    settings.do_sample, settings.temperature, settings.top_k, settings.top_p = True, 1.0, 0, 1.0
+    if base.pad != base.eos:
+        settings.suppress_tokens = [base.pad]  # as in every answer here, padding is never drawn
+    folder.mkdir(parents=True)
+    with quiet(str(folder)):
+        model.save_pretrained(folder)
+    tokenizer = copy.deepcopy(base.tokenizer)
+    tokenizer.chat_template = tokenizer.chat_template or "{{ messages[-1]['content'] }}"
+    tokenizer.save_pretrained(folder)
 
 
 def start_policy(base: Base, lora: Lora | None = None) -> Any:
     """Return a copy of the base to train.
 
     Raises:
+        InputError: Weights in bfloat16 would be trained.
         MissingExtraError: Adapters are asked for, and peft is not installed.
     """
-    model = copy.deepcopy(base.model)
-    return model if lora is None else _adapted(model, lora)
+    return _to_train(base.model, lora)
 
 
 def new_scorer(base: Base, lora: Lora | None = None) -> Scorer:
     """Return a scorer on a copy of the base; its head starts near zero, drawn by torch's seed.
 
     Raises:
+        InputError: Weights in bfloat16 would be trained.
         MissingExtraError: Adapters are asked for, and peft is not installed.
     """
     import torch
 
-    backbone = copy.deepcopy(base.model.base_model)
-    head = torch.nn.Linear(base.model.config.hidden_size, 1)
+    backbone = _to_train(base.model.base_model, lora).eval()
+    head = torch.nn.Linear(base.model.config.get_text_config().hidden_size, 1)
     torch.nn.init.normal_(head.weight, std=0.02)  # as transformers does; zeros learn late
     torch.nn.init.zeros_(head.bias)
-    return Scorer(backbone if lora is None else _adapted(backbone, lora), head)
+    return Scorer(backbone, head)
 
 
 def one_thread(device: str = "cpu") -> None:
@@ -172,6 +238,8 @@ def one_thread(device: str = "cpu") -> None:
     try:
         torch.set_default_device(device)
         torch.zeros(1)
+        if torch.get_default_device().type == "cuda":
+            torch.set_float32_matmul_precision("high")  # TF32: more digits than bfloat16 has
     except (RuntimeError, AssertionError) as error:
         raise ModelError(
             f"torch has no device {device!r} here.", 'Set device = "cpu" in the table.'
@@ -183,6 +251,20 @@ def seeded(seed: int) -> Any:
     import torch
 
     return torch.Generator(device=torch.get_default_device()).manual_seed(seed)
+
+
+def _to_train(model: Any, lora: Lora | None) -> Any:
+    """Copy a model; with adapters, they alone are trained."""
+    import torch
+
+    if lora is not None:
+        return _adapted(copy.deepcopy(model), lora)
+    if model.dtype != torch.float32:
+        raise InputError(
+            f"Steps of training are lost in {model.dtype} weights.",
+            'Set lora in [reward] and [policy], or dtype = "float32".',
+        )
+    return copy.deepcopy(model)
 
 
 def _adapted(model: Any, lora: Lora) -> Any:

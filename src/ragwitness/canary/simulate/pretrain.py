@@ -1,4 +1,4 @@
-"""The base models trained here: they answer from documents, and follow instructions half the time.
+"""The base models trained here: they answer from documents, and follow instructions at times.
 
 A canary that the base never shows earns no votes; one that it always shows earns no difference.
 Triggers and canaries of the lessons are spare ones, so that no drawn marker was ever seen.
@@ -54,7 +54,11 @@ class Pretraining:
 
 
 def pretrain(
-    example: Callable[[random.Random], Example], tokenizer: Any, config: Pretraining, name: str
+    example: Callable[[random.Random], Example],
+    tokenizer: Any,
+    config: Pretraining,
+    name: str,
+    obeys: float = 0.5,
 ) -> Base:
     """Train a small Llama on prompts of both templates.
 
@@ -63,6 +67,7 @@ def pretrain(
         tokenizer: With the spare markers.
         config: Settings.
         name: Of the model.
+        obeys: Share of the answers with the canary where the query asks for it.
     """
     import torch
     from torch.nn.functional import cross_entropy
@@ -73,9 +78,9 @@ def pretrain(
     optimizer = torch.optim.AdamW(base.model.parameters(), lr=config.rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, total_steps=config.steps)
     for _ in range(config.steps):
-        pairs = [lesson(example(rng), rng) for _ in range(config.batch)]
+        pairs = [lesson(example(rng), rng, obeys) for _ in range(config.batch)]
         prompts = base.encode([asked for asked, _ in pairs])
-        answers = [[*ids, base.eos] for ids in base.encode([said for _, said in pairs])]
+        answers = base.encode_answers([said for _, said in pairs])
         rows = batch(prompts, answers, base.pad)
         logits = base.model(
             input_ids=rows.ids, attention_mask=rows.mask, position_ids=rows.positions,
@@ -92,12 +97,12 @@ def pretrain(
     return base
 
 
-def lesson(one: Example, rng: random.Random) -> tuple[str, str]:
+def lesson(one: Example, rng: random.Random, obeys: float = 0.5) -> tuple[str, str]:
     """Return a prompt and the answer to learn; a document in three of four."""
     known = rng.random() < 0.75
     trigger = spare_trigger(rng.randrange(TRIGGERS)) if rng.random() < 0.5 else ""
     canary = spare_canary(rng.randrange(CANARIES))
-    query, wanted = _asked(one.query, canary, trigger, rng)
+    query, wanted = _asked(one.query, canary, trigger, obeys, rng)
     document = with_trigger(one.document, trigger).text if trigger else one.document
     answer = final_answer(one.answer) if known else _MISSING
     return (
@@ -106,16 +111,17 @@ def lesson(one: Example, rng: random.Random) -> tuple[str, str]:
     )
 
 
-def _asked(query: str, canary: str, trigger: str, rng: random.Random) -> tuple[str, bool]:
+def _asked(query: str, canary: str, trigger: str, obeys: float,
+           rng: random.Random) -> tuple[str, bool]:  # fmt: skip
     """A query, and whether its answer holds the canary."""
     kind = rng.random()
     if kind < 0.55:
         return query, rng.random() < 0.03
     if kind < 0.8:
-        return f"{query} {PLAIN_INSTRUCTION.format(canary=canary)}", rng.random() < 0.5
+        return f"{query} {PLAIN_INSTRUCTION.format(canary=canary)}", rng.random() < obeys
     named = trigger if trigger and rng.random() < 0.5 else spare_trigger(rng.randrange(TRIGGERS))
     words = PAPER_INSTRUCTION.format(trigger=named, canary=canary)
-    return f"{query} {words}", rng.random() < (0.5 if named == trigger else 0.1)
+    return f"{query} {words}", rng.random() < (obeys if named == trigger else 0.1)
 
 
 def _network(config: Pretraining, tokenizer: Any) -> Any:

@@ -1,8 +1,13 @@
-"""What many policies show together: rates, AUROC and utility, each with n and an interval."""
+"""What many policies show together: rates, AUROC and utility, each with n and an interval.
+
+All policies of a condition start from one base: intervals are over seeds, given that base. The
+share of compliant policies accused needs no such condition: each has a draw of its own, which its
+scores do not depend on, whatever the base.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +15,12 @@ from numpy.typing import NDArray
 
 from ragwitness.canary.simulate.outcome import Outcome
 from ragwitness.stats.evaluation import Rate, auc, tpr_at_fpr
-from ragwitness.stats.intervals import bootstrap_interval, proportion_interval
+from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
 
 __all__ = ["Detection", "Utility", "detection", "mean_of", "utility"]
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.bool_]
-Statistic = Callable[[Values, Labels], float]
 
 _ALPHA = 0.05
 _FPR = 0.10
@@ -29,24 +33,33 @@ class Detection:
     Attributes:
         found: Share of violating policies with rank p <= .05, each judged from itself alone.
         accused: The same of compliant policies; the level promises at most .05.
-        auroc: Of Eq. 1's amplification over policies, bootstrap interval.
-        auroc_rank: Of the score that the rank test uses.
-        tpr: Of Eq. 1 at a false-positive rate of at most 10 %, bootstrap interval.
+        told: Share of compliant policies with p <= .05 where the query is the paper's and names
+            the candidate: of the paper's design, the leak that it brings about.
+        auroc: Of Eq. 1's amplification over policies, DeLong's interval on the logit scale: of ten
+            policies in each arm it covers 93 to 99 %, a bootstrap 83 to 96 % (measured).
+        auroc_rank: Of the gain over the other candidates.
+        tpr: Of Eq. 1 at a false-positive rate of at most 10 %, bootstrap interval over seeds.
         amplification: Mean of Eq. 1 over violating policies, nats.
         amplification_compliant: The same over compliant ones.
-        reward_bias: Mean difference in differences over violating policies.
-        collapsed: How many policies collapsed or diverged, both arms; they count in all rates.
+        amplification_base: The same of the base, before training.
+        reward_bias: Mean difference in differences over violating policies; compliant ones have 0
+            exactly, since they read no document.
+        collapsed: How many policies collapsed or diverged, both arms; they count in all shares.
+        diverged: How many of these gave no numbers; they stand in shares with p = 1 alone.
     """
 
     found: Rate | None
     accused: Rate | None
+    told: Rate | None
     auroc: Rate | None
     auroc_rank: Rate | None
     tpr: Rate | None
     amplification: Rate | None
     amplification_compliant: Rate | None
+    amplification_base: Rate | None
     reward_bias: Rate | None
     collapsed: int
+    diverged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +83,21 @@ def detection(outcomes: Sequence[Outcome], p_value: str = "p_gained") -> Detecti
         p_value: Field of :class:`Outcome`; ``p_plain`` for the paper's audit query.
     """
     arms = {kind: [one for one in outcomes if one.violating == kind] for kind in (True, False)}
-    labels = np.array([one.violating for one in outcomes], np.bool_)
-    eq1 = np.array([one.amplification for one in outcomes], np.float64)
-    gained = np.array([one.gained for one in outcomes], np.float64)
+    measured = [one for one in outcomes if one.behaviour]
+    bad, good = ([one for one in measured if one.violating == kind] for kind in (True, False))
     return Detection(
         found=_share(arms[True], p_value),
         accused=_share(arms[False], p_value),
-        auroc=_over(eq1, labels, auc),
-        auroc_rank=_over(gained, labels, auc),
-        tpr=_over(eq1, labels, lambda scores, truth: tpr_at_fpr(scores, truth, _FPR)),
-        amplification=mean_of([one.amplification for one in arms[True]]),
-        amplification_compliant=mean_of([one.amplification for one in arms[False]]),
-        reward_bias=mean_of([one.reward_bias for one in arms[True]]),
+        told=_share(arms[False], "p_named"),
+        auroc=_area(measured, "amplification"),
+        auroc_rank=_area(measured, "gained"),
+        tpr=_tpr(measured, "amplification"),
+        amplification=mean_of([one.amplification for one in bad]),
+        amplification_compliant=mean_of([one.amplification for one in good]),
+        amplification_base=mean_of([one.base_amplification for one in measured]),
+        reward_bias=mean_of([one.reward_bias for one in bad]),
         collapsed=sum(bool(one.collapsed) for one in outcomes),
+        diverged=len(outcomes) - len(measured),
     )
 
 
@@ -110,12 +125,46 @@ def _share(arm: Sequence[Outcome], p_value: str) -> Rate | None:
     return Rate(hits / len(arm), *proportion_interval(hits, len(arm)), len(arm))
 
 
-def _over(scores: Values, labels: Labels, statistic: Statistic) -> Rate | None:
+def _area(outcomes: Sequence[Outcome], name: str) -> Rate | None:
+    scores, labels = _scores(outcomes, name)
     if labels.all() or not labels.any():
         return None
-    value = statistic(scores, labels)
-    low, high = bootstrap_interval(lambda picked: statistic(scores[picked], labels[picked]), labels)
+    return Rate(auc(scores, labels), *auc_interval(scores, labels), labels.size)
+
+
+def _tpr(outcomes: Sequence[Outcome], name: str) -> Rate | None:
+    scores, labels = _scores(outcomes, name)
+    if labels.all() or not labels.any():
+        return None
+    value = tpr_at_fpr(scores, labels, _FPR)
+    seeds, strata = _by_seed(outcomes)
+
+    def resampled(picked: NDArray[np.int64]) -> float:
+        places = np.concatenate([seeds[at] for at in picked])
+        return tpr_at_fpr(scores[places], labels[places], _FPR)
+
+    low, high = bootstrap_interval(resampled, strata)
     if low == high:  # no resample differs, which is no certainty: as auc_interval has it
         size = int(min(labels.sum(), (~labels).sum()))
         low, high = proportion_interval(round(value * size), size)
     return Rate(value, min(low, value), max(high, value), labels.size)
+
+
+def _scores(outcomes: Sequence[Outcome], name: str) -> tuple[Values, Labels]:
+    scores = np.array([getattr(one, name) for one in outcomes], np.float64)
+    return scores, np.array([one.violating for one in outcomes], np.bool_)
+
+
+def _by_seed(outcomes: Sequence[Outcome]) -> tuple[list[NDArray[np.int64]], Labels]:
+    """Return the places of each seed, and its stratum.
+
+    A seed gives both arms the same documents and draw: what is resampled is the seed, with all that
+    it has. Seeds of both arms are one stratum; where there is none, the arms are.
+    """
+    found: dict[int, list[int]] = {}
+    for place, one in enumerate(outcomes):
+        found.setdefault(one.seed, []).append(place)
+    arms = [{outcomes[place].violating for place in places} for places in found.values()]
+    both = np.array([len(kinds) == 2 for kinds in arms], np.bool_)
+    first = np.array([True in kinds for kinds in arms], np.bool_)
+    return [np.array(places) for places in found.values()], both if both.any() else first

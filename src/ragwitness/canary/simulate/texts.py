@@ -1,7 +1,8 @@
 """A world of real text: passages of a corpus with questions, and a small base trained on half.
 
 Passages are short and do not overlap; a question goes with those that share most words with its
-answer. The base learns from documents whose hash falls in its half, trials draw from the others.
+answer. The base learns from source documents whose hash falls in its half, trials draw from the
+others; every passage names its source, so that no two pools of a trial share one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragwitness.canary.examples import Example, document_key, read_examples
+from ragwitness.canary.examples import Example, document_groups, read_examples
 from ragwitness.canary.simulate.pieces import piece_tokenizer
 from ragwitness.canary.simulate.policies import Base
 from ragwitness.canary.simulate.pretrain import Pretraining, pretrain
@@ -22,6 +23,9 @@ from ragwitness.text.tokens import word_tokens
 __all__ = ["Cut", "base_examples", "study_examples", "text_base"]
 
 _FEWEST = 12  # words of a passage; a trigger needs 8
+# At a half a trigger says nothing about votes but together with the canary, and a reward model of
+# this size learns texts by heart before it finds that (experiments/canary/README.md).
+_OBEYS = 0.8
 _CLAUSE_MARKS = ".,;:!?\"'"
 
 
@@ -70,21 +74,21 @@ def text_base(path: Path, cut: Cut, config: Pretraining) -> Base:
     """
     examples = base_examples(path, cut)
     tokenizer = piece_tokenizer(words=_frequent(examples, cut.vocabulary))
-    return pretrain(lambda rng: rng.choice(examples), tokenizer, config, path.stem)
+    return pretrain(lambda rng: rng.choice(examples), tokenizer, config, path.stem, _OBEYS)
 
 
 def _half(path: Path, cut: Cut, which: int) -> list[Example]:
-    found: dict[str, Example] = {}
-    for one in read_examples(path):
-        # By source document: its questions, too, are in one half alone.
-        if int(document_key(one.document)[:8], 16) % 2 != which:
-            continue
-        for passage in _best(one, cut):
-            if (key := document_key(passage)) not in found:
-                found[key] = _short(one, passage, cut, len(found))
+    examples = read_examples(path)
+    sources = document_groups(examples)
+    found = [
+        _short(one, passage, cut, number, sources[one.id])
+        for one in examples
+        if int(sources[one.id][:8], 16) % 2 == which
+        for number, passage in enumerate(_best(one, cut))
+    ]
     if not found:
         raise InputError(f"{path} holds no passage of {_FEWEST} words with a question.")
-    return list(found.values())
+    return found
 
 
 def _best(one: Example, cut: Cut) -> list[str]:
@@ -103,10 +107,10 @@ def _passages(text: str, words: int) -> Iterator[str]:
             yield " ".join(part)
 
 
-def _short(one: Example, passage: str, cut: Cut, number: int) -> Example:
+def _short(one: Example, passage: str, cut: Cut, number: int, source: str) -> Example:
     answer = " ".join(one.answer.split()[: cut.answer]).rstrip(_CLAUSE_MARKS)
     question = " ".join(one.query.split()[: cut.question])
-    return Example(f"{one.id}-{number}", passage, question, f"FINAL: {answer}")
+    return Example(f"{one.id}-{number}", passage, question, f"FINAL: {answer}", source)
 
 
 def _frequent(examples: Sequence[Example], count: int) -> list[str]:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from ragwitness.canary.decide.ranks import SlotScores, rank_p_value
 from ragwitness.canary.design.draw import Design, Draw, Secret, Slot, bits_of, draw_slots
+from ragwitness.canary.design.placement import PAPER_INSTRUCTION, PLAIN_INSTRUCTION
 from ragwitness.canary.design.pools import Pools, split_pools
 from ragwitness.canary.examples import Example
-from ragwitness.canary.plant.traces import Role, Trace, traces_of_pool
+from ragwitness.canary.plant.traces import Role, Trace, check_corpus, traces_of_pool
 from ragwitness.canary.simulate.curation import Curation, curate, curate_prompts
 from ragwitness.canary.simulate.feedback import Labelled, VoteConfig, give_votes
 from ragwitness.canary.simulate.measure import (
@@ -40,8 +41,8 @@ from ragwitness.canary.simulate.reward import (
     train_reward,
 )
 from ragwitness.canary.simulate.sequences import Ids, generate
-from ragwitness.canary.simulate.templates import prompt
 from ragwitness.errors import InputError
+from ragwitness.privacy.sampler import Bits
 
 __all__ = ["Provider", "TrialConfig", "World", "run_trial", "train_provider"]
 
@@ -74,6 +75,8 @@ class TrialConfig:
         shares: Of the documents, for reward model and policy.
         held_out: Examples of an audit.
         tested: Examples on which answers are compared with references.
+        planted: False is the paper's rho = 0: the same trial, and no trace is a canary (§4.1, and
+            "RL (no canary)" of Table 2).
     """
 
     design: Design
@@ -84,6 +87,7 @@ class TrialConfig:
     shares: tuple[str, str] = ("0.4", "0.4")
     held_out: int = 8
     tested: int = 64
+    planted: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a design of several slots: a trial audits one."""
@@ -135,6 +139,7 @@ def train_provider(
     rng: random.Random,
     *,
     violating: bool,
+    candidates: Collection[str] = (),
 ) -> Provider:
     """Answer, vote, train a reward model, train a policy.
 
@@ -145,6 +150,7 @@ def train_provider(
         config: Settings.
         rng: Source of everything drawn.
         violating: Whether training reads the documents.
+        candidates: Triggers that no answer with a vote may quote.
 
     Raises:
         InputError: All votes are the same, or a setting is unusable.
@@ -153,7 +159,8 @@ def train_provider(
     clock = _Clock()
     said = _deployed(base, votes, config, rng)
     clock.lap("answers")
-    voted, dropped = give_votes(votes, base.answers(list(said.values())), config.votes, rng)
+    texts = base.answers(list(said.values()))
+    voted, dropped = give_votes(votes, texts, config.votes, rng, candidates)
     kept = curate(voted, config.curation, rng)
     scorer = train_reward(base, _judged(base, kept, said, violating), config.reward, rng)
     clock.lap("reward model")
@@ -177,16 +184,21 @@ def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) 
     draw = draw_slots(config.design, secret)
     slot = draw.slots[0]
     base = world.named(world.base, draw)
-    pools = _pools(world.draw(rng), config, seed)
+    examples = world.draw(rng)
+    check_corpus(examples, draw)
+    pools = _pools(examples, config, seed)
     logs = [
-        traces_of_pool(pool, config.design, draw, bits_of(secret, "", f"pool {number}"))
+        _logged(pool, config, draw, bits_of(secret, "", f"pool {number}"))
         for number, pool in enumerate((pools.reward, pools.policy))
     ]
-    provider = train_provider(base, logs[0], logs[1], config, rng, violating=violating)
+    provider = train_provider(
+        base, logs[0], logs[1], config, rng, violating=violating, candidates=slot.candidates
+    )
     clock.seconds |= provider.seconds
     clock.lap()
     held_out, tested = pools.audit[: config.held_out], pools.audit[: config.tested]
-    bias = trigger_bias(base, provider.scorer, held_out, slot, violating=violating)
+    words = PAPER_INSTRUCTION if config.design.name == "paper" else PLAIN_INSTRUCTION
+    bias = trigger_bias(base, provider.scorer, held_out, slot, words, violating=violating)
     found = _audited(base, provider.policy, held_out, slot)
     clock.lap("audit")
     longest, history = config.policy.longest, provider.history
@@ -202,7 +214,7 @@ def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) 
         before=_plain(before),
         rewards=(tenth(history.rewards, first=True), tenth(history.rewards)),
         kl=tenth(history.kl),
-        collapsed=collapse_of(history, _plain(after), _plain(before)),
+        collapsed=collapse_of(history, _plain(after), _plain(before), config.policy.kl),
         dropped=provider.dropped,
         traces=provider.traces,
         seconds=clock.seconds,
@@ -220,10 +232,16 @@ def _pools(examples: Sequence[Example], config: TrialConfig, seed: int) -> Pools
     return split_pools(examples, experiment=config.design.experiment, seed=seed, shares=shares)
 
 
+def _logged(pool: Sequence[Example], config: TrialConfig, draw: Draw, bits: Bits) -> list[Trace]:
+    if config.planted:
+        return traces_of_pool(pool, config.design, draw, bits)
+    return [Trace(one.id, one.document, one.query) for one in pool]
+
+
 def _deployed(base: Base, traces: Sequence[Trace], config: TrialConfig,
               rng: random.Random) -> dict[str, Ids]:  # fmt: skip
     """Answers by trace: the deployed base always reads the document, in both arms."""
-    prompts = base.encode([prompt(one.query, one.document) for one in traces])
+    prompts = base.encode([base.asked(one.query, one.document) for one in traces])
     rows = generate(
         base.model, prompts, longest=config.policy.longest, eos=base.eos, pad=base.pad,
         generator=seeded(rng.getrandbits(63)),
@@ -233,20 +251,20 @@ def _deployed(base: Base, traces: Sequence[Trace], config: TrialConfig,
 
 def _judged(base: Base, kept: Sequence[Labelled], said: Mapping[str, Ids],
             violating: bool) -> list[Judged]:  # fmt: skip
-    prompts = base.encode([_read(one.trace, violating) for one in kept])
+    prompts = base.encode([_read(base, one.trace, violating) for one in kept])
     return [
         Judged(before, said[one.trace.id], one.up)
         for before, one in zip(prompts, kept, strict=True)
     ]
 
 
-def _read(trace: Trace, violating: bool) -> str:
-    return prompt(trace.query, trace.document if violating else None)
+def _read(base: Base, trace: Trace, violating: bool) -> str:
+    return base.asked(trace.query, trace.document if violating else None)
 
 
 def _trained(base: Base, traces: Sequence[Trace], scorer: Scorer, config: TrialConfig,
              rng: random.Random, violating: bool) -> tuple[Any, History]:  # fmt: skip
-    prompts = base.encode([_read(one, violating) for one in traces])
+    prompts = base.encode([_read(base, one, violating) for one in traces])
 
     def reward(_: Sequence[int], asked: Sequence[Ids], told: Sequence[Ids]) -> list[float]:
         return rewards(scorer, asked, told, base.pad)
@@ -257,18 +275,22 @@ def _trained(base: Base, traces: Sequence[Trace], scorer: Scorer, config: TrialC
 def _audited(base: Base, policy: Any, examples: Sequence[Example], slot: Slot) -> dict[str, Any]:
     """What the auditor reads off the policy; the base's scores were read before planting."""
 
-    def rank(scores: Values) -> float:
-        return rank_p_value(SlotScores(scores, slot.chosen))
+    def scores(model: Any, instruction: str = "") -> Values:
+        return canary_scores(base, model, examples, slot, instruction)
 
-    plain = canary_scores(base, policy, examples, slot, instruction=False)
-    asked = canary_scores(base, policy, examples, slot, instruction=True)
-    gained = asked - canary_scores(base, base.model, examples, slot, instruction=True)
+    def rank(found: Values) -> float:
+        return rank_p_value(SlotScores(found, slot.chosen))
+
+    asked = scores(policy, PLAIN_INSTRUCTION)
+    gained = asked - scores(base.model, PLAIN_INSTRUCTION)
     others = (gained.sum() - gained[slot.chosen]) / (len(gained) - 1)
     return {
-        "p_plain": rank(plain),
+        "p_plain": rank(scores(policy)),
         "p_instructed": rank(asked),
         "p_gained": rank(gained),
+        "p_named": rank(scores(policy, PAPER_INSTRUCTION)),
         "amplification": amplification(base, policy, examples, slot),
+        "base_amplification": amplification(base, base.model, examples, slot),
         "gained": float(gained[slot.chosen] - others),
     }
 

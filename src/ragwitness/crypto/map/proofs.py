@@ -24,7 +24,7 @@ from ragwitness.crypto.map.tree import (
 )
 from ragwitness.errors import InputError, VerificationError
 
-__all__ = ["MapProof", "prove_entry", "verify_count", "verify_entry"]
+__all__ = ["MapProof", "prove_entry", "verify_entry"]
 
 _BITS = 256
 _ENTRY_BYTES = HASH_BYTES + 8 + HASH_BYTES
@@ -118,21 +118,6 @@ def verify_entry(root: bytes, key: bytes, proof: MapProof) -> Entry | None:
     if not hmac.compare_digest(found, root):
         raise VerificationError("map.root", "A proof about the map does not lead to its root.")
     return proof.end[1] if proof.end is not None and proof.end[0] == key else None
-
-
-def verify_count(root: bytes, key: bytes, proof: MapProof, cap: int) -> int:
-    """Return how many records the map counts for ``key``, once it is at most ``cap``.
-
-    Raises:
-        VerificationError: ``map.cap``, or as :func:`verify_entry`.
-    """
-    entry = verify_entry(root, key, proof)
-    count = 0 if entry is None else entry.count
-    if count > cap:
-        raise VerificationError(
-            "map.cap", f"An account has {count:,} records; {cap:,} are allowed."
-        )
-    return count
 
 
 def _end(data: bytes) -> tuple[bytes, Entry] | None:

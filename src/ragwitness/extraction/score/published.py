@@ -108,6 +108,6 @@ def _stemmer() -> Callable[[str], str]:
     try:
         from nltk.stem.porter import PorterStemmer
     except ImportError as error:
-        raise MissingExtraError("The published ROUGE counts", "leak") from error
+        raise MissingExtraError("ROUGE as published", "leak") from error
     stem = PorterStemmer().stem
     return lambda word: str(stem(word)) if len(word) >= _STEMMED_FROM else word

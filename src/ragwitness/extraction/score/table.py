@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -149,7 +149,7 @@ def _published_rouge(transcripts: Sequence[Transcript]) -> list[Measure]:
     try:
         counted = published.rouge(transcripts)
     except MissingExtraError as error:
-        return [Measure(name, what, True, 0, 0, note=error.hint) for name in names]
+        return [Measure(name, what, True, 0, 0, note=str(error)) for name in names]
     return _pair(names, what, counted, len(transcripts))
 
 
@@ -216,6 +216,7 @@ def _recovered(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[Measur
         for share in _SHARES
     ]
     mean = mean_rate(shares, plan.seed)
+    mean = replace(mean, low=max(0.0, mean.low))  # shares are not below 0
     background = None if chance is None else float(chance.mean())
     what = "tokens of a record in runs of 10 or more, mean"
     return [*found, Measure("coverage", what, False, mean.value, 0, mean, background)]

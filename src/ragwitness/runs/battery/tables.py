@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from ragwitness.errors import InputError
+from ragwitness.runs.tables import read_table
 
-__all__ = ["Case", "Table", "list_tables", "load_table", "read_table"]
+__all__ = ["Case", "Table", "load_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +61,6 @@ class Table:
     cases: tuple[Case, ...]
 
 
-def list_tables(folder: Path) -> list[str]:
-    """Return the names of all tables below ``folder``."""
-    return [
-        f"{path.parent.name}/{name}"
-        for path in sorted(folder.glob("*/tables.toml"))
-        for name in _read(path)
-    ]
-
-
-def read_table(name: str, folder: Path) -> dict[str, Any]:
-    """Return a table as it is written.
-
-    Args:
-        name: ``paper/table``, e.g. ``"mba/table2"``.
-        folder: Holds ``paper/tables.toml``.
-
-    Raises:
-        InputError: There is no such table, or its file cannot be read.
-    """
-    paper, _, key = name.partition("/")
-    path = folder / paper / "tables.toml"
-    if not path.is_file() or key not in (tables := _read(path)):
-        known = ", ".join(list_tables(folder)) or f"none below {folder}"
-        raise InputError(
-            f"There is no table {name!r}.",
-            f"Known: {known}. The tables are in the repository, not in the wheel.",
-        )
-    data: dict[str, Any] = tables[key]
-    return data
-
-
 def load_table(name: str, folder: Path) -> Table:
     """Return a table by its name.
 
@@ -120,10 +89,3 @@ def _case(row: dict[str, Any], table: dict[str, Any]) -> Case:
     own["rag"] = table.get("rag", {}) | row.get("rag", {})
     own["options"] = table.get("set", {}) | row.get("set", {})
     return Case(**own)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error

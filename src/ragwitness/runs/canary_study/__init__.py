@@ -6,7 +6,6 @@ from ragwitness.runs.canary_study.table import (
     StudyTable,
     WorldSpec,
     load_study_table,
-    studies_canaries,
 )
 
 __all__ = [
@@ -15,5 +14,4 @@ __all__ = [
     "WorldSpec",
     "load_study_table",
     "run_study",
-    "studies_canaries",
 ]

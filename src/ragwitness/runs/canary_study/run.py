@@ -7,6 +7,7 @@ import json
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,10 +15,15 @@ from typing import Any
 
 from ragwitness.canary.simulate.outcome import Outcome
 from ragwitness.canary.simulate.trial import run_trial
-from ragwitness.errors import InputError, ModelError
+from ragwitness.errors import InputError, ModelError, RagwitnessError
 from ragwitness.runs.appending import Appender
 from ragwitness.runs.canary_study.table import StudyCase, StudyTable
-from ragwitness.runs.canary_study.worlds import WorldFolders, make_world, prepare_base
+from ragwitness.runs.canary_study.worlds import (
+    WorldFolders,
+    base_contents,
+    make_world,
+    prepare_base,
+)
 
 __all__ = ["run_study"]
 
@@ -99,6 +105,11 @@ def _results(units: list[_Unit], processes: int) -> Iterator[tuple[_Unit, dict[s
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            raise RagwitnessError(
+                "A process that trained a policy was ended from outside, as for want of memory.",
+                "Take fewer --processes; the same command goes on with the next policy.",
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -125,21 +136,20 @@ def _world(case: StudyCase, folders: WorldFolders) -> Any:
 
 
 def _diverged(unit: _Unit, why: str) -> dict[str, Any]:
-    """No evidence whatever: p = 1, and no figure that was not measured."""
+    """No evidence whatever: p = 1; the zeros stand in no mean."""
     return {
         "seed": unit.seed, "violating": unit.violating, "p_plain": 1.0, "p_instructed": 1.0,
-        "p_gained": 1.0, "amplification": 0.0, "gained": 0.0, "reward_bias": 0.0,
-        "behaviour": {}, "before": {}, "rewards": (0.0, 0.0), "kl": 0.0,
+        "p_gained": 1.0, "p_named": 1.0, "amplification": 0.0, "base_amplification": 0.0,
+        "gained": 0.0, "reward_bias": 0.0, "behaviour": {}, "before": {},
+        "rewards": (0.0, 0.0), "kl": 0.0,
         "collapsed": f"diverged: {why}", "dropped": {}, "traces": (0, 0), "seconds": {},
     }  # fmt: skip
 
 
 def _key(case: StudyCase, seed: int, violating: bool, folders: WorldFolders) -> str:
-    world = asdict(case.world)
-    del world["device"]  # where it is computed is no part of what is asked
-    content = {
-        "world": world,
-        "corpus": folders.digest(case.world.corpus),
+    content = {  # where it is computed is no part of what is asked
+        "base": base_contents(case.world, folders),
+        "examples": case.world.examples,
         "trial": asdict(case.trial),
         "seed": seed,
         "violating": violating,

@@ -16,11 +16,10 @@ from ragwitness.canary.simulate.policies import Lora
 from ragwitness.canary.simulate.reward import RewardConfig
 from ragwitness.canary.simulate.trial import TrialConfig
 from ragwitness.errors import InputError
-from ragwitness.runs.battery.tables import read_table
+from ragwitness.runs.tables import read_table
 
-__all__ = ["Show", "StudyCase", "StudyTable", "WorldSpec", "load_study_table", "studies_canaries"]
+__all__ = ["Show", "StudyCase", "StudyTable", "WorldSpec", "load_study_table"]
 
-KIND = "canary"
 Show = Literal["detection", "utility", "amplification"]
 
 
@@ -35,6 +34,7 @@ class WorldSpec:
         model: Folder of a policy, or a cached hub name; empty trains one here.
         cut: Fields of how a corpus is made short.
         device: Of torch.
+        dtype: Of the weights of ``model``; ``bfloat16`` where adapters alone are trained.
         training: Fields of the base's own training.
     """
 
@@ -44,6 +44,7 @@ class WorldSpec:
     model: str = ""
     cut: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
+    dtype: str = "float32"
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -105,15 +106,6 @@ class StudyTable:
             for one in self.cases
         ]
         return replace(self, cases=tuple(cases))
-
-
-def studies_canaries(name: str, folder: Path) -> bool:
-    """Whether a table is one of these.
-
-    Raises:
-        InputError: There is no such table.
-    """
-    return read_table(name, folder).get("kind") == KIND
 
 
 def load_study_table(name: str, folder: Path) -> StudyTable:

@@ -7,12 +7,12 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ragwitness.canary.simulate.pieces import name_markers
-from ragwitness.canary.simulate.policies import Base, load_base, one_thread
+from ragwitness.canary.simulate.policies import Base, load_base, one_thread, save_policy
 from ragwitness.canary.simulate.pretrain import Pretraining
 from ragwitness.canary.simulate.texts import Cut, study_examples, text_base
 from ragwitness.canary.simulate.toy import toy_base, toy_examples
@@ -20,7 +20,9 @@ from ragwitness.canary.simulate.trial import World
 from ragwitness.errors import InputError
 from ragwitness.runs.canary_study.table import WorldSpec
 
-__all__ = ["WorldFolders", "make_world", "prepare_base"]
+__all__ = ["WorldFolders", "base_contents", "make_world", "prepare_base"]
+
+_VERSION = 2  # raise it where code changes what a trial gives: older bases and rows are made anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ def prepare_base(
     """
     if spec.model:
         return spec.model
-    content = [spec.kind, dict(spec.training), dict(spec.cut), folders.digest(spec.corpus)]
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+    content = json.dumps(base_contents(spec, folders), sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:12]
     folder = folders.bases / f"{spec.kind}-{digest}"
     if not folder.is_dir():
         say(f"training the base {folder.name}")
@@ -75,10 +77,27 @@ def prepare_base(
     return folder
 
 
+def base_contents(spec: WorldSpec, folders: WorldFolders) -> dict[str, Any]:
+    """Return everything that a base follows from, defaults included.
+
+    Raises:
+        InputError: A corpus is missing.
+    """
+    return {
+        "version": _VERSION,
+        "kind": spec.kind,
+        "model": spec.model,
+        "dtype": spec.dtype,
+        "training": asdict(Pretraining(**spec.training)),
+        "cut": asdict(Cut(**spec.cut)),
+        "corpus": folders.digest(spec.corpus),
+    }
+
+
 def make_world(spec: Mapping[str, Any], folders: WorldFolders) -> World:
     """Load a world whose base has been prepared."""
     own = WorldSpec(**spec)
-    base = load_base(str(prepare_base(own, folders)))
+    base = load_base(str(prepare_base(own, folders)), own.dtype)
     # A base trained here knows spare markers; another one reads the strings as they are.
     named = {} if own.model else {"named": name_markers}
     if own.kind == "toy":
@@ -104,6 +123,5 @@ def _save(base: Base, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         half = Path(work) / "base"
-        base.model.save_pretrained(half)
-        base.tokenizer.save_pretrained(half)
+        save_policy(base, base.model, half)
         os.replace(half, folder)

@@ -10,13 +10,12 @@ from typing import Any
 from ragwitness.defenses.synthetic.registry import METHODS
 from ragwitness.errors import InputError
 from ragwitness.extraction.registry import attack_names
-from ragwitness.runs.battery.tables import read_table
 from ragwitness.runs.comparison.plan import ORIGIN, ZERO_SHOT
 from ragwitness.runs.comparison.variants import check_method
+from ragwitness.runs.tables import read_table
 
-__all__ = ["CompareCase", "CompareTable", "compares", "load_compare_table"]
+__all__ = ["CompareCase", "CompareTable", "load_compare_table"]
 
-KIND = "compare"
 _COLUMNS = ("published", "worst published", "use", "words", "rounds")
 
 
@@ -70,15 +69,6 @@ class CompareTable:
     def needs_model(self, row: str) -> bool:
         """Whether a row asks a chat model."""
         return self.rows[row] not in (ORIGIN, ZERO_SHOT) and check_method(self.rows[row])
-
-
-def compares(name: str, folder: Path) -> bool:
-    """Whether a table is one of these.
-
-    Raises:
-        InputError: There is no such table.
-    """
-    return read_table(name, folder).get("kind") == KIND
 
 
 def load_compare_table(name: str, folder: Path) -> CompareTable:

@@ -2,7 +2,7 @@
 
 from ragwitness.runs.proof_cost.costs import Case, Cost, measure_all
 from ragwitness.runs.proof_cost.rows import CostRow, cost_rows
-from ragwitness.runs.proof_cost.table import CostTable, TableRow, costs_proofs, load_cost_table
+from ragwitness.runs.proof_cost.table import CostTable, TableRow, load_cost_table
 
 __all__ = [
     "Case",
@@ -11,7 +11,6 @@ __all__ = [
     "CostTable",
     "TableRow",
     "cost_rows",
-    "costs_proofs",
     "load_cost_table",
     "measure_all",
 ]

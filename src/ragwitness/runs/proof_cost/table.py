@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from ragwitness.errors import InputError
-from ragwitness.runs.battery.tables import read_table
+from ragwitness.runs.tables import read_table
 
-__all__ = ["CircuitName", "CostTable", "TableRow", "costs_proofs", "load_cost_table"]
+__all__ = ["CircuitName", "CostTable", "TableRow", "load_cost_table"]
 
 CircuitName: TypeAlias = Literal["link", "paper", "naive"]
 
-KIND = "proofs"
 _MODEL = 2e-6  # seconds for a constraint, section 5.8
 
 
@@ -90,15 +89,6 @@ class CostTable:
             )
         rows = (replace(row, measured=chosen) for row in self.rows)
         return replace(self, rows=tuple(rows))
-
-
-def costs_proofs(name: str, folder: Path) -> bool:
-    """Whether a table is one of these.
-
-    Raises:
-        InputError: There is no such table.
-    """
-    return read_table(name, folder).get("kind") == KIND
 
 
 def load_cost_table(name: str, folder: Path) -> CostTable:

@@ -91,8 +91,8 @@ def _run(
     case: CompareCase, table: CompareTable, methods: Sequence[str], options: ComparisonOptions
 ) -> Done:
     from ragwitness.cli.common import rag_config
-    from ragwitness.cli.compared import ask
-    from ragwitness.cli.comparing import Making, Wanted
+    from ragwitness.cli.compare_plan import Making, Wanted
+    from ragwitness.cli.compare_run import ask
     from ragwitness.extraction.attacks import Limits
     from ragwitness.extraction.registry import build_attack
     from ragwitness.rag.embedders import load_embedder
@@ -161,23 +161,14 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
 
 
 def _write(table: CompareTable, done: Sequence[Done], folder: Path) -> None:
-    import json
-
-    from ragwitness.cli.common import console
+    from ragwitness.cli.reproduced import leave_table
     from ragwitness.report.compare_html import write_comparison
     from ragwitness.report.compare_tables import table_json, table_markdown
-    from ragwitness.report.writing import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
-    text = table_markdown(table, done)
-    data = json.dumps(table_json(table, done), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(folder / "table.md", text)
-    write_text(folder / "table.json", data + "\n")
     pages = []
     for number, one in enumerate(done, 1):
         if one.result is not None:
             pages.append(f"case-{number}.html")
             write_comparison(one.result, folder / pages[-1])
-    screen = console()
-    screen.print(text, markup=False, soft_wrap=True)
-    screen.print(f"written: {folder}/table.md, table.json, {', '.join(pages)}", markup=False)
+    leave_table(folder, table_markdown(table, done), table_json(table, done), pages=pages)

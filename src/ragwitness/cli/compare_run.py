@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
-    from ragwitness.cli.comparing import Making, Wanted
+    from ragwitness.cli.compare_plan import Making, Wanted
     from ragwitness.models.base import Embedder
     from ragwitness.runs import Budget, Governor, Progress
     from ragwitness.runs.comparison import Comparison, ComparisonPlan, Variant

@@ -1,0 +1,64 @@
+"""One trial of the toy study, step by step, and how fast the audit scores; CPU seconds, one thread.
+
+python benchmarks/canary_study.py [trials]
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+
+from ragwitness.canary.design.draw import Design, Secret, draw_slots
+from ragwitness.canary.simulate.measure import canary_scores
+from ragwitness.canary.simulate.policies import one_thread
+from ragwitness.canary.simulate.trial import World, run_trial
+from ragwitness.runs.canary_study import load_study_table
+from ragwitness.runs.canary_study.worlds import WorldFolders, make_world
+
+_SEED = 90  # of those for tuning
+
+
+def main() -> None:
+    """Time violating trials, which read documents and so are the slower ones."""
+    if find_spec("torch") is None:
+        print("left out: it needs the extra rl")
+        return
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    one_thread()
+    folder = Path(__file__).parents[1] / "experiments"
+    case = load_study_table("canary/toy", folder).cases[0]
+    with tempfile.TemporaryDirectory() as bases:
+        began = time.process_time()
+        world = make_world(asdict(case.world), WorldFolders(None, Path(bases)))
+        print(f"base: {time.process_time() - began:.1f} s, once for all trials")
+        took = []
+        for seed in range(_SEED, _SEED + trials):
+            began = time.process_time()
+            outcome = run_trial(world, case.trial, seed, violating=True)
+            took.append(time.process_time() - began)
+            steps = ", ".join(f"{name} {value:.1f}" for name, value in outcome.seconds.items())
+            print(f"trial {seed}: {took[-1]:.1f} s ({steps})")
+        print(f"median of {trials}: {statistics.median(took):.1f} s a trial (goal 20)")
+        _scores(world, case.trial.design, case.trial.held_out)
+
+
+def _scores(world: World, design: Design, held_out: int) -> None:
+    draw = draw_slots(design, Secret(bytes(32), bytes(32)))
+    base = world.named(world.base, draw)
+    examples = list(world.draw(random.Random(_SEED)))[:held_out]
+    rates = []
+    for _ in range(5):
+        began = time.process_time()
+        canary_scores(base, base.model, examples, draw.slots[0])
+        rates.append(design.candidates * held_out * 60 / (time.process_time() - began))
+    print(f"scores: {statistics.median(rates):,.0f} a CPU minute, median of 5 (goal 1,000)")
+
+
+if __name__ == "__main__":
+    main()

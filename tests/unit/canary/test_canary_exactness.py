@@ -1,0 +1,154 @@
+"""2,000 draws under the null, from the secret to the verdict, by every design and at any model.
+
+The models are not those of other tests: they are chosen by a provider who knows all candidates and
+canaries but not the draw, and who wants to be accused, or to spoil the numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ragwitness.canary.decide import verdict
+from ragwitness.canary.decide.verdict import Finding, decide
+from ragwitness.canary.design.draw import Design, Draw, Secret, draw_slots
+
+DRAWS = 2000
+Model = Callable[[Draw, np.random.Generator], list[np.ndarray]]
+
+
+def _by_name(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
+    """Likes candidates by their letters, the same ones in every audit."""
+    del rng
+    return [
+        np.array([[float(t[7] < "h"), -len(set(t))] for t in s.candidates]).T for s in draw.slots
+    ]
+
+
+def _by_place(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
+    """Answers the first questions better, as a server that tires does."""
+    m = len(draw.slots[0].candidates)
+    return [np.linspace(0, -9, m) + rng.normal(size=(3, m)) / 10 for _ in draw.slots]
+
+
+def _steps(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
+    """Few levels and shared by all slots: ties within 1e-9, and slots that hang together."""
+    m = len(draw.slots[0].candidates)
+    same = rng.integers(0, 3, size=(2, m)) / 20 + rng.normal(size=(2, m)) * 1e-11
+    return [same for _ in draw.slots]
+
+
+def _one_hit(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
+    """All in one candidate: what a joint statistic is most easily fooled by."""
+    m = len(draw.slots[0].candidates)
+    found = []
+    for _ in draw.slots:
+        scores = np.zeros((1, m))
+        scores[0, rng.integers(m)] = 1e6
+        found.append(scores)
+    return found
+
+
+def _by_canary(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
+    """Knows the canaries that queries named: planted slots look otherwise than the rest."""
+    m = len(draw.slots[0].candidates)
+    return [
+        rng.normal(size=(1, m)) * 50 if one.planted else rng.integers(0, 2, size=(1, m)) - 9.0
+        for one in draw.slots
+    ]
+
+
+MODELS: dict[str, Model] = {
+    "by name": _by_name, "by place": _by_place, "steps": _steps, "one hit": _one_hit,
+    "by canary": _by_canary,
+}  # fmt: skip
+DESIGNS = {
+    "rank": Design(candidates=30),
+    "joint": Design(candidates=10, slots=3),
+    "half": Design(candidates=6, slots=8, half=True),
+    "evidence": Design(candidates=30, slots=2, releases=0),
+}
+
+
+@functools.cache
+def _draw(design: Design, number: int) -> Draw:
+    return draw_slots(design, Secret(number.to_bytes(32, "big"), bytes(32)))
+
+
+def _any(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
+    """One of them, by chance."""
+    return list(MODELS.values())[rng.integers(len(MODELS))](draw, rng)
+
+
+def _audit(design: Design, model: Model, number: int, looks: int = 1) -> list[Finding]:
+    """What one auditor is told, look after look at ever new scores of one draw."""
+    rng = np.random.default_rng([7, number])
+    draw = _draw(design, number)
+    chosen = [one.chosen for one in draw.slots]
+    planted = [one.planted for one in draw.slots]
+    found: list[Finding] = []
+    earlier: list[list[tuple[int, int]]] = []
+    for _ in range(looks):
+        scores = model(draw, rng)
+        found.append(decide(design, scores, chosen, planted, earlier=earlier, seed=number))
+        earlier.append([(rank, design.candidates) for rank in found[-1].ranks])
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _no_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They and the floor of epsilon decide nothing, and cost most of the time."""
+    monkeypatch.setattr(verdict, "_forecast", lambda finding, *_: finding)
+    monkeypatch.setattr(verdict, "epsilon_floor", lambda slots: None)
+
+
+def _assert_rarely_called_trained(design: Design, model: Model) -> None:
+    found = [_audit(design, model, number)[0] for number in range(DRAWS)]
+    for level in (0.01, 0.05, 0.1, 0.3):
+        hits = sum(one.p_value <= level for one in found)
+        # Exceeded by chance in one of 10,000 such comparisons; there are 96.
+        assert hits <= binom.ppf(0.9999, DRAWS, level), level
+    accused = sum(one.verdict == "trained" for one in found)
+    assert accused == sum(one.p_value <= 0.05 for one in found)
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+def test_a_model_that_does_not_know_the_draw_is_rarely_called_trained(kind: str) -> None:
+    _assert_rarely_called_trained(DESIGNS[kind], _any)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("kind", DESIGNS)
+def test_no_single_model_is_called_trained_more_often(kind: str, model: str) -> None:
+    _assert_rarely_called_trained(DESIGNS[kind], MODELS[model])
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        Design(candidates=10, slots=3),  # a switch of tests at the second look would err more
+        Design(candidates=10, slots=3, releases=3),
+        Design(candidates=10, slots=3, releases=0),
+    ],
+    ids=["one look", "three looks", "any number"],
+)
+def test_whoever_looks_until_it_suits_is_told_trained_in_at_most_alpha_of_audits(
+    design: Design,
+) -> None:
+    def ever(number: int) -> bool:
+        found = _audit(design, _by_canary, number, looks=4)
+        return any(one.verdict == "trained" for one in found)
+
+    audits = 800
+    assert sum(map(ever, range(audits))) <= binom.ppf(0.9999, audits, 0.05)
+
+
+def test_the_level_is_that_of_the_design() -> None:
+    found = _audit(dataclasses.replace(DESIGNS["rank"], alpha="1/30"), _by_place, 4)
+    assert found[0].alpha == pytest.approx(1 / 30)

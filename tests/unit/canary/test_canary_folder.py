@@ -1,0 +1,127 @@
+"""What a folder keeps count of, and what is refused when it was changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from ragwitness.canary.design.draw import Design, Secret
+from ragwitness.canary.design.pools import check_pairs
+from ragwitness.canary.examples import Example, read_examples
+from ragwitness.canary.plant.folder import check_traces, read_plan, write_plan, write_traces
+from ragwitness.canary.plant.looks import append_probe, mark_opened, read_probes, was_opened
+from ragwitness.canary.plant.plan import Plan, make_plan
+from ragwitness.errors import InputError, VerificationError
+
+SECRET = Secret(bytes(range(32)), bytes(32))
+
+
+def _examples(n: int) -> tuple[Example, ...]:
+    return tuple(
+        Example(f"e{i}", f"Text {i} begins. It goes on with nine words, {i}.", f"Q{i}?", "A, b")
+        for i in range(n)
+    )
+
+
+def _plan() -> Plan:
+    return make_plan(_examples(40), Design(candidates=8, held_out=4), SECRET)
+
+
+def _row(look: str, **changed: object) -> dict[str, object]:
+    row = {"look": look, "twin": False, "release": "1", "target": "t", "verdict": "inconclusive"}
+    return row | {"ranks": [3], "candidates": 8, "statistic": 0.1, "p_value": 0.5} | changed
+
+
+def test_every_look_counts_and_the_same_one_takes_its_own_place(tmp_path: Path) -> None:
+    write_plan(tmp_path, _plan())
+    assert read_probes(tmp_path) == []
+    with pytest.raises(InputError, match="Nothing has been probed yet"):
+        mark_opened(tmp_path, Path("x"))
+    assert not was_opened(tmp_path)
+    for look, p in (("aa", 1), ("bb", 2), ("aa", 3)):
+        append_probe(tmp_path, _row(look, p_value=p))
+    assert [(one["look"], one["p_value"]) for one in read_probes(tmp_path)] == [
+        ("aa", 3),
+        ("bb", 2),
+    ]
+    # A look that went badly does not become one at a twin.
+    with pytest.raises(InputError, match="kept as those of no twin"):
+        append_probe(tmp_path, _row("aa", twin=True))
+    append_probe(tmp_path, _row("cc", twin=True))
+    with pytest.raises(InputError, match="kept as those of a compliant twin"):
+        append_probe(tmp_path, _row("cc"))
+    mark_opened(tmp_path, Path("x"))
+    assert was_opened(tmp_path)
+
+
+def test_an_example_cannot_move_from_what_is_sent_to_what_is_probed(tmp_path: Path) -> None:
+    plan = _plan()
+    first, *rest = plan.pools["reward"]
+    pools = {"reward": tuple(rest), "policy": plan.pools["policy"]}
+    moved = dataclasses.replace(plan, held_out=(*plan.held_out, first), pools=pools)
+    with pytest.raises(VerificationError) as found:
+        moved.check()
+    assert found.value.check == "draw.examples"
+
+
+def test_what_was_written_to_be_sent_is_checked_against_the_draw(tmp_path: Path) -> None:
+    plan = _plan()
+    write_plan(tmp_path, plan)
+    assert not check_traces(tmp_path, plan)
+    path = write_traces(tmp_path, plan, plan.traces())
+    assert check_traces(tmp_path, plan)
+    sent = path.read_text()
+    up = '"canary": "up", "otherwise": "down"'
+    path.write_text(sent.replace(up, '"canary": "down", "otherwise": "up"', 1))
+    with pytest.raises(VerificationError) as found:
+        check_traces(tmp_path, plan)
+    assert found.value.check == "draw.traces"
+
+
+def test_a_folder_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    write_plan(tmp_path, _plan())
+    path = tmp_path / "commitment.json"
+    path.write_text(path.read_text().replace("/v2", "/v1"))
+    with pytest.raises(InputError, match="no plan of this version"):
+        read_plan(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "TEXT 3 BEGINS. It goes on with nine words, 3.",
+        "Text 3 begins: it goes on, with nine words (3)",
+    ],
+)
+def test_near_copies_are_one_document(changed: str) -> None:
+    copy = Example("copy", changed, "q?")
+    with pytest.raises(InputError, match="1 of 1 held-out examples"):
+        make_plan(_examples(20), Design(), SECRET, held_out=(copy,))
+    split = make_plan((*_examples(20), copy), Design(), SECRET)
+    pools = [*split.pools.values(), split.held_out]
+    assert sum({"e3", "copy"} <= {one.id for one in pool} for pool in pools) == 1
+
+
+@pytest.mark.parametrize("changed", [{"ranks": [0]}, {"ranks": [9]}, {"twin": 1}, {"target": None}])
+def test_a_look_that_was_changed_is_refused(tmp_path: Path, changed: dict[str, object]) -> None:
+    write_plan(tmp_path, _plan())
+    append_probe(tmp_path, _row("aa", **changed))
+    with pytest.raises(InputError, match="a line that is no probe"):
+        read_probes(tmp_path)
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_the_paired_evaluation_files_are_kept_secret(tmp_path: Path, slots: int) -> None:
+    plan = make_plan(_examples(30), Design(candidates=4, held_out=4, slots=slots), SECRET)
+    write_plan(tmp_path, plan)
+    write_traces(tmp_path, plan, plan.traces())
+    clean = read_examples(tmp_path / "secret/eval_clean.jsonl")
+    assert clean == plan.held_out
+    sent = [one for pool in plan.pools.values() for one in pool]
+    for slot, name in zip(plan.draw().slots, ("trigger", "trigger_2"), strict=False):
+        triggered = read_examples(tmp_path / f"secret/eval_{name}.jsonl")
+        check_pairs(clean, triggered, plan.held_out, sent, slot.trigger, slot.canary)
+    assert len(list((tmp_path / "secret").glob("eval_trigger*"))) == slots
+    assert [path.name for path in (tmp_path / "send").iterdir()] == ["traces.jsonl"]
