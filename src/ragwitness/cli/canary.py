@@ -15,7 +15,7 @@ from ragwitness.cli.outputs import EXIT_CODES
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Was retrieved text used to train a model? Plant canaries, then probe the model.",
+    help="Was a model trained on retrieved text? Plant, then probe.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -60,7 +60,7 @@ def plan(
     experiment: Annotated[str, typer.Option(help="Identifier; fixes the split.")] = "canary",
     seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
 ) -> None:
-    """Draw a secret and commit to it; publish commitment.json before anything is sent.
+    """Draw a secret and commit to it. Publish commitment.json before anything is sent.
 
     The folder's secret/ is yours alone until you open the draw: ragwitness canary status --open.
     """
@@ -125,7 +125,7 @@ def plant(
         typer.Option(help='What the service answered, JSONL {"id", "answer"}: write the votes.'),
     ] = None,
 ) -> None:
-    """Write what to send, in its order, and the vote to give for each answer.
+    """Write what to send, and the vote for each answer. Rows keep their order.
 
     Send document and query of each row, wait for the answer, give the vote. Answers that quote a
     trigger get no vote. Plant only where you may; see RESPONSIBLE_USE.md.

@@ -37,7 +37,7 @@ def foretold(design: Design, config: ProbeConfig, examples: int) -> Iterator[str
     from ragwitness.canary.decide.verdict import best_p_value
     from ragwitness.canary.score.probe import queries_of
 
-    yield f"{design.slots} slots, {examples} examples, {design.candidates} candidates each"
+    yield f"slots: {design.slots}, examples: {examples}, candidates: {design.candidates} each"
     for name, count in queries_of(config, design.candidates).items():
         yield f"{name}: {count * examples * design.slots:,} queries"
     best = best_p_value(design)

@@ -77,7 +77,7 @@ def probe(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Ask a model about every candidate trigger, and say whether the planted one stands out.
+    """Ask a model about every trigger. Say whether the planted one stands out.
 
     The p-value is exact and needs this one model alone. The verdict is trained or inconclusive;
     inconclusive never means that the model was not trained on documents. A finished probe is one

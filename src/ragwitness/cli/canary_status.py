@@ -23,7 +23,7 @@ def status(
         str | None, typer.Option(help="As published; checks a folder or an opened draw by it.")
     ] = None,
 ) -> None:
-    """Show an audit, and check its draw and what it sent against the commitment.
+    """Show an audit, and check it. Its draw and what it sent must be as committed to.
 
     With --commitment checks somebody else's folder or opened draw: exit code 3 where it does not
     hold. Once opened, a draw is no secret, and the same canaries prove nothing any more.
@@ -52,8 +52,8 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
     sent = sum(map(len, plan.pools.values()))
     lines = [
         f"commitment: {plan.commitment.hex()}",
-        f"design: {plan.design.name}, {plan.design.family}, {plan.design.slots} slots of"
-        f" {plan.design.candidates} candidates, rate {plan.design.rate}",
+        f"design: {plan.design.name}, {plan.design.family}, rate {plan.design.rate}",
+        f"slots: {plan.design.slots}, of {plan.design.candidates} candidates each",
         f"examples: {sent:,} to send, {len(plan.held_out):,} held out",
     ]
     if not plan.drawn:
