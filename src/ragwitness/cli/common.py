@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,9 @@ __all__ = [
 
 RUNS = Path("ragwitness-runs")
 """Where runs are kept that are not given a folder."""
+
+_SILENCE = 60.0
+"""Seconds after which work under way is shown where there is no terminal."""
 
 TARGET = (
     "What is audited: the base URL of an OpenAI-compatible endpoint (http://host:port/v1, #MODEL"
@@ -188,9 +192,17 @@ def progress_bars(
 
 
 def _lines(console: Console, spent: Callable[[], str] | None, items: str) -> Progress:
+    """A line at a stage's end, and one a minute: a log file must show that work goes on."""
+    said_at = time.monotonic()
+
     def show(stage: str, done: int, total: int) -> None:
-        if done == total:
-            said = f"; spent: {spent()}" if spent else ""
-            console.print(f"{stage}: {total} {items}{said}", markup=False)
+        nonlocal said_at
+        now = time.monotonic()
+        if done < total and now < said_at + _SILENCE:
+            return
+        said_at = now
+        count = f"{total}" if done == total else f"{done} of {total}"
+        cost = f"; spent: {spent()}" if spent else ""
+        console.print(f"{stage}: {count} {items}{cost}", markup=False)
 
     return show
