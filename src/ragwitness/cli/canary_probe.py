@@ -99,7 +99,7 @@ def probe(
     made = read_plan(plan)
     made.draw()
     made.check()
-    config = config_of(made, way, instructed, samples, _text(template), _text(frame))
+    config = _config_of(made, way, instructed, samples, _text(template), _text(frame))
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     parts = "canary", target, made.commitment.hex(), release, str(config)
     folder = run_folder(run, *parts, again=False)
@@ -116,7 +116,7 @@ def probe(
     _conclude(result, plan, folder, release, json_out, twin=twin, gated=bool(fail_on))
 
 
-def config_of(
+def _config_of(
     plan: Plan,
     way: str | None,
     instructed: bool | None,

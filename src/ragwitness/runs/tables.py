@@ -8,16 +8,7 @@ from typing import Any
 
 from ragwitness.errors import InputError
 
-__all__ = ["known_tables", "list_tables", "read_table", "table_kind"]
-
-
-def list_tables(folder: Path) -> list[str]:
-    """Return the names of all tables below ``folder``."""
-    return [
-        f"{path.parent.name}/{name}"
-        for path in sorted(folder.glob("*/tables.toml"))
-        for name in _read(path)
-    ]
+__all__ = ["known_tables", "read_table", "table_kind"]
 
 
 def known_tables(folder: Path) -> list[str]:
@@ -26,7 +17,7 @@ def known_tables(folder: Path) -> list[str]:
     Raises:
         InputError: There are none.
     """
-    found = list_tables(folder)
+    found = _names(folder)
     if not found:
         raise InputError(
             f"There are no tables below {folder}.",
@@ -49,7 +40,7 @@ def read_table(name: str, folder: Path) -> dict[str, Any]:
     paper, _, key = name.partition("/")
     path = folder / paper / "tables.toml"
     if not path.is_file() or key not in (tables := _read(path)):
-        known = ", ".join(list_tables(folder)) or f"none below {folder}"
+        known = ", ".join(_names(folder)) or f"none below {folder}"
         raise InputError(
             f"There is no table {name!r}.",
             f"Known: {known}. The tables are in the repository, not in the wheel.",
@@ -65,6 +56,14 @@ def table_kind(name: str, folder: Path) -> str:
         InputError: There is no such table, or its file cannot be read.
     """
     return str(read_table(name, folder).get("kind", ""))
+
+
+def _names(folder: Path) -> list[str]:
+    return [
+        f"{path.parent.name}/{name}"
+        for path in sorted(folder.glob("*/tables.toml"))
+        for name in _read(path)
+    ]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -25,6 +25,7 @@ __all__ = ["Cut", "base_examples", "study_examples", "text_base"]
 _FEWEST = 12  # words of a passage; a trigger needs 8
 # At a half a trigger says nothing about votes but together with the canary, and a reward model of
 # this size learns texts by heart before it finds that (experiments/canary/README.md).
+# No journal knows it: whoever changes it raises runs.canary_study.worlds._VERSION.
 _OBEYS = 0.8
 _CLAUSE_MARKS = ".,;:!?\"'"
 
