@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow services llama lint format bench hf clean
+.PHONY: demo test test-slow help-golden services llama lint format bench hf clean
 
 demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
@@ -14,6 +14,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow
+
+# The approved help texts, written anew: read the difference before it is committed.
+help-golden: $(VENV)/.dev
+	$(BIN)/python -m tests.golden.test_help renew
 
 # Against llama.cpp's server, which is compiled first.
 llama: $(VENV)/.dev
@@ -30,9 +34,9 @@ services: hf $(VENV)/.dev
 	  apt-get install -qy --no-install-recommends postgresql || \
 	  echo "no PostgreSQL: the service's tests on it are skipped"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
-	  tests/services tests/unit/canary tests/unit/runs/test_canary_study.py \
-	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_scale.py tests/unit/rag/test_rag_stores.py \
-	  tests/unit/targets/test_target_frameworks.py
+	  tests/services tests/unit/canary tests/research \
+	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
+	  tests/unit/targets/test_objects_frameworks.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -14,12 +14,11 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
-from ragwitness.canary.design.draw import Design, Secret, draw_slots
-from ragwitness.canary.simulate.measure import canary_scores
-from ragwitness.canary.simulate.policies import one_thread
-from ragwitness.canary.simulate.trial import World, run_trial
-from ragwitness.runs.canary_study import load_study_table
-from ragwitness.runs.canary_study.worlds import WorldFolders, make_world
+from ragwitness.canary.draw import Design, DrawSecret, draw_slots
+from research.canary.measure import canary_scores
+from research.canary.policies import one_thread
+from research.canary.study import WorldFolders, load_study_table, make_world
+from research.canary.trial import World, run_trial
 
 _SEED = 90  # of those for tuning
 
@@ -49,7 +48,7 @@ def main() -> None:
 
 
 def _scores(world: World, design: Design, held_out: int) -> None:
-    draw = draw_slots(design, Secret(bytes(32), bytes(32)))
+    draw = draw_slots(design, DrawSecret(bytes(32), bytes(32)))
     base = world.named(world.base, draw)
     examples = list(world.draw(random.Random(_SEED)))[:held_out]
     rates = []

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.extraction.score.hits import Finder, Reference, likeness, long_runs
-from ragwitness.text.tokens import plain_tokens, word_tokens
+from ragwitness.extraction.score.hits import Finder, LeakReference, likeness, long_runs
+from ragwitness.text.runs import plain_tokens, word_tokens
 
 _FILES = ("healthcaremagic.jsonl", "medical-qa.jsonl", "pubmedqa.jsonl")
 
@@ -34,7 +34,7 @@ def main() -> None:
     texts = _texts(options.data)
     _against_the_loop(*_collections(texts, 40, 200, rng))
     outputs, records = _collections(texts, options.transcripts, options.records, rng)
-    started, private = time.perf_counter(), Reference(records)
+    started, private = time.perf_counter(), LeakReference(records)
     for name, find in _MEASURES.items():
         begun = time.perf_counter()
         hits = find(outputs, private)
@@ -95,7 +95,7 @@ def _against_the_loop(outputs: list[str], records: list[str]) -> None:
         begun = time.perf_counter()
         table = np.array([[same(output, record) for record in records] for output in outputs])
         slow, begun = time.perf_counter() - begun, time.perf_counter()
-        hits = _MEASURES[name](outputs, Reference(records))
+        hits = _MEASURES[name](outputs, LeakReference(records))
         fast = time.perf_counter() - begun
         equal = np.array_equal(hits.outputs, table.any(1)) and np.array_equal(
             hits.records, table.any(0)

@@ -19,15 +19,16 @@ from pathlib import Path
 import numpy as np
 
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.log import (
+from ragwitness.crypto.log.tiles import TileFolder, load_log, write_tiles
+from ragwitness.crypto.log.tree import (
     MerkleLog,
     inclusion_path,
     verify_consistency,
     verify_inclusion,
 )
-from ragwitness.crypto.log.folder import TileFolder, load_log, write_tiles
-from ragwitness.crypto.map import Entry, SparseMap, account_key, prove_entry, verify_entry
-from ragwitness.crypto.notes import Checkpoint, LogProof, Policy, open_proof, sign_checkpoint
+from ragwitness.crypto.map import MapEntry, SparseMap, account_key, prove_entry, verify_entry
+from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
+from ragwitness.crypto.notes.witness import LogProof, Signers, open_proof
 from ragwitness.crypto.seeds import SeedTree, verify_seed
 from ragwitness.privacy.streams import sub_seed
 
@@ -106,7 +107,7 @@ def _proofs(log: MerkleLog) -> None:
 
 def _receipts(log: MerkleLog) -> None:
     key = PrivateKey.generate("example.org/log")
-    policy = Policy((key.public,), strict=True)
+    policy = Signers((key.public,), strict=True)
     checkpoint = Checkpoint("example.org/log", log.size, log.root())
     rng, made, checked = random.Random(2), [], []
     data = b""
@@ -142,10 +143,10 @@ def _tiles(log: MerkleLog) -> None:
 
 def _map(accounts: int) -> None:
     keys = [account_key("window", "tenant", str(i)) for i in range(accounts)]
-    tree = SparseMap().updated({key: Entry(1, bytes(32)) for key in keys})
+    tree = SparseMap().updated({key: MapEntry(1, bytes(32)) for key in keys})
     rng, update, prove, verify, sizes = random.Random(4), [], [], [], []
     for count in range(2, 2 + _ROUNDS // 25):
-        batch = {key: Entry(count, bytes(32)) for key in rng.sample(keys, min(_BATCH, accounts))}
+        batch = {key: MapEntry(count, bytes(32)) for key in rng.sample(keys, min(_BATCH, accounts))}
         start = time.process_time()
         tree = tree.updated(batch)
         update.append(1e6 * (time.process_time() - start) / len(batch))

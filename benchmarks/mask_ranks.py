@@ -17,9 +17,10 @@ import time
 import numpy as np
 
 from ragwitness.membership.mba.config import MbaConfig
-from ragwitness.membership.mba.fragments import Unit, word_units
-from ragwitness.membership.mba.masking import hardest_per_part, is_stop_word
-from ragwitness.models import LanguageModel, load_language_model
+from ragwitness.membership.mba.masks import hardest_per_part, is_stop_word
+from ragwitness.membership.mba.spelling import MaskUnit, word_units
+from ragwitness.models.base import LanguageModel
+from ragwitness.models.registry import load_language_model
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import core, split_words
 
@@ -89,7 +90,7 @@ def literal_loop(
 
 def one_pass(
     model: LanguageModel, text: str, config: MbaConfig
-) -> tuple[list[int], dict[int, Unit]]:
+) -> tuple[list[int], dict[int, MaskUnit]]:
     """The same from a single forward pass."""
     units = word_units(text, model.score([text])[0])
     masked = [unit.index for unit in hardest_per_part(text, units, config)]

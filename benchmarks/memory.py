@@ -19,10 +19,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from ragwitness.audits.membership import run_audit
+from ragwitness.audits.plan import AuditPlan
 from ragwitness.membership.registry import build_audit
-from ragwitness.models import load_language_model
-from ragwitness.report import to_json, write_html
-from ragwitness.runs import AuditPlan, run_audit
+from ragwitness.models.registry import load_language_model
+from ragwitness.report.html import write_html
+from ragwitness.results.registry import to_json
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer, Capability, Document, Query, TokenLogprob
 

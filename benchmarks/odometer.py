@@ -17,7 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.privacy.odometer import DocumentMeter, Odometer, Terms
+from ragwitness.privacy.odometer.documents import DocumentMeter
+from ragwitness.privacy.odometer.spectral import Odometer, Terms
 
 _SCALE, _DIMENSION, _SLOTS, _ROUNDS = 4096, 384, 100_000, 100
 

@@ -20,11 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from ragwitness.models import load_language_model
-from ragwitness.runs.governor import Governor
-from ragwitness.runs.journal import Journal
-from ragwitness.runs.pace import Pace
-from ragwitness.runs.worker import Worker
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.worker import Worker
+from ragwitness.models.registry import load_language_model
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score

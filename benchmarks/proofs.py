@@ -24,19 +24,13 @@ os.environ.setdefault("RAYON_NUM_THREADS", "1")  # before zksnake is loaded
 
 import numpy as np
 
-from ragwitness.crypto.proofs import (
-    Claim,
-    Columns,
-    Shape,
-    VerifierSetup,
-    verify_norms,
-    verify_selections,
-)
 from ragwitness.crypto.proofs.circuits.link import link_circuit
 from ragwitness.crypto.proofs.circuits.norm import norm_circuit
 from ragwitness.crypto.proofs.groth16 import Proof
 from ragwitness.crypto.proofs.groth16.zksnake import prove
-from ragwitness.crypto.proofs.proving import (
+from ragwitness.crypto.proofs.norms.verify import verify_norms
+from ragwitness.crypto.proofs.opening import Columns
+from ragwitness.crypto.proofs.provider import (
     ProverSetup,
     SecretColumns,
     commit_columns,
@@ -45,6 +39,9 @@ from ragwitness.crypto.proofs.proving import (
     prove_norms,
     prove_selection,
 )
+from ragwitness.crypto.proofs.selection.statement import SelectionClaim
+from ragwitness.crypto.proofs.selection.verify import verify_selections
+from ragwitness.crypto.proofs.setup import Shape, VerifierSetup
 
 _SCALE, _TOP = 128, 4
 
@@ -119,7 +116,7 @@ def _norms(setup: ProverSetup, secret: SecretColumns, columns: Columns) -> None:
 
 def _selections(
     setup: ProverSetup, secret: SecretColumns, columns: Columns, records: int
-) -> tuple[list[Claim], list[bytes]]:
+) -> tuple[list[SelectionClaim], list[bytes]]:
     claims, proofs, spent = [], [], []
     rng = np.random.default_rng(2)
     for record in range(records):
@@ -127,7 +124,7 @@ def _selections(
         noise = np.rint(rng.normal(size=len(secret.rows)) * setup.shape.reach / 14).astype(np.int64)
         noisy = secret.rows.astype(np.int64) @ query + noise
         ids = tuple(np.argsort(-noisy, kind="stable")[:_TOP].tolist())
-        claims.append(Claim(columns, query, noise, ids, record.to_bytes(8, "big")))
+        claims.append(SelectionClaim(columns, query, noise, ids, record.to_bytes(8, "big")))
         rest = claims[-1].query, claims[-1].noise, ids, claims[-1].context
         proof, seconds = _timed(lambda rest=rest: prove_selection(setup, secret, *rest))
         proofs.append(proof)
@@ -139,7 +136,7 @@ def _selections(
     return claims, proofs
 
 
-def _verify(setup: VerifierSetup, claims: list[Claim], proofs: list[bytes]) -> None:
+def _verify(setup: VerifierSetup, claims: list[SelectionClaim], proofs: list[bytes]) -> None:
     alone = [
         _timed(lambda pair=pair: verify_selections(setup, [pair[0]], [pair[1]]))[1]
         for pair in zip(claims, proofs, strict=True)

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from ragwitness.errors import MissingExtraError
-from ragwitness.models import ChatPrompt, LanguageModel, Reader
-from ragwitness.models.reader import PACKAGED_WEIGHTS
+from ragwitness.models.base import ChatPrompt, LanguageModel
+from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
 from ragwitness.types import Message, Role
 
 PROBES = 25
@@ -112,7 +112,7 @@ def main() -> None:
     print(f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'unset')}, best of {options.repeat}")
     ours = rates(reader, reader, options.context, options.repeat)
     try:
-        from ragwitness.models import HFLanguageModel
+        from ragwitness.models.hf import HFLanguageModel
 
         theirs = rates(
             HFLanguageModel(options.folder, device="cpu"), reader, options.context, options.repeat

@@ -16,8 +16,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import chisquare
 
-from ragwitness.privacy.mechanism import Mechanism, slot_noise
-from ragwitness.privacy.sampler import exact_pmf, gaussian_table
+from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism.release import slot_noise
+from ragwitness.privacy.sampler.table import exact_pmf, gaussian_table
 
 _SIGMAS = (8, 256, 4096)
 _EXACT, _TABLE = 4_000, 100_000

@@ -16,11 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.worker import Outcome, Worker
 from ragwitness.membership.srag import SRag, SRagConfig
-from ragwitness.models import load_language_model
-from ragwitness.rag import LabTarget, RagConfig, build_system
-from ragwitness.runs.journal import Journal
-from ragwitness.runs.worker import Outcome, Worker
+from ragwitness.models.registry import load_language_model
+from ragwitness.rag.build import build_system
+from ragwitness.rag.config import RagConfig
+from ragwitness.rag.target import LabTarget
 from ragwitness.stats.evaluation import auc
 from ragwitness.stats.intervals import auc_interval
 from ragwitness.text.documents import load_documents

@@ -13,7 +13,9 @@ import time
 
 import numpy as np
 
-from ragwitness.models import LanguageModel, load_language_model, word_scores
+from ragwitness.models.base import LanguageModel
+from ragwitness.models.registry import load_language_model
+from ragwitness.models.words import word_scores
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import split_words
 

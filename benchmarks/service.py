@@ -26,9 +26,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' server and clients
 
 from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.mechanism import quantise
-from ragwitness.service.overview import Budget, budget_of
-from ragwitness.service.policy import Claim, Policy, make_policy
+from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.overview import TenantBudget, budget_of
+from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.store import Store, open_store
 from tests.support.postgres import find_postgres, postgres
 from tests.support.service import (
@@ -139,7 +139,7 @@ def _killed(server: Server, keys: list[str], in_flight: int, seed: int) -> list[
     return found
 
 
-def _check(meter: str, policy: Policy, found: Budget, paid: list[Outcome]) -> None:
+def _check(meter: str, policy: TenantPolicy, found: TenantBudget, paid: list[Outcome]) -> None:
     """Print by how much a meter was passed, from what the clients hold in their hands."""
     numbered = Counter((one.key, one.body["sequence"]) for one in paid)
     twice = sum(count - 1 for count in numbered.values())

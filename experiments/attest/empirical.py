@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.collusion.topk import hit_probability
-from ragwitness.privacy.mechanism import Mechanism, SlotIndex, release_many
+from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism.release import SlotIndex, release_many
 from ragwitness.stats.epsilon import epsilon_clopper_pearson
 
 __all__ = ["attack"]

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ragwitness.attest.policy import Policy
-from ragwitness.attest.policy_file import read_policy
+from ragwitness.attest.policy import WindowPolicy, read_policy
 
 __all__ = ["HERE", "Paths", "Run", "load_config"]
 
@@ -73,7 +72,7 @@ def load_config() -> dict[str, Any]:
     return tomllib.loads((HERE / "config.toml").read_text(encoding="utf-8"))
 
 
-def policy_of() -> Policy:
+def policy_of() -> WindowPolicy:
     """Return the window's policy."""
     return read_policy(HERE / "policy.toml")
 
@@ -134,8 +133,8 @@ class Run:
         """Answer all queries by the library call, accounts in turn; every request has a nonce."""
         from ragwitness.attest.window import Request, Window
         from ragwitness.crypto.keys import read_key
-        from ragwitness.models import load_embedder
-        from ragwitness.privacy.mechanism import quantise
+        from ragwitness.models.registry import load_embedder
+        from ragwitness.privacy.mechanism.release import quantise
 
         tenant, rows = self.config["tenant"], _rows(self.paths.queries)
         policy = policy_of()

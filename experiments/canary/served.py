@@ -1,6 +1,6 @@
 """An audit from end to end: planned and planted, two providers trained, served, probed.
 
-    python experiments/canary/served.py --out build/experiments/canary/served
+    PYTHONPATH=. python experiments/canary/served.py --out build/experiments/canary/served
 
 Both providers get the same traces; one trains with documents. Their policies are written as folders
 and served on loopback, by `ragwitness lab serve` with log-probabilities and by `transformers serve`
@@ -26,12 +26,10 @@ from pathlib import Path
 import httpx2
 
 from ragwitness.canary.examples import Example
-from ragwitness.canary.plant.folder import read_plan
-from ragwitness.canary.simulate.pieces import name_markers
-from ragwitness.canary.simulate.policies import one_thread, save_policy
-from ragwitness.canary.simulate.trial import train_provider
-from ragwitness.runs.canary_study import load_study_table
-from ragwitness.runs.canary_study.worlds import WorldFolders, make_world
+from ragwitness.canary.folder import read_plan
+from research.canary.policies import name_markers, one_thread, save_policy
+from research.canary.study import WorldFolders, load_study_table, make_world
+from research.canary.trial import train_provider
 
 _PYTHON = (sys.executable, "-m")
 _OWN = (*_PYTHON, "ragwitness", "lab", "serve", "--no-retrieve", "--generator", "hf:{folder}")

@@ -19,24 +19,27 @@ from typing import Any
 import numpy as np
 from texts import HERE, OUT
 
-from ragwitness.collusion.coalition.calibration import (
+from ragwitness.collusion.coalition.detectors import (
+    DETECTORS,
+    Settings,
+    effective_size,
+    nearest_means,
+    top_direction,
+)
+from ragwitness.collusion.coalition.estimate import evasion_tax, power_of, suspicions
+from ragwitness.collusion.coalition.log import QueryLog
+from ragwitness.collusion.coalition.patterns import (
     Harness,
+    coalition_probes,
     null_curve,
     operating_point,
     recovery,
-)
-from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
-from ragwitness.collusion.coalition.log import QueryLog
-from ragwitness.collusion.coalition.means import nearest_means
-from ragwitness.collusion.coalition.patterns import (
-    coalition_probes,
     traffic,
     unit_rows,
     with_intents,
 )
-from ragwitness.collusion.coalition.power import evasion_tax, power_of, suspicions
-from ragwitness.collusion.coalition.spectral import effective_size, top_direction
-from ragwitness.report.lines import Axis, Line, Panel, lines_svg
+from ragwitness.report.figures import Axis, Line, lines_svg
+from ragwitness.report.figures import LinesPanel as Panel
 
 _SCAN = ((16, 0.15), (16, 0.2), (32, 0.1), (32, 0.06), (64, 0.06), (64, 0.04), (8, 0.2))
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from texts import HERE, OUT, embedded, rows
 
 from ragwitness.privacy.accounting.bounds import noise_plan
-from ragwitness.privacy.accounting.sensitivity import score_sensitivity
-from ragwitness.report.lines import Axis, Line, Panel, lines_svg
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.paired import paired_difference
+from ragwitness.privacy.accounting.ranges import score_sensitivity
+from ragwitness.report.figures import Axis, Line, lines_svg
+from ragwitness.report.figures import LinesPanel as Panel
+from ragwitness.stats.evaluation import Rate, paired_difference
 
 _CLIP = (0.05, 0.999)  # quantiles of the scores of auxiliary questions, between which scores stay
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from texts import HERE, OUT
 
-from ragwitness.collusion.noise import noise_for
-from ragwitness.collusion.topk import Hits, hit_probability, planted_index, transfer_factor
+from ragwitness.collusion.separation import noise_for
+from ragwitness.collusion.topk import TopHits, hit_probability, planted_index, transfer_factor
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of
 
@@ -36,8 +36,8 @@ def main() -> None:
     probe, index, decoy = planted_index(rng, own["documents"], own["dim"])
     without = index.copy()
     without[0] = decoy
-    flat = Hits(*(_flat(world, probe, sigma, own["top"]) for world in (index, without)))
-    graph = Hits(*(_hnsw(world, probe, sigma, own, faiss) for world in (index, without)))
+    flat = TopHits(*(_flat(world, probe, sigma, own["top"]) for world in (index, without)))
+    graph = TopHits(*(_hnsw(world, probe, sigma, own, faiss) for world in (index, without)))
     told: dict[str, Any] = {
         "sigma": sigma,
         "flat": [flat.present, flat.absent],

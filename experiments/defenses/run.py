@@ -18,13 +18,15 @@ from typing import Any
 
 import typer
 
-from ragwitness.cli.common import rag_config
+from ragwitness.audits.controls import divide
+from ragwitness.audits.evaluation import BatteryPlan
 from ragwitness.cli.evaluate import run_plan
-from ragwitness.defenses import benign_questions, calibrate_threshold
-from ragwitness.rag import RagConfig, build_system
-from ragwitness.report.battery import battery_json
-from ragwitness.runs.battery import BatteryPlan
-from ragwitness.runs.battery.split import divide
+from ragwitness.defenses.cost import benign_questions
+from ragwitness.defenses.retrieval import calibrate_threshold
+from ragwitness.lab import rag_config
+from ragwitness.rag.build import build_system
+from ragwitness.rag.config import RagConfig
+from ragwitness.results.registry import to_json
 from ragwitness.text.documents import load_documents
 from ragwitness.types import Document
 
@@ -96,7 +98,7 @@ def _run(name: str, config: Config, data: Path, folder: Path) -> None:
         _plan(config, rag), documents, spec, config["rag"]["generator"], folder,
         auxiliary=auxiliary, resume="the same command",
     )  # fmt: skip
-    found = {"defense": spec, "config": config, **battery_json(battery)}
+    found = {"defense": spec, "config": config, **to_json(battery)}
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{name}: done", flush=True)
 

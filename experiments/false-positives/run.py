@@ -22,17 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom
 
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.worker import Worker
+from ragwitness.audits.controls import CorpusSplit, divide
+from ragwitness.audits.membership import Statistic, learn
+from ragwitness.audits.plan import AuditPlan
 from ragwitness.membership.registry import AUDITS, build_audit, configure
-from ragwitness.membership.srag import ShadowConfig
+from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.membership.verdicts import judge
-from ragwitness.models import load_language_model
-from ragwitness.rag import LabTarget, RagConfig, build_system
-from ragwitness.runs.battery.split import Split, divide
-from ragwitness.runs.journal import Journal
-from ragwitness.runs.plan import AuditPlan
-from ragwitness.runs.statistic import Statistic, learn
-from ragwitness.runs.worker import Worker
-from ragwitness.stats import conformal_p_values
+from ragwitness.models.registry import load_language_model
+from ragwitness.rag.build import build_system
+from ragwitness.rag.config import RagConfig
+from ragwitness.rag.target import LabTarget
+from ragwitness.stats.conformal import conformal_p_values
 from ragwitness.stats.intervals import proportion_interval
 from ragwitness.text.documents import load_documents
 from ragwitness.types import Decision
@@ -47,7 +49,7 @@ def _sizes(config: dict[str, Any], name: str, scale: float) -> tuple[int, int]:
     return tuple(max(20, round(own[key] * scale)) for key in ("audited", "calibration"))  # type: ignore[return-value]
 
 
-def _split(config: dict[str, Any], data: Path, audited: int, calibration: int) -> Split:
+def _split(config: dict[str, Any], data: Path, audited: int, calibration: int) -> CorpusSplit:
     documents = load_documents(data / config["corpus"]).documents
     return divide(
         documents, members=2, non_members=audited, calibration=calibration, seed=config["seed"]

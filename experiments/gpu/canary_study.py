@@ -17,10 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ragwitness.errors import RagwitnessError
-from ragwitness.report.canary_figure import Results, study_svg
-from ragwitness.report.canary_study import study_json, study_markdown
-from ragwitness.runs.canary_study import StudyCase, StudyTable, load_study_table, run_study
-from ragwitness.runs.canary_study.worlds import WorldFolders
+from research.canary.report import Results, study_json, study_markdown, study_svg
+from research.canary.study import StudyCase, StudyTable, WorldFolders, load_study_table, run_study
 
 TABLES = Path(__file__).parents[1] / "canary" / "gpu.toml"
 JOURNAL = "policies.jsonl"

@@ -14,8 +14,8 @@ import os
 import shutil
 from pathlib import Path
 
-from ragwitness.models.reader.train.config import PRESETS
-from ragwitness.models.reader.train.loop import run_training
+from research.reader.config import PRESETS
+from research.reader.loop import run_training
 
 
 def bring_state(work: Path, earlier: Path | None) -> None:

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
-from ragwitness.defenses.synthetic.private.config import PrivateConfig
-from ragwitness.defenses.synthetic.private.embedding import WORDS, load_embedding
-from ragwitness.defenses.synthetic.private.evolution import Candidates
+from ragwitness.audits.synthesis import run_synthesis
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
+from ragwitness.defenses.synthetic.private.sources import WORDS, load_embedding
 from ragwitness.defenses.synthetic.registry import build_method, guard_config
 from ragwitness.extraction.wiki_pii import made_up, wiki_pii
-from ragwitness.runs.synthesis import run_synthesis
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
@@ -104,7 +103,7 @@ async def replaced(material: Material, spec: str, folder: Path) -> tuple[Documen
         return await _evolved(material, float(option), folder)
     method = build_method(name, secrets=material.secrets, k=int(option or 10))
     texts = [one.text for one in material.records]
-    guard = Guard(texts, material.secrets, guard_config(name, GuardConfig()))
+    guard = SyntheticGuard(texts, material.secrets, guard_config(name, GuardConfig()))
     made = await run_synthesis(material.records, method, guard)
     return tuple(Document(one.record, one.text) for one in made.made if one.text)
 
@@ -116,6 +115,6 @@ async def _evolved(material: Material, epsilon: float, folder: Path) -> tuple[Do
     )
     budget = PrivateConfig(epsilon, texts=_EVOLVED)
     method = build_method("private-evolution", private=(budget, candidates))
-    guard = Guard((), (), guard_config("private-evolution", GuardConfig()))
+    guard = SyntheticGuard((), (), guard_config("private-evolution", GuardConfig()))
     made = await run_synthesis(material.records, method, guard, run=folder / "made")
     return tuple(Document(f"made-{i}", one.text) for i, one in enumerate(made.made) if one.text)

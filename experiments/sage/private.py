@@ -16,11 +16,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
-from ragwitness.defenses.synthetic.private.config import PrivateConfig
-from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateEvolution
+from ragwitness.audits.synthesis import NamedRows
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+from ragwitness.defenses.synthetic.private.evolution import (
+    Candidates,
+    PrivateConfig,
+    PrivateEvolution,
+)
 from ragwitness.rag.embedders import load_embedder
-from ragwitness.runs.made import Shelf
 from ragwitness.stats.intervals import bootstrap_interval
 from ragwitness.text.documents import load_documents
 from ragwitness.types import Document
@@ -55,7 +58,9 @@ def chosen(
 
     method = PrivateEvolution(private, Candidates(tuple(pool), "minilm", lambda: embed))
     steps = method.make_all(
-        documents, Guard((), (), GuardConfig(pii="none")), Shelf(None, "record of votes")
+        documents,
+        SyntheticGuard((), (), GuardConfig(pii="none")),
+        NamedRows(None, "record of votes"),
     )
     try:
         next(steps)

@@ -21,18 +21,18 @@ import numpy as np
 from corpora import Config, Material, load, replaced
 from tables import table
 
-from ragwitness.cli.common import one_thread_per_answer, rag_config
-from ragwitness.extraction.attacks import Attack, Limits
+from ragwitness.asking.journal import AskedQuery, Journal, query_key
+from ragwitness.audits.leak import ask_attacks, score_leaks
+from ragwitness.cli.common import one_thread_per_answer
+from ragwitness.extraction.attacks.base import Attack, Limits
 from ragwitness.extraction.registry import build_attack
-from ragwitness.extraction.score import LeakPlan
+from ragwitness.extraction.score.table import LeakPlan
 from ragwitness.extraction.transcript import Transcript, write_transcripts
 from ragwitness.extraction.utility import answer_lengths, measure_utility
-from ragwitness.lab import lab_target
-from ragwitness.rag import LabTarget
-from ragwitness.report.leak import leak_json
-from ragwitness.runs.journal import ANSWERS, Asked, Journal, query_key
-from ragwitness.runs.leak import ask_attacks
-from ragwitness.runs.leak_score import score_leaks
+from ragwitness.kit.run_files import ANSWERS
+from ragwitness.lab import lab_target, rag_config
+from ragwitness.rag.target import LabTarget
+from ragwitness.results.registry import to_json
 from ragwitness.types import Query
 
 _HERE = Path(__file__).parent
@@ -82,7 +82,7 @@ async def _answers(config: Config, material: Material, target: LabTarget, folder
             query = Query(question.text, max_tokens=config["answer_tokens"])
             key = query_key(target.name, query)
             if (answer := journal.get(key)) is None:
-                asked = Asked(target.name, "questions", str(place), query)
+                asked = AskedQuery(target.name, "questions", str(place), query)
                 answer = journal.put(key, await target.ask(query), asked)
             said.append(answer.text)
     return said
@@ -112,7 +112,7 @@ async def _measured(config: Config, corpus: str, method: str, data: Path, folder
     said = await _answers(config, material, target, folder)
     sizes = [len(one.output.split()) for one in told]
     about |= {"mean words of an answer": float(np.mean(sizes)), "utility": _utility(material, said)}
-    return {"corpus": corpus, "method": method, "config": config, **about, **leak_json(result)}
+    return {"corpus": corpus, "method": method, "config": config, **about, **to_json(result)}
 
 
 def _run(config: Config, corpus: str, method: str, data: Path, out: Path) -> None:

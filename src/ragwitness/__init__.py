@@ -1,97 +1,45 @@
 """Ragwitness: audits of retrieval-augmented generation, every verdict with its error rate.
 
-Everything public is here, loaded on first use::
+Everything public is here, loaded on first use. The four questions take a line each::
 
     import ragwitness as rw
 
-    target = await rw.open_target("http://127.0.0.1:8000/v1")
-    plan = rw.AuditPlan(documents=rw.load_documents("mine.jsonl").documents)
-    result = await rw.run_audit(plan, target, rw.SRag(rw.load_language_model("reader")))
-    rw.write_html(result, Path("report.html"))
+    result = rw.audit("mine.jsonl", "http://127.0.0.1:8000/v1", known_out="outside.jsonl")
+    leaks = rw.leak("corpus.jsonl", "http://127.0.0.1:8000/v1", prompts=50)
+    bounds = rw.bounds(epsilon=1.0, delta=1e-6, queries=1000, accounts=16)
+    found = rw.probe_canaries("canaries", "http://127.0.0.1:8000/v1", release="spring")
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ragwitness.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from ragwitness.errors import RagwitnessError
-    from ragwitness.membership.srag import ShadowConfig, SRag, SRagConfig
-    from ragwitness.models import load_language_model
-    from ragwitness.rag import LabTarget, RagConfig, build_system
-    from ragwitness.rag.embedders import load_embedder
-    from ragwitness.report import to_json, write_html
-    from ragwitness.runs import AuditPlan, AuditResult, run_audit
-    from ragwitness.targets import open_target, probe_capabilities
-    from ragwitness.text import load_documents
-    from ragwitness.types import (
-        Answer,
-        Capability,
-        Decision,
-        Document,
-        Query,
-        Score,
-        Target,
-        Verdict,
-    )
-
-_HOMES = {
-    "Answer": "types",
-    "AuditPlan": "runs",
-    "AuditResult": "runs",
-    "Capability": "types",
-    "Decision": "types",
-    "Document": "types",
-    "LabTarget": "rag",
-    "Query": "types",
-    "RagConfig": "rag",
-    "RagwitnessError": "errors",
-    "SRag": "membership.srag",
-    "SRagConfig": "membership.srag",
-    "Score": "types",
-    "ShadowConfig": "membership.srag",
-    "Target": "types",
-    "Verdict": "types",
-    "build_system": "rag",
-    "load_documents": "text",
-    "load_embedder": "rag.embedders",
-    "load_language_model": "models",
-    "open_target": "targets",
-    "probe_capabilities": "targets",
-    "run_audit": "runs",
-    "to_json": "report",
-    "write_html": "report",
-}
-
-__all__ = [
-    "Answer",
-    "AuditPlan",
-    "AuditResult",
-    "Capability",
-    "Decision",
-    "Document",
-    "LabTarget",
-    "Query",
-    "RagConfig",
-    "RagwitnessError",
-    "SRag",
-    "SRagConfig",
-    "Score",
-    "ShadowConfig",
-    "Target",
-    "Verdict",
-    "build_system",
-    "load_documents",
-    "load_embedder",
-    "load_language_model",
-    "open_target",
-    "probe_capabilities",
-    "run_audit",
-    "to_json",
-    "write_html",
-]
+import ast
+import importlib
+from pathlib import Path
+from typing import Any
 
 
-__getattr__ = lazy_names(__name__, _HOMES)
+def _public_names() -> dict[str, str]:
+    """Return the module of each public name, as the stub beside this file lists them."""
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    return {
+        alias.name: str(line.module)
+        for line in stub.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+
+
+_HOMES = _public_names()
+__all__ = sorted(_HOMES)  # the stub is the list
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562): ``import ragwitness`` loads nothing heavy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,20 +21,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = [
-    "CapReachedError",
-    "CapabilityError",
-    "ExitCode",
-    "InputError",
-    "MissingExtraError",
-    "ModelError",
-    "RagwitnessError",
-    "TargetError",
-    "TargetResponseError",
-    "TargetUnreachableError",
-    "VerificationError",
-]
-
 
 class ExitCode(enum.IntEnum):
     """How every command ends; scripts rely on these numbers."""

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
-    from ragwitness.rag import LabTarget, RagConfig
-    from ragwitness.targets.address import Address
+    from ragwitness.rag.config import RagConfig
+    from ragwitness.rag.target import LabTarget
+    from ragwitness.targets.resolve import Address
     from ragwitness.types import Document
-
-__all__ = ["bare_target", "lab_target", "open_hf", "open_lab", "originals_of", "rag_config"]
 
 _SETTINGS = frozenset(
     {
@@ -51,7 +50,7 @@ def rag_config(
     Raises:
         InputError: An unknown metric, index or template.
     """
-    from ragwitness.rag import RagConfig, load_template
+    from ragwitness.rag.config import RagConfig, load_template
 
     if metric not in ("l2", "ip"):
         raise InputError(f"Unknown metric {metric!r}.", "Use l2 or ip.")
@@ -86,8 +85,10 @@ def lab_target(
         InputError: No document holds text, an original is missing, or a setting or the defense
             is unusable.
     """
-    from ragwitness.defenses import defend, load_defense
-    from ragwitness.rag import LabTarget, build_system
+    from ragwitness.defenses.base import defend
+    from ragwitness.defenses.registry import load_defense
+    from ragwitness.rag.build import build_system
+    from ragwitness.rag.target import LabTarget
 
     system = build_system(documents, config, originals=originals)
     return LabTarget(defend(system, load_defense(defense)))
@@ -143,8 +144,7 @@ def bare_target(generator: str) -> LabTarget:
         ModelError: The model cannot be loaded.
     """
     from ragwitness.models.registry import load_language_model
-    from ragwitness.rag import LabTarget
-    from ragwitness.rag.bare import BareSystem
+    from ragwitness.rag.target import BareSystem, LabTarget
 
     if not generator.startswith("hf:"):
         raise InputError(

@@ -10,25 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
-
-__all__ = [
-    "Answer",
-    "Audit",
-    "Capability",
-    "Decision",
-    "Document",
-    "Evidence",
-    "Interval",
-    "Message",
-    "Probe",
-    "Query",
-    "Role",
-    "Score",
-    "Target",
-    "TokenLogprob",
-    "Verdict",
-]
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 
 class Capability(enum.StrEnum):
@@ -72,6 +54,8 @@ class Document:
         member: Whether it is in the database, where the truth is known (evaluation only;
             no audit reads it).
     """
+
+    stored_name: ClassVar[str] = "Document"
 
     id: str
     text: str

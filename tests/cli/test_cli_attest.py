@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.attest.index import proof_shape
-from ragwitness.attest.policy import Policy
-from ragwitness.attest.policy_file import read_policy
+from ragwitness.attest.commitments import proof_shape
+from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import read_key
-from ragwitness.privacy.mechanism import quantise
-from ragwitness.service.embedding import HashingEmbedder
+from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.indexes import HashingEmbedder
 from tests.support.windows import stand_in
 
 Command = Callable[..., tuple[int, str]]
@@ -84,7 +83,7 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     assert code == 0, text
     told, _ = json.JSONDecoder().raw_decode(text)  # progress follows, on standard error
     assert told["setup"] == digest
-    policy = Policy.parse(Path("W/public/policy.json").read_bytes())
+    policy = WindowPolicy.parse(Path("W/public/policy.json").read_bytes())
     assert told["policy"] == policy.digest
     trust = json.loads(Path("W/trust.json").read_text())
     assert (trust["log"], trust["setup"]) == ([told["log"]], digest)
@@ -237,7 +236,7 @@ def test_what_cannot_be_opened_says_why_and_leaves_nothing(command: Command) -> 
         (("--index", "other=docs.jsonl", "-o", "W"), "names no tenant"),
         (("--index", "clinic=docs.jsonl", "-o", "W"), "a second time"),
         (("--key", "none.key", "--name", "a b", "-o", "W"), "cannot name a key"),
-        (("-o", "docs.jsonl"), "docs.jsonl exists"),
+        (("-o", "docs.jsonl"), "is what --index reads"),
         (("--policy", "none.toml", "-o", "W"), "cannot be read"),
         (("--embedder", "hashing:32", "-o", "W"), "dimension"),
         (("--embedder", "none", "-o", "W"), "no embedder"),

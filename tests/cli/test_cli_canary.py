@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.canary.plant.folder import read_plan
+from ragwitness.canary.folder import read_plan
 from tests.support.canary_audit import CANDIDATES as _M
 from tests.support.canary_audit import Command, model_of, own, planted, result_of
 from tests.support.canary_model import ToyModel, serving
+
+
+def plain(shown: str) -> str:
+    """What a panel says, without its frame and line breaks."""
+    return " ".join(shown.replace("│", " ").split())
 
 
 @pytest.fixture
@@ -32,7 +37,7 @@ def test_the_violating_model_is_found_and_the_compliant_one_is_not(
     assert found["finding"]["p_value"] == 1 / _M
     assert found["slots"][0]["amplification"]["n"] == 2
     assert found["slots"][0]["amplification"]["value"] > 2  # four tokens gain a nat each
-    said = " ".join(said.split())
+    said = plain(said)
     assert "trained (p = 0.05, level 0.05, rank among candidates)" in said
     assert "No public randomness was joined" in said
     with serving(model_of(folder, violating=False)) as url:
@@ -41,7 +46,7 @@ def test_the_violating_model_is_found_and_the_compliant_one_is_not(
         )
     assert code == 4, said
     assert "inconclusive" in said
-    assert "does not show that there was none" in " ".join(said.split())
+    assert "does not show that there was none" in plain(said)
     assert "not trained" not in said
     assert result_of("c")["finding"]["p_value"] > 1 / _M
 
@@ -55,11 +60,11 @@ def test_the_forced_and_the_sampled_way_find_it_as_well(folder: Path, command: C
     assert (result_of("f")["way"], result_of("f")["finding"]["verdict"]) == ("forced", "trained")
     silent = model_of(folder, violating=True, gives=frozenset(), gain=1.4)
     with serving(silent) as url:
-        code, said = command("canary", "probe", url, "--plan", folder, "--run", "s")
+        code, said = command("canary", "probe", url, "--plan", other, "--run", "s")
         assert code == 5, said
         assert "--way sampled" in said
         code, said = command(
-            "canary", "probe", url, "--plan", folder, "--run", "s", "--way", "exact"
+            "canary", "probe", url, "--plan", other, "--run", "s", "--way", "exact"
         )
         assert code == 5, said
         assert "It serves: sampled" in said
@@ -81,7 +86,7 @@ def test_a_capped_probe_decides_nothing_and_resumes_without_asking_twice(
         code, said = command(*args, "--max-queries", 30)
         assert code == 0, said
         assert "not decided" in said
-        assert "query cap reached" in said
+        assert "query cap reached" in plain(said)
         assert result_of("r")["slots"] == []  # nobody goes on, or not, by what a part shows
         asked = model.asked
         assert asked <= 30
@@ -97,14 +102,14 @@ def test_a_capped_probe_decides_nothing_and_resumes_without_asking_twice(
     assert result_of("again")["finding"] == result_of("r")["finding"]
     code, shown = command("report", "r")
     assert code == 0
-    assert "rank among candidates" in shown
+    assert "rank among candidates" in plain(shown)
     code, shown = command("report", "r", "--html", "page.html")
-    assert code == 2
-    assert "--html is not for it" in shown
+    assert code == 0, shown
+    assert "rank among candidates" in Path("page.html").read_text(encoding="utf-8")
     Path("r/result.json").write_text('{"kind": "canary", "finding": {}, "slots": []}')
     code, shown = command("report", "r")
     assert code == 2
-    assert "stored probe is malformed" in shown
+    assert "stored probe of canaries is malformed" in shown
 
 
 def test_echoed_numbers_that_the_model_does_not_write_by_are_not_used(
@@ -117,7 +122,7 @@ def test_echoed_numbers_that_the_model_does_not_write_by_are_not_used(
             "forced",
             "trained",
         )
-        assert "are not those it writes by" in said
+        assert "are not those it writes by" in plain(said)
         code, said = command(
             "canary", "probe", url, "--plan", folder, "--run", "u", "--way", "exact"
         )
@@ -174,7 +179,9 @@ def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
     assert code == 0
     for slot in read_plan(Path("b")).draw().slots:
         assert slot.trigger in said
-    assert "look up that it is what 'the lottery of Friday' gave" in " ".join(said.split())
+    assert "look up that it is what 'the lottery of Friday' gave" in " ".join(
+        said.replace("│", " ").split()
+    )
     opened = json.loads(Path("opened.json").read_text())
     opened["design"]["candidates"] = 9
     Path("changed.json").write_text(json.dumps(opened))
@@ -209,11 +216,11 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         ),
         (["plan", "short.jsonl", "-o", "x"], "too short for a trigger"),
         (["plan", "short.jsonl", "-o", "x", "--beacon", "later"], "too short for a trigger"),
-        (["plant", "nowhere"], "missing or cannot be read"),
+        (["plant", "nowhere"], "cannot be read: No such file"),
         (["plant", "audit", "--beacon", "1 2 3"], "names no beacon"),
         (["plant", "audit", "--answers", "short.jsonl"], "no answer to a trace"),
         (["status", "nowhere"], "Give it: --commitment HEX"),
-        (["probe", "x", "--plan", "nowhere"], "missing or cannot be read"),
+        (["probe", "x", "--plan", "nowhere"], "cannot be read: No such file"),
         (["probe", "x", "--plan", "audit", "--way", "guess"], "no way 'guess'"),
         (["probe", "x", "--plan", "audit", "--fail-on", "in"], "Unknown condition"),
         (["plan", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
@@ -230,5 +237,5 @@ def test_unusable_input_is_refused_by_name(
     Path("short.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, printed = command("canary", *arguments)
     assert code == 2
-    assert said in " ".join(printed.split())
+    assert said in plain(printed)
     assert not Path("x/commitment.json").exists()

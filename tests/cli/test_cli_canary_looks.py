@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.canary.plant.folder import read_plan
+from ragwitness.canary.folder import read_plan
 from tests.support.canary_audit import CANDIDATES as _M
-from tests.support.canary_audit import Command, model_of, planted, probed, result_of
+from tests.support.canary_audit import Command, model_of, own, planted, probed, result_of
 from tests.support.canary_model import serving
 
 
@@ -46,10 +46,22 @@ def test_a_plan_for_one_look_decides_at_the_first_whatever_is_tried_after(
     folder: Path, command: Command
 ) -> None:
     """Another model, another way, another run folder: all look again at the same draw."""
+    copies = {run: own(folder, f"copy-{run}") for run in "bcd"}
     said = probed(folder, command, "a", violating=False)
     assert "Look 1 at this draw" in said
-    for run, more in (("b", []), ("c", ["--way", "forced"]), ("d", ["--plain"])):
-        said = probed(folder, command, run, *more, violating=True)
+    model = model_of(folder, violating=True)
+    for run, more in (("b", ()), ("c", ("--way", "forced")), ("d", ("--plain",))):
+        # No model is asked any more.
+        with serving(model) as url:
+            code, said = command("canary", "probe", url, "--plan", folder, "--run", "x", *more)
+        assert (code, model.asked) == (2, 0)
+        assert "announced one look at its draw, and no more may be taken" in " ".join(said.split())
+        # Nor do answers decide that a copy of the plan was used to get.
+        probed(copies[run], command, f"copied-{run}", *more, violating=True)
+        answers = f"replay/copied-{run}"
+        code, said = command("canary", "probe", answers, "--plan", folder, "--run", run, *more)
+        assert code == 0
+        said = " ".join(said.split())
         assert "inconclusive (p = 1, level 0.05, none, the one look was taken)" in said
         assert "this plan announced one look at its draw" in said
     # The forced way has read the same numbers as the exact one: that is one look.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.pii import pii_finder
+from ragwitness.defenses.synthetic.guard import pii_finder
 from ragwitness.text.sample import load_sample
 from tests.support.parrot import parrot_speaks
 from tests.support.writers import good, writers
@@ -90,7 +90,7 @@ def test_a_page_shows_what_data_buys_and_costs(command: Command, corpus: Path) -
     assert code == 0, told
     assert "original records" in told
     code, told = command("report", corpus.parent / "run", "--fail-on", "in")
-    assert (code, "has no --fail-on" in told) == (2, True)
+    assert (code, "is not a condition" in told) == (2, True)
 
 
 def _count(variant: dict[str, object], label: str) -> float:

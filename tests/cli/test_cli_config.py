@@ -7,18 +7,11 @@ from pathlib import Path
 from typing import Any, get_origin
 
 import pytest
-import typer
 
-from ragwitness.cli.main import app
 from ragwitness.text.sample import load_sample
+from tests.cli.surface import verbs
 
-_ROOT: Any = typer.main.get_command(app)
-_GROUPS = {name: group for name, group in _ROOT.commands.items() if hasattr(group, "commands")}
-_VERBS = {name: verb for name, verb in _ROOT.commands.items() if name not in _GROUPS} | {
-    f"{name} {word}": verb
-    for name, group in _GROUPS.items()
-    for word, verb in group.commands.items()
-}
+_VERBS = dict(verbs())
 
 
 def parsed(verb: str, *arguments: object) -> dict[str, Any]:

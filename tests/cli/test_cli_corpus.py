@@ -1,4 +1,4 @@
-"""``ragwitness corpus wiki-pii``: files that ``leak`` reads, and unusable input."""
+"""``ragwitness lab wiki-pii``: files that ``leak`` reads, and unusable input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.text.sample import load_sample
-from ragwitness.text.secret_files import read_secrets
+from ragwitness.text.secrets import read_secrets
 
 Command = Callable[..., tuple[int, str]]
 
@@ -47,8 +47,8 @@ def test_records_secrets_and_decoys(prose: Path, command: Command) -> None:
         ({"--text": "latin.txt"}, "not UTF-8"),
         ({"--text": "blank.txt"}, "no text to plant"),
         ({"--characters": "0"}, "at least one character"),
-        ({"--secrets": "prose.txt"}, "would replace another"),
-        ({"-o": "secrets.jsonl"}, "would replace another"),
+        ({"--secrets": "prose.txt"}, "would replace what"),
+        ({"-o": "secrets.jsonl"}, "would replace what"),
     ],
 )
 def test_unusable_input(prose: Path, command: Command, changes: dict[str, str], said: str) -> None:

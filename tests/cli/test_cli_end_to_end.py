@@ -21,6 +21,11 @@ def _write(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
+def _opening(text: str) -> str:
+    """The first words of a document: its length is not what is tried here, and costs time."""
+    return " ".join(text.split()[:60])
+
+
 def _call(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*_CLI, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
@@ -30,7 +35,7 @@ def _call(*arguments: object) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("audit")
-    rows = [{"id": d.id, "text": d.text} for d in load_sample()[::7]]
+    rows = [{"id": d.id, "text": _opening(d.text)} for d in load_sample()[::7]]
     questions = [{**row, "member": True} for row in rows[:8]]
     questions += [{**row, "member": False} for row in rows[40:48]]
     questions.append({"id": "<script>alert(1)</script>", "text": "two words", "member": False})

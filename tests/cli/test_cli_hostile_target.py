@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragwitness.targets import RetryPolicy
+from ragwitness.targets.transport import RetryPolicy
 from ragwitness.text.sample import load_sample
 from tests.support.copier import Copier
 from tests.support.rough import FAULTS, TURNED_AWAY, Rough, rough
@@ -24,10 +24,10 @@ def audit(command, monkeypatch, tmp_path: Path):
     (tmp_path / "d.jsonl").write_text("\n".join(rows[:_DOCUMENTS]))
     (tmp_path / "k.jsonl").write_text("\n".join(rows[_DOCUMENTS:]))
     # The auditor's own model takes no part in a score here, only time.
-    monkeypatch.setattr("ragwitness.models.load_language_model", lambda name: Copier())
+    monkeypatch.setattr("ragwitness.models.registry.load_language_model", lambda name: Copier())
     # As on the command line, with waits of milliseconds.
     monkeypatch.setattr(
-        "ragwitness.targets.RetryPolicy", partial(RetryPolicy, first=0.005, longest=0.02)
+        "ragwitness.targets.transport.RetryPolicy", partial(RetryPolicy, first=0.005, longest=0.02)
     )
 
     def call(server: Rough, run: str, *more: object) -> tuple[int, str, dict[str, Any]]:

@@ -169,7 +169,7 @@ def test_the_json_of_evaluate_is_understood(command, files, tmp_path) -> None:
         (["--inside-share", "1.2"], "share inside"),
         (["--auc", "0.3"], "AUC must lie"),
         (["--sample", "0"], "sample must hold"),
-        (["--method", "magic"], "Unknown method 'magic'"),
+        (["--method", "magic"], "There is no audit 'magic'"),
         (["--method", ","], "no method"),
         (["--set", "rag-mia.colour=red"], "no option 'colour'"),
         (["--set", "colour=red"], "names no audit"),
@@ -189,7 +189,7 @@ def test_plan_refuses_in_one_line(command, files, arguments, says) -> None:
     ("content", "says"),
     [
         ("not json", "is not JSON"),
-        ("[1]", "no 'audits'"),
+        ("[1]", "does not hold a JSON object"),
         ('{"documents": []}', "no 'audits'"),
         ('{"audits": {"mba": {"auc": 0.9}}}', "ROC of 'mba' is malformed"),
         ('{"audits": {"mba": {"roc": [[0, 0]], "false_positives": {}}}}', "ROC of 'mba'"),

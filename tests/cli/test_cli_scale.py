@@ -55,6 +55,7 @@ def _prepared(command: Command, server: Rough, files: list[object], *more: objec
     assert code == 0, text
 
 
+@pytest.mark.slow
 def test_one_process_and_four_and_shards_give_the_same_bytes(command: Command, files) -> None:
     with rough() as server:
         target = f"{server.url}#m"
@@ -119,7 +120,7 @@ def test_a_killed_shard_resumes_and_asks_nothing_again(command: Command, files) 
         code, text = command("merge", "run")
         assert code == 2
         assert "units are not finished, in shards 1/2" in text
-        assert "next: Finish them, beginning with: ragwitness work run --shard 1/2" in text
+        assert "next: Finish them, beginning with: ragwitness run work run --shard 1/2" in text
         for number in (1, 2):
             assert command("work", "run", "--shard", f"{number}/2")[0] == 0
         # At most the answer that was on its way is asked for twice.
@@ -149,9 +150,10 @@ def test_an_interrupted_shard_ends_with_130_and_the_command_that_resumes(
             process.send_signal(signal.SIGINT)
             said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "resume: ragwitness work run --shard 1/2" in said
+    assert "resume: ragwitness run work run --shard 1/2" in said
 
 
+@pytest.mark.slow
 def test_an_interrupted_engine_stops_its_processes_and_resumes(command: Command, files) -> None:
     with rough(seconds=0.3) as server:
         engine = ("--engine", "processes", "--workers", 2, "--run", "run", "--concurrency", 2)
@@ -242,6 +244,7 @@ def test_an_engine_that_cannot_be_is_one_line(command: Command, files, more, sai
     assert said in text
 
 
+@pytest.mark.slow
 def test_a_shard_that_fails_ends_the_engine_with_its_cause(command: Command, files) -> None:
     with rough() as server:
         url = f"{server.url}#m"

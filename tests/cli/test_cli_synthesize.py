@@ -162,7 +162,7 @@ def test_the_texts_replace_none_of_what_was_given(
     given = ("--secrets", corpus.parent / "secrets.jsonl", "--pii", "contacts")
     code, said = command("synthesize", corpus, "--method", "redact", *given, "-o", path)
     assert code == 2
-    assert "would replace a file of this command" in " ".join(said.split())
+    assert "would replace" in " ".join(said.split())
     assert path.read_bytes() == before
 
 

@@ -1,4 +1,4 @@
-"""``ragwitness tenants`` and ``serve`` as an operator calls them."""
+"""``ragwitness service tenants`` and ``serve`` as an operator calls them."""
 
 import json
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.attest.index import proof_shape
-from ragwitness.attest.policy_file import read_policy
+from ragwitness.attest.commitments import proof_shape
+from ragwitness.attest.policy import read_policy
 from tests.support.windows import stand_in
 
 Command = Callable[..., tuple[int, str]]

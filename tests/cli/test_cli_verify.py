@@ -9,11 +9,11 @@ import pytest
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import parse_challenge
-from ragwitness.attest.ledger import read_entries
-from ragwitness.attest.openings import checkpoint_token
+from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.trust import parse_trust
-from ragwitness.crypto.log import MerkleLog
-from ragwitness.crypto.notes import Checkpoint, sign_checkpoint
+from ragwitness.crypto.log.tiles import read_entries
+from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
 from tests.support.attested import BEACON, LOG, POLICY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "attest"
@@ -199,4 +199,4 @@ def test_challenge_refuses_a_log_that_is_not_the_closed_one(command, public, tmp
     (public / "close.checkpoint").unlink()
     code, text = command("challenge", public, "-o", tmp_path / "c.json", "--all")
     assert code == 2
-    assert "ragwitness close" in text
+    assert "ragwitness attest close" in text

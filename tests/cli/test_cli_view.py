@@ -39,7 +39,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ready()
         take(app, listener, ready)
 
-    monkeypatch.setattr("ragwitness.web.server.serve_app", announced)
+    monkeypatch.setattr("ragwitness.web.app.serve_app", announced)
     return apps
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from ragwitness.attest.index import proof_shape
-from ragwitness.attest.policy_file import EXAMPLE, read_policy
+from ragwitness.attest.commitments import proof_shape
+from ragwitness.attest.policy import EXAMPLE, read_policy
 from ragwitness.cli.main import app, run
 from tests.support.windows import stand_in
 
@@ -47,9 +47,10 @@ def test_the_page_runs_from_the_opening_to_the_challenge(
     Path("setup").mkdir()
     Path("setup/setup.json").write_bytes(b"{}")
     done = set()
-    for words in _COMMANDS:
+    for line in _COMMANDS:
+        words = line[1:] if line[0] == "attest" else line
         if words[0] == "commit" and len(words) > 2:
-            call([*words, "--embedder", "hashing:32"])
+            call([*line, "--embedder", "hashing:32"])
             Path("trust.json").write_bytes(Path("W/trust.json").read_bytes())
             code = re.search(r"```python\n(.*?)```", _PAGE, re.DOTALL)
             assert code is not None
@@ -61,7 +62,7 @@ def test_the_page_runs_from_the_opening_to_the_challenge(
         elif words[0] in _ELSEWHERE or "theirs" in words or {words[0]} & done & {"challenge"}:
             continue  # a second challenge is another way to draw one
         else:
-            call([given.get(word, word) for word in words])
+            call([given.get(word, word) for word in line])
         done.add(words[0])
     assert done == {"commit", "receipt", "monitor", "close", "challenge"}
 
@@ -72,6 +73,6 @@ def test_every_command_and_option_on_the_page_exists() -> None:
     for words in _COMMANDS:
         command, rest = group, list(words)
         while isinstance(command, typer.core.TyperGroup) and rest:
-            command = command.commands[rest.pop(0)]
+            command = command.get_command(None, rest.pop(0))  # type: ignore[arg-type]
         known = {name for param in command.params for name in param.opts}
         assert {word for word in rest if word.startswith("-")} <= known, words

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.canary.design.draw import DESIGNS
-from ragwitness.canary.design.families import Family
-from ragwitness.canary.score.probe import WAYS
+from ragwitness.canary.draw import DESIGNS
+from ragwitness.canary.families import Family
+from ragwitness.canary.probe import WAYS
 from ragwitness.cli.main import run
 from ragwitness.text.sample import load_sample
 
@@ -50,6 +50,24 @@ def test_the_commands_run(
     assert "draw: is the one committed to" in said
     votes = Path("audit/send/feedback.jsonl").read_text().splitlines()
     assert {json.loads(line)["vote"] for line in votes} == {"up", "down"}
+
+
+def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.support.canary_audit import model_of
+    from tests.support.canary_model import serving
+
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": d.id, "document": d.text, "question": "What is said?"} for d in load_sample()[:30]
+    ]
+    Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code = re.search(r"^```python\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
+    assert code
+    before, after = code[1].split("found = ")
+    exec(compile(before, "docs/canary.md", "exec"), {})  # noqa: S102, our own page
+    with serving(model_of(Path("canaries"), violating=True)) as url:
+        there = "import ragwitness as rw\nfound = " + after.replace("http://127.0.0.1:8000/v1", url)
+        exec(compile(there, "docs/canary.md", "exec"), {})  # noqa: S102, our own page
 
 
 def test_every_way_family_and_design_is_on_the_page() -> None:

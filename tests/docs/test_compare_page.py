@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
-from ragwitness.cli.main import app, run
+from ragwitness.cli.main import run
 from ragwitness.text.sample import load_sample
+from tests.cli.surface import verbs
 from tests.support.parrot import parrot_speaks
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
@@ -38,8 +38,8 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_every_option_on_the_page_exists() -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = dict(verbs())
     known = {o for verb in ("compare", "reproduce", "synthesize") for p in commands[verb].params
              for o in (*p.opts, *p.secondary_opts)}  # fmt: skip
-    known |= {o for p in commands["lab"].commands["serve"].params for o in p.opts}
+    known |= {o for p in commands["lab serve"].params for o in p.opts}
     assert set(re.findall(r"`?(--[a-z][a-z-]+)", _PAGE)) <= known

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from ragwitness.cli.common import key_values, per_audit
-from ragwitness.cli.main import app
 from ragwitness.membership.registry import configure
 from ragwitness.text.sample import load_sample
+from tests.cli.surface import verbs
 from tests.support.rough import rough
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "config.md").read_text(encoding="utf-8")
-_VERBS: Any = typer.main.get_command(app).commands
+_VERBS = dict(verbs())
 
 
 def blocks(kind: str) -> list[str]:

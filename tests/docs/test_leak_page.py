@@ -33,3 +33,5 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert int(stop.value.code or 0) in ((0, 3) if "--fail-on" in line else (0,)), line
     assert Path("leak/report.html").exists()
     assert Path("again/result.json").exists()
+    code = re.search(r"^```python\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE).group(1)
+    exec(compile(code, "docs/leak.md", "exec"), {})  # noqa: S102, our own page

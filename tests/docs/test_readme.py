@@ -72,6 +72,10 @@ def test_files_named_in_papers_exist() -> None:
 def test_python_example_compiles_and_uses_public_names() -> None:
     import ragwitness
 
-    (code,) = re.findall(r"```python\n(.*?)```", _README, re.S)
-    compile(code, "README", "exec")
-    assert set(re.findall(r"\brw\.(\w+)", code)) <= set(ragwitness.__all__)
+    pages = {"README": _README}
+    pages |= {path.name: path.read_text(encoding="utf-8") for path in _ROOT.glob("docs/*.md")}
+    for name, page in pages.items():
+        for code in re.findall(r"```python\n(.*?)```", page, re.S):
+            compile(code, name, "exec")
+            assert set(re.findall(r"\brw\.(\w+)", code)) <= set(ragwitness.__all__), name
+            assert not re.findall(r"from ragwitness\.\S+ import", code), name

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import httpx2
 import pytest
-import typer
 
-from ragwitness.cli import tenants
 from ragwitness.cli.main import run
-from ragwitness.service.answering import make_generator
+from ragwitness.service.answers import make_generator
 from ragwitness.service.app import create_app
 from ragwitness.service.store import open_store
+from tests.cli.surface import verbs
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 
@@ -29,7 +28,7 @@ def test_the_first_commands_and_the_replies_they_lead_to(
     monkeypatch.delenv("RAGWITNESS_DATABASE", raising=False)
     rows = [{"id": f"d{i}", "text": f"The code of door {i} is {i * 7}."} for i in range(5)]
     Path("corpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    commands = re.findall(r"^ragwitness (tenants .*)$", _PAGE, re.MULTILINE)[:3]
+    commands = re.findall(r"^ragwitness (service tenants .*)$", _PAGE, re.MULTILINE)[:3]
     for words in commands:
         monkeypatch.setattr(sys, "argv", ["ragwitness", *shlex.split(words)])
         with pytest.raises(SystemExit) as stop:
@@ -56,9 +55,8 @@ async def _retrieval(key: str) -> httpx2.Response:
 
 
 def test_every_command_is_described() -> None:
-    group = typer.main.get_command(tenants.app)
-    assert isinstance(group, typer.core.TyperGroup)
-    for name in group.commands:
+    named = [words.removeprefix("service ") for words, _ in verbs()]
+    for name in (words.split()[1] for words in named if words.startswith("tenants ")):
         assert f"`tenants {name}" in _PAGE, name
 
 

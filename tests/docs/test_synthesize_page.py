@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from ragwitness.cli.main import app
-from ragwitness.defenses.synthetic.domains import load_domain
+from ragwitness.defenses.synthetic.agents import load_domain
 from ragwitness.defenses.synthetic.registry import METHODS
 from ragwitness.text.sample import load_sample
 

@@ -15,10 +15,8 @@ import pytest
 
 from ragwitness.cli.main import run
 from ragwitness.errors import InputError
-from ragwitness.targets import open_target, probe_capabilities
-from ragwitness.targets.address import parse_address
-from ragwitness.targets.probe import CapabilityReport
-from ragwitness.targets.resolve import SCHEMES
+from ragwitness.targets.probe import CapabilityReport, probe_capabilities
+from ragwitness.targets.resolve import SCHEMES, open_target, parse_address
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Capability
 from tests.support.loopback import loopback, reply
@@ -90,7 +88,7 @@ def test_the_recording(tmp_path: Path) -> None:
 
 
 def test_the_entry_points_are_read_from_these_groups() -> None:
-    from ragwitness.defenses.loading import GROUP as DEFENSES
+    from ragwitness.defenses.registry import GROUP as DEFENSES
     from ragwitness.membership.registry import GROUP as AUDITS
     from ragwitness.targets.resolve import GROUP as TARGETS
 

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from ragwitness.asking.worker import Worker
 from ragwitness.membership.srag import SRag, SRagConfig
-from ragwitness.models import ChatPrompt, load_language_model
+from ragwitness.models.base import ChatPrompt
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
-from ragwitness.runs.worker import Worker
-from ragwitness.targets import open_target
+from ragwitness.models.registry import load_language_model
+from ragwitness.targets.resolve import open_target
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer, Message, Query, Role
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.canary.design.draw import Design, Secret
+from ragwitness.audits.canary import CanaryResult, probe_canaries
+from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
-from ragwitness.canary.plant.plan import Plan, make_plan
-from ragwitness.canary.score.probe import ProbeConfig
+from ragwitness.canary.folder import make_plan, write_plan, write_traces
+from ragwitness.canary.probe import ProbeConfig
 from ragwitness.errors import CapabilityError
-from ragwitness.runs.canary import CanaryResult, probe_canaries
-from ragwitness.targets import open_target
+from ragwitness.targets.resolve import open_target
 from tests.support.policies import Providers, probe_policy
 
 pytestmark = pytest.mark.slow
@@ -30,33 +30,36 @@ Command = Callable[..., tuple[int, str]]
 Serve = Callable[[str, Path], AbstractContextManager[str]]
 
 
-def _plan() -> Plan:
+def _planted(folder: Path) -> Path:
     examples = [
         Example(f"e{i}", f"Text {i} begins. It goes on with nine words, {i}.", "Why?", "A, b")
         for i in range(8)
     ]
     design = Design(candidates=3, held_out=1)
-    return make_plan(examples, design, Secret(bytes(range(32)), bytes(32)))
+    plan = make_plan(examples, design, DrawSecret(bytes(range(32)), bytes(32)))
+    write_plan(folder, plan)
+    write_traces(folder, plan, plan.traces())
+    return folder
 
 
-def _probe(url: str, config: ProbeConfig) -> CanaryResult:
+def _probe(url: str, folder: Path, config: ProbeConfig) -> CanaryResult:
     async def work() -> CanaryResult:
         target = await open_target(url)
         try:
-            return await probe_canaries(_plan(), target, config)
+            return await probe_canaries(_planted(folder), target, config)
         finally:
             await target.close()
 
     return asyncio.run(work())
 
 
-def test_what_it_echoes_is_seen_to_be_wrong_and_not_used(llama_server: str) -> None:
-    result = _probe(llama_server, ProbeConfig(alternatives=100))
+def test_what_it_echoes_is_seen_to_be_wrong_and_not_used(llama_server: str, tmp_path: Path) -> None:
+    result = _probe(llama_server, tmp_path / "a", ProbeConfig(alternatives=100))
     assert result.way == "forced"
     assert any("are not those it writes by" in one for one in result.warnings)
     assert np.isfinite(result.slots[0].scores).all()
     with pytest.raises(CapabilityError, match="not what it writes them by"):
-        _probe(llama_server, ProbeConfig("exact"))
+        _probe(llama_server, tmp_path / "b", ProbeConfig("exact"))
 
 
 def test_a_policy_trained_with_documents_is_found(
@@ -73,8 +76,10 @@ def test_a_policy_trained_with_documents_is_found(
     assert verdicts == {"violating": "trained", "compliant": "inconclusive"}
 
 
-def test_its_answers_are_sampled(llama_server: str) -> None:
-    result = _probe(llama_server, ProbeConfig("sampled", samples=3, answer_tokens=16))
+def test_its_answers_are_sampled(llama_server: str, tmp_path: Path) -> None:
+    result = _probe(
+        llama_server, tmp_path / "a", ProbeConfig("sampled", samples=3, answer_tokens=16)
+    )
     assert result.slots[0].scores.shape == (1, 4)
     assert result.finding is not None
     assert result.finding.verdict == "inconclusive"  # 3 candidates can show nothing

@@ -12,12 +12,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from ragwitness.attest.closing import close_window
+from ragwitness.attest.close import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import read_key
-from ragwitness.crypto.notes import Policy as Signers
-from ragwitness.crypto.transcript import QueryRecord, decode
+from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.transcript.records import QueryRecord, decode
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.asking.worker import Worker
 from ragwitness.membership.srag import SRag, SRagConfig
-from ragwitness.models import load_language_model
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
-from ragwitness.runs.worker import Worker
-from ragwitness.targets import open_target
+from ragwitness.models.registry import load_language_model
+from ragwitness.targets.resolve import open_target
 from ragwitness.text.sample import load_sample
 
 pytestmark = pytest.mark.slow

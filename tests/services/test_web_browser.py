@@ -163,7 +163,7 @@ def check(page: Any, heading: str) -> None:
 
 def test_from_the_list_to_a_document_by_keyboard(page: Any) -> None:
     check(page, "6 runs")
-    assert "not whole" in page.locator("table").inner_text()
+    assert "ends in the middle" in page.locator("table").inner_text()
     follow(page, "alpha")
     check(page, "in the database")
     assert page.locator("svg[role=img]").count() >= 5  # ROC, p-values, scores, tokens, cost

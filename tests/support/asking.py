@@ -10,15 +10,13 @@ import json
 import sys
 from pathlib import Path
 
+from ragwitness.asking.budget import Budget
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.worker import Outcome, Worker
 from ragwitness.errors import RagwitnessError
-from ragwitness.runs.budget import Budget
-from ragwitness.runs.governor import Governor
-from ragwitness.runs.journal import Journal
-from ragwitness.runs.pace import Pace
-from ragwitness.runs.worker import Outcome, Worker
 from ragwitness.targets.openai import OpenAITarget
-from ragwitness.targets.retry import RetryPolicy
-from ragwitness.targets.transport import TransportOptions
+from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from ragwitness.types import Capability, Document, Probe, Query, Score
 
 AT_ONCE = 4

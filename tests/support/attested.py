@@ -10,35 +10,45 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
-from ragwitness.attest.challenge import make_challenge, parse_challenge
-from ragwitness.attest.closing import close_window
+from ragwitness.attest.challenge import Disclosure, make_challenge, noise_of, parse_challenge
+from ragwitness.attest.close import close_window
 from ragwitness.attest.coalition import certificate, estimate
-from ragwitness.attest.committing import Contents, open_window
-from ragwitness.attest.disclosure import Disclosure, noise_of
-from ragwitness.attest.embedder import Embedder
-from ragwitness.attest.index import proof_shape
-from ragwitness.attest.ledger import Account, account_map
-from ragwitness.attest.openings import checkpoint_token, link_context, vector_bytes
-from ragwitness.attest.policy import Estimator, Policy
-from ragwitness.attest.proving import bundle_files, prove_window
+from ragwitness.attest.commit import Contents, open_window
+from ragwitness.attest.commitments import (
+    CommittedEmbedder,
+    checkpoint_token,
+    link_context,
+    proof_shape,
+    vector_bytes,
+)
+from ragwitness.attest.ledger import LoggedAccount, account_map
+from ragwitness.attest.policy import Estimator, WindowPolicy
+from ragwitness.attest.prove import bundle_files, prove_window
 from ragwitness.attest.receipts import Opened
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.hashing import HASH_BYTES
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log import MerkleLog
-from ragwitness.crypto.notes import Checkpoint, Note, sign_checkpoint
-from ragwitness.crypto.notes import Policy as Signers
-from ragwitness.crypto.transcript import CloseRecord, QueryRecord, decode, encode, record_hash
-from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint
+from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.transcript.records import (
+    CloseRecord,
+    QueryRecord,
+    decode,
+    encode,
+    record_hash,
+)
+from ragwitness.privacy.mechanism.config import Mechanism
 
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
 STRANGER = PrivateKey("example.org/log", KeyKind.NOTE, bytes([2]) * 32)
 BEACON = sha256(b"drawn after the close").digest()
 MECHANISM = Mechanism(8, 16, 2, 1 << 22, 0, scale=16)
-POLICY = Policy(
+POLICY = WindowPolicy(
     window="2026-W47",
     tenants={"archive": MECHANISM, "clinic": MECHANISM},
     relation="replace",
@@ -78,7 +88,7 @@ def embed(many):
 
 
 def quantised(text):
-    from ragwitness.privacy.mechanism import quantise
+    from ragwitness.privacy.mechanism.release import quantise
 
     return quantise(embed([text]), MECHANISM)[0]
 
@@ -99,6 +109,16 @@ class Audited:
     receipts: list[bytes]
     bundle: bytes = b""
     files: dict[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: Path) -> Audited:
+        """Return what :func:`make_audited` left in a folder."""
+        from ragwitness.crypto.proofs.provider import load_prover_setup
+
+        window = Window.load(folder / "window", (LOG,))
+        receipts = [(folder / f"receipt-{turn}.json").read_bytes() for turn in range(9)]
+        setup, bundle = load_prover_setup(folder / "setup"), (folder / "bundle.zip").read_bytes()
+        return cls(window, setup, receipts, bundle, bundle_files(window))
 
     @property
     def trust(self):
@@ -138,14 +158,17 @@ def believing(audited, data):
 
 def make_audited(folder: Path, setup: Path, count=9) -> Audited:
     """Serve a window from open to close and prove ``count`` of its nine records."""
-    from ragwitness.crypto.proofs.proving import load_prover_setup
+    from ragwitness.crypto.proofs import provider
 
+    loaded = provider.load_prover_setup(setup)  # its keys are read once
     contents = {
         name: Contents(rows(seed), ["5e" * 32] * 12 + [""] * 4)
         for seed, name in enumerate(POLICY.tenants)
     }
-    embedder = Embedder({"weights": "5e" * 32}, bytes(32))
-    open_window(folder / "window", POLICY, contents, embedder, setup, (LOG,))
+    embedder = CommittedEmbedder({"weights": "5e" * 32}, bytes(32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provider, "load_prover_setup", lambda folder: loaded)
+        open_window(folder / "window", POLICY, contents, embedder, setup, (LOG,))
     window = Window.load(folder / "window", (LOG,))
     receipts = []
     for tenant, account in ACCOUNTS:
@@ -156,16 +179,19 @@ def make_audited(folder: Path, setup: Path, count=9) -> Audited:
                 window.record(request_of(window, tenant, account, turn)).receipt.encode()
             )
     close_window(window)
-    made = Audited(window, load_prover_setup(setup), receipts)
+    made = Audited(window, loaded, receipts)
     challenge = make_challenge(BEACON, made.close(), 9, count)
     made.bundle = prove_window(window, challenge, made.setup)
     made.files = bundle_files(window)
+    (folder / "bundle.zip").write_bytes(made.bundle)
+    for turn, receipt in enumerate(receipts):
+        (folder / f"receipt-{turn}.json").write_bytes(receipt)
     return made
 
 
 def make_setup_for(policy, folder):
     """Draw a setup for the policy's shape."""
-    from ragwitness.crypto.proofs.proving import make_setup
+    from ragwitness.crypto.proofs.provider import make_setup
 
     make_setup(folder, proof_shape(policy))
     return folder
@@ -262,12 +288,12 @@ class Story:
         return write_bundle(self.records[0].window, files, self.keys)
 
     def _seal(self):
-        policy = Policy.parse(self.files["policy.json"])
+        policy = WindowPolicy.parse(self.files["policy.json"])
         queries = [self.records[at] for at in self.places]
         accounts: dict = {}
         for record in queries:
             who = (record.tenant, record.account)
-            old = accounts.get(who, Account(0, 0))
+            old = accounts.get(who, LoggedAccount(0, 0))
             accounts[who] = replace(old, count=old.count + 1, last=record_hash(record))
         asked = [(record.tenant, record.account) for record in queries]
         found = estimate(policy, asked, np.stack([one.vector for one in self.opened]))
@@ -290,7 +316,7 @@ class Story:
 
     def prove(self, place, *, columns=None, noise=None):
         """Make a proof of a record as it is told, with other secrets where they are given."""
-        from ragwitness.crypto.proofs.proving import prove_selection
+        from ragwitness.crypto.proofs.provider import prove_selection
 
         window, record, opened = self.audited.window, self.records[self.places[place]], self.opened
         columns = columns or window.secret_columns(record.tenant)

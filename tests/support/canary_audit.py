@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.canary.plant.folder import read_plan
+from ragwitness.canary.folder import read_plan
 from ragwitness.text.sample import load_sample
 from tests.support.canary_model import ToyModel, serving
 

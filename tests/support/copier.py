@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ragwitness.models import ChatPrompt, Generation, TextScores
+from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.types import Role, TokenLogprob
 
 _TOKEN = re.compile(r"\s*\S+")
@@ -21,7 +21,7 @@ _END = "\n\n"
 
 
 class Copier:
-    """Implements ``ragwitness.models.LanguageModel``."""
+    """Implements ``ragwitness.models.base.LanguageModel``."""
 
     name = "copier"
     context_length = 10_000

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from ragwitness.models import ChatPrompt, Generation
+from ragwitness.models.base import ChatPrompt, Generation
 from ragwitness.types import Answer, Document, Message, Query, Role, Score
 from tests.support.copier import Copier
 

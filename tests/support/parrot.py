@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ragwitness.models import ChatPrompt, Generation, TextScores
+from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.types import Role
 
 _MARK = "[context]:\n"
 
 
 class Parrot:
-    """Implements ``ragwitness.models.LanguageModel``."""
+    """Implements ``ragwitness.models.base.LanguageModel``."""
 
     name = "parrot"
     context_length = 10_000

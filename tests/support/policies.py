@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragwitness.canary.design.draw import Design, Secret
-from ragwitness.canary.plant.folder import write_plan, write_traces
-from ragwitness.canary.plant.plan import make_plan
-from ragwitness.canary.simulate.pieces import name_markers
-from ragwitness.canary.simulate.policies import one_thread, save_policy
-from ragwitness.canary.simulate.pretrain import Pretraining
-from ragwitness.canary.simulate.toy import toy_base, toy_examples
-from ragwitness.canary.simulate.trial import train_provider
-from ragwitness.runs.canary_study import load_study_table
+from ragwitness.canary.draw import Design, DrawSecret
+from ragwitness.canary.folder import make_plan, write_plan, write_traces
+from research.canary.policies import name_markers, one_thread, save_policy
+from research.canary.study import load_study_table
+from research.canary.trial import train_provider
+from research.canary.worlds import Pretraining, toy_base, toy_examples
 
 _EXAMPLES = 2400
 _HELD_OUT = 20
@@ -48,7 +45,7 @@ def train_providers(folder: Path) -> Providers:
     plan = make_plan(
         examples[:-_HELD_OUT],
         Design(candidates=40, held_out=4),
-        Secret(bytes(range(32)), bytes(32)),
+        DrawSecret(bytes(range(32)), bytes(32)),
         held_out=examples[-_HELD_OUT:],
     )
     traces = plan.traces()

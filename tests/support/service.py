@@ -24,16 +24,15 @@ import httpx2
 import numpy as np
 import pytest
 
-from ragwitness.attest.committing import open_window
-from ragwitness.attest.embedder import Embedder
-from ragwitness.attest.index import proof_shape
-from ragwitness.attest.policy_file import read_policy
+from ragwitness.attest.commit import open_window
+from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
+from ragwitness.attest.policy import read_policy
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import write_key
-from ragwitness.service.committing import policy_text, read_contents, take_windows
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store
 from ragwitness.service.tenants import add_account, add_documents, create_tenant
+from ragwitness.service.window import policy_text, read_contents, take_windows
 from ragwitness.types import Document
 from tests.support.windows import KEY, stand_in
 
@@ -75,7 +74,7 @@ def commit_without_proofs(
     (folder / "setup/setup.json").write_bytes(b"{}")
     write_key(key, KEY)
     held = read_contents(store, promised)
-    by = Embedder.of({"name": hashlib.sha256(held.embedder.encode()).hexdigest()})
+    by = CommittedEmbedder.of({"name": hashlib.sha256(held.embedder.encode()).hexdigest()})
     open_window(window, promised, held.contents, by, folder / "setup", [KEY])
     opened = Window.load(window).ledger.opened
     take_windows(store, promised, opened, held.editions)
@@ -84,7 +83,7 @@ def commit_without_proofs(
 
 @dataclass
 class Server:
-    """``ragwitness serve`` in processes of its own, on a free port."""
+    """``ragwitness service serve`` in processes of its own, on a free port."""
 
     database: str
     log: Path
@@ -105,7 +104,7 @@ class Server:
             "key": self.key,
         }
         program = (
-            "import json, sys; from ragwitness.service import ServiceSettings, serve;"
+            "import json, sys; from ragwitness.service.server import ServiceSettings, serve;"
             "from ragwitness.cli.common import one_thread_per_answer; one_thread_per_answer();"
             "serve(ServiceSettings(**json.loads(sys.argv[1])), port=0, workers=int(sys.argv[2]))"
         )

@@ -6,23 +6,18 @@ import asyncio
 import json
 from pathlib import Path
 
-from ragwitness.defenses.synthetic.config import MakingConfig
-from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
-from ragwitness.defenses.synthetic.private.config import PrivateConfig
-from ragwitness.defenses.synthetic.private.evolution import Candidates
+from ragwitness.asking.budget import Budget
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.audits.synthesis import SynthesisResult, run_synthesis, write_made
+from ragwitness.defenses.synthetic.agents import MakingConfig
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
 from ragwitness.defenses.synthetic.registry import build_method, guard_config
-from ragwitness.runs.budget import Budget
-from ragwitness.runs.governor import Governor
-from ragwitness.runs.made import SynthesisResult, write_made
-from ragwitness.runs.pace import Pace
-from ragwitness.runs.synthesis import run_synthesis
 from ragwitness.targets.openai import OpenAITarget
-from ragwitness.targets.retry import RetryPolicy
-from ragwitness.targets.transport import TransportOptions
-from ragwitness.text.runs import shared_runs
+from ragwitness.targets.transport import RetryPolicy, TransportOptions
+from ragwitness.text.runs import Vocabulary, shared_runs
 from ragwitness.text.sample import load_sample
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.text.tokens import Vocabulary
 from ragwitness.types import Document
 
 NAMES = ["Ada Fenn", "Ben Oakley", "Cora Hale", "Dov Marsh", "Eli Stone", "Fay Reed"]
@@ -53,7 +48,7 @@ def make(
     private: tuple[PrivateConfig, Candidates] | None = None,
 ) -> SynthesisResult:
     known = secrets(documents)
-    guard = Guard(
+    guard = SyntheticGuard(
         [d.text for d in documents], known, guard_config(method, GuardConfig(pii="contacts"))
     )
     made = build_method(

@@ -5,16 +5,15 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-from ragwitness.attest.committing import Contents, open_window
-from ragwitness.attest.embedder import Embedder
-from ragwitness.attest.index import proof_shape
-from ragwitness.attest.policy import Estimator, Policy
+from ragwitness.attest.commit import Contents, open_window
+from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
+from ragwitness.attest.policy import Estimator, WindowPolicy
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.proofs.columns import Columns
-from ragwitness.crypto.proofs.points import G1_GENERATOR, encode_g1
+from ragwitness.crypto.proofs.curve import G1_GENERATOR, encode_g1
+from ragwitness.crypto.proofs.opening import Columns
 from ragwitness.crypto.proofs.secret import SecretColumns
-from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.mechanism.config import Mechanism
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes(range(32)))
 DIGEST = "5e" * 32
@@ -35,7 +34,7 @@ def policy(**change):
         "joint_delta": 1e-6,
         "estimator": Estimator("pairs", 0.9),
     }
-    return Policy(**(fields | change))
+    return WindowPolicy(**(fields | change))
 
 
 def rows(mechanism, seed=1, full=12):
@@ -63,7 +62,7 @@ def stand_in(monkeypatch, shape):
         points = ((encode_g1(G1_GENERATOR),) * shape.dimension,) * chunks
         return SecretColumns(held, blinds, Columns(points))
 
-    made = ModuleType("ragwitness.crypto.proofs.proving")
+    made = ModuleType("ragwitness.crypto.proofs.provider")
     made.load_prover_setup = lambda folder: SimpleNamespace(verifier=SimpleNamespace(shape=shape))
     made.commit_columns = commit_columns
     made.prove_norms = lambda setup, secret, context: b"norms of " + context
@@ -77,7 +76,7 @@ def window(folder, monkeypatch, given=None, keys=(KEY,)):
     setup = folder / "setup"
     setup.mkdir(exist_ok=True)
     (setup / "setup.json").write_bytes(b"{}")
-    embedder = Embedder.of({"weights": DIGEST})
+    embedder = CommittedEmbedder.of({"weights": DIGEST})
     open_window(folder / "window", given, contents(given), embedder, setup, keys)
     return Window.load(folder / "window", keys)
 

@@ -11,8 +11,8 @@ import pytest
 
 import ragwitness.lab
 from ragwitness.errors import InputError
-from ragwitness.rag import LabTarget
-from ragwitness.targets import open_target
+from ragwitness.rag.target import LabTarget
+from ragwitness.targets.resolve import open_target
 from ragwitness.types import Query
 
 _ROW = '{{"id": "{0}", "text": "{0} two three four five six seven eight nine ten"}}\n'

@@ -13,22 +13,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragwitness.attest.bundle import MAX_RECORDS
 from ragwitness.crypto.canonical import canonical, parse, parse_u64, u64_text
-from ragwitness.crypto.encoding import parse_hex
-from ragwitness.crypto.notes.checkpoint import Checkpoint
+from ragwitness.crypto.commitments import BLINDING_BYTES
+from ragwitness.crypto.hashing import HASH_BYTES, parse_hex
+from ragwitness.crypto.notes.note import Checkpoint
+from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.ranges import probability
-
-__all__ = [
-    "CHALLENGE_VERSION",
-    "Challenge",
-    "detection",
-    "draw_records",
-    "make_challenge",
-    "parse_challenge",
-    "records_for",
-]
+from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism.release import slot_noise
+from ragwitness.privacy.streams import NoiseRecord, record_key
 
 CHALLENGE_VERSION = "ragwitness/challenge/v1"
 
@@ -97,7 +95,7 @@ def parse_challenge(data: bytes) -> Challenge:
     version = value.get("version") if isinstance(value, dict) else None
     if version != CHALLENGE_VERSION:
         raise VerificationError(
-            "challenge.version", f"This is no challenge of version {CHALLENGE_VERSION!r}."
+            "challenge.version", f"This is not a challenge of version {CHALLENGE_VERSION!r}."
         )
     texts = [value.get("beacon"), value.get("population")]
     records = value.get("records")
@@ -110,7 +108,7 @@ def parse_challenge(data: bytes) -> Challenge:
         raise VerificationError("challenge.format", "A challenge lacks a field or has another.")
     size = len(texts[0]) // 2
     if not _LEAST_BEACON <= size <= _MOST_BEACON:
-        raise VerificationError("challenge.beacon", f"A beacon of {size} bytes is no such thing.")
+        raise VerificationError("challenge.beacon", f"A beacon has not {size} bytes.")
     population = parse_u64(texts[1], "challenge.population")
     inside = all(0 <= at < population for at in records)
     if not records or not inside or records != sorted(set(records)) or len(records) > MAX_RECORDS:
@@ -127,8 +125,10 @@ def draw_records(beacon: bytes, close: Checkpoint, population: int, count: int) 
     below the largest multiple of its range, so that no place is likelier than another.
     """
     head = canonical([CHALLENGE_VERSION, beacon.hex(), close.text, str(population), str(count)])
+    # Beacon and close both: neither alone may decide, and each count has a draw of its own.
     stream = _Stream(head)
     moved: dict[int, int] = {}
+    # Fisher-Yates over the first ``count`` places; only those that moved are held.
     for at in range(count):
         other = at + stream.below(population - at)
         moved[at], moved[other] = moved.get(other, other), moved.get(at, at)
@@ -158,7 +158,12 @@ def records_for(population: int, share: float, miss: float) -> int:
     probability("miss", miss)
     if population < 1:
         raise InputError("The window has no query, so that nothing can be challenged.")
-    bad, most = _bad(population, share), Fraction(miss)
+    if not 0 < share <= 1:
+        raise InputError(f"A share of bad records lies within (0, 1], not {share:g}.")
+    # The share as it is written: the float .05 is a little above 1/20, and 5 of 100 would not do.
+    bad = max(1, math.ceil(Fraction(str(share)) * population))
+    # Bisection: the chance to miss all bad ones falls with every record that is drawn.
+    most = Fraction(miss)
     low, high = 1, population - bad + 1  # this many leave no room for good ones alone
     while low < high:
         middle = (low + high) // 2
@@ -167,13 +172,6 @@ def records_for(population: int, share: float, miss: float) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _bad(population: int, share: float) -> int:
-    if not 0 < share <= 1:
-        raise InputError(f"A share of bad records lies within (0, 1], not {share:g}.")
-    # As written: the float .05 is a little above 1/20, and 5 of 100 would not be enough.
-    return max(1, math.ceil(Fraction(str(share)) * population))
 
 
 def _miss(population: int, bad: int, count: int) -> Fraction:
@@ -193,6 +191,7 @@ class _Stream:
         self._shake, self._at, self._bytes = hashlib.shake_256(head), 0, b""
 
     def below(self, bound: int) -> int:
+        # Numbers above the largest multiple of ``bound`` are thrown away, so that none is likelier.
         limit = (1 << 64) - (1 << 64) % bound
         while True:
             if self._at == len(self._bytes):
@@ -201,3 +200,92 @@ class _Stream:
             self._at += 8
             if found < limit:
                 return found % bound
+
+
+# What a provider opens of a challenged record: ``records/<i>.json`` of a bundle.
+
+VERSION = "ragwitness/disclosure/v1"
+_MOST_BYTES = 256 << 10
+_MOST_PATH = 64
+_HEX = ("answer_blinding", "query", "query_blinding", "seed")
+_FIELDS = {*_HEX, "ids", "seed_path", "text", "version"}
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """A challenged record, opened to whoever holds the bundle.
+
+    Attributes:
+        query: SHA-256 of the query as the client sent it, 32 bytes.
+        query_blinding: 32 bytes.
+        ids: The answer's slots, best first.
+        answer_blinding: 32 bytes.
+        seed: The record's sub-seed, 32 bytes.
+        seed_path: From the sub-seed's leaf to the root of the open record.
+        text: The query, where the provider keeps it.
+    """
+
+    query: bytes
+    query_blinding: bytes
+    ids: tuple[int, ...]
+    answer_blinding: bytes
+    seed: bytes
+    seed_path: tuple[bytes, ...]
+    text: str | None = None
+
+    def encode(self) -> bytes:
+        """Return the canonical JSON."""
+        texts = {name: getattr(self, name).hex() for name in _HEX}
+        rest = {"ids": list(self.ids), "text": self.text, "version": VERSION}
+        return canonical({**texts, **rest, "seed_path": [part.hex() for part in self.seed_path]})
+
+    @classmethod
+    def parse(cls, data: bytes) -> Disclosure:
+        """Return what :meth:`encode` wrote.
+
+        Raises:
+            VerificationError: ``opening.version``, ``opening.fields``, or by
+                :func:`~ragwitness.crypto.canonical.parse` ``opening.*``.
+        """
+        value: Any = parse(data, _MOST_BYTES, "opening")
+        if not isinstance(value, dict) or value.get("version") != VERSION:
+            raise VerificationError("opening.version", f"This does not open a record by {VERSION}.")
+        ids, path, text = value.get("ids"), value.get("seed_path"), value.get("text")
+        if (
+            value.keys() != _FIELDS
+            or not isinstance(ids, list)
+            or not all(type(slot) is int and 0 <= slot < 1 << 32 for slot in ids)
+            or not isinstance(path, list)
+            or len(path) > _MOST_PATH
+            or not isinstance(text, str | None)
+            or not all(isinstance(one, str) for one in (*path, *(value[name] for name in _HEX)))
+        ):
+            raise VerificationError("opening.fields", "What opens a record is not in its form.")
+        sizes = dict.fromkeys(_HEX, HASH_BYTES) | {"answer_blinding": BLINDING_BYTES}
+        texts = {name: parse_hex(value[name], sizes[name], "opening.fields") for name in _HEX}
+        hashes = tuple(parse_hex(part, HASH_BYTES, "opening.fields") for part in path)
+        return cls(ids=tuple(ids), seed_path=hashes, text=text, **texts)
+
+
+def noise_of(
+    mechanism: Mechanism, record: QueryRecord, seed: bytes, query: bytes
+) -> NDArray[np.int64]:
+    """Return the noise of an answer, of all slots, from nothing that its provider could choose.
+
+    Args:
+        mechanism: That answered.
+        record: Of the answer.
+        seed: The record's sub-seed, 32 bytes.
+        query: SHA-256 of the query, 32 bytes.
+    """
+    request = NoiseRecord(
+        window=record.window,
+        tenant=record.tenant,
+        account=record.account,
+        sequence=int(record.sequence),
+        nonce=record.nonce,
+        checkpoint=record.checkpoint,
+        query=query.hex(),
+        mechanism=record.mechanism,
+    )
+    return slot_noise(mechanism, record_key(seed, request))

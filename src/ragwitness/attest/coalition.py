@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.attest.policy import Estimator, Policy
-from ragwitness.collusion.coalition.graph import Links, core_group
+from ragwitness.attest.policy import Estimator, WindowPolicy
+from ragwitness.collusion.coalition.pairs import Links, component_labels, core_group
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError
-
-__all__ = ["Estimate", "certificate", "estimate"]
 
 _VERSION = "ragwitness/estimate/v1"
 _BLOCK = 1024
@@ -29,7 +27,7 @@ Who = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CoalitionEstimate:
     """Groups of accounts that asked alike.
 
     Attributes:
@@ -56,7 +54,9 @@ class Estimate:
         return max((len(group) for groups in self.groups.values() for group in groups), default=1)
 
 
-def estimate(policy: Policy, accounts: Sequence[Who], vectors: NDArray[np.integer]) -> Estimate:
+def estimate(
+    policy: WindowPolicy, accounts: Sequence[Who], vectors: NDArray[np.integer]
+) -> CoalitionEstimate:
     """Estimate the coalition of a window.
 
     Args:
@@ -70,16 +70,17 @@ def estimate(policy: Policy, accounts: Sequence[Who], vectors: NDArray[np.intege
     rows = np.asarray(vectors)
     if len(rows) != len(accounts):
         raise InputError(f"{len(accounts):,} queries have {len(rows):,} vectors.")
+    # Per tenant: a coalition is one against an index.
     groups = {}
     for tenant in policy.tenants:
         mine = [i for i, (name, _) in enumerate(accounts) if name == tenant]
         asked = [accounts[i][1] for i in mine]
         groups[tenant] = _groups(policy, asked, rows[mine]) if mine else ()
     threshold = repr(float(policy.estimator.threshold))
-    return Estimate(policy.window, policy.estimator.name, threshold, len(accounts), groups)
+    return CoalitionEstimate(policy.window, policy.estimator.name, threshold, len(accounts), groups)
 
 
-def certificate(found: Estimate) -> bytes:
+def certificate(found: CoalitionEstimate) -> bytes:
     """Return the canonical JSON whose SHA-256 the close record holds."""
     return canonical(
         {
@@ -94,8 +95,9 @@ def certificate(found: Estimate) -> bytes:
 
 
 def _groups(
-    policy: Policy, asked: Sequence[str], vectors: NDArray[np.integer]
+    policy: WindowPolicy, asked: Sequence[str], vectors: NDArray[np.integer]
 ) -> tuple[tuple[str, ...], ...]:
+    # Links, groups of linked accounts, and those in one fixed order.
     names = sorted(set(asked))
     place = {name: at for at, name in enumerate(names)}
     who = np.array([place[name] for name in asked], dtype=np.int64)
@@ -103,13 +105,15 @@ def _groups(
     if policy.estimator.name == "cores":
         found = [core_group(links)] if links.first.size else []
     else:
-        found = _components(links)
+        labels = component_labels(links)
+        found = [np.flatnonzero(labels == label) for label in range(labels.max() + 1)]
     named = [tuple(names[at] for at in group.tolist()) for group in found if len(group) > 1]
     return tuple(sorted(named, key=lambda group: (-len(group), group)))
 
 
 def _links(who: NDArray[np.int64], vectors: NDArray[np.integer], steps: int, n: int) -> Links:
     """Return the pairs of accounts with two queries of cosine ``steps`` / 10,000 or more."""
+    # Two accounts are linked if some query of one is close enough to some query of the other.
     wide = vectors.astype(np.int64)
     squares = np.einsum("nd,nd->n", wide, wide)
     joined = np.zeros((n, n), bool)
@@ -131,6 +135,7 @@ def _alike(
     products: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64], steps: int
 ) -> NDArray[np.bool_]:
     """Whether <u, v> > 0 and <u, v>² · 10,000² >= |u|² |v|² · steps², in whole numbers."""
+    # Both sides in two limbs: they are longer than 64 bits.
     high, low = _times(products**2, Estimator.STEPS**2)
     needed, rest = _times(np.outer(rows, columns), steps**2)
     alike: NDArray[np.bool_] = (high > needed) | (high == needed) & (low >= rest)
@@ -141,14 +146,3 @@ def _times(values: NDArray[np.int64], factor: int) -> tuple[NDArray[np.int64], N
     """Return values of at most 2⁴⁸ times a factor below 2²⁷, in parts of 2²⁴ and the rest."""
     rest = (values & _LOW) * factor
     return (values >> _LIMB) * factor + (rest >> _LIMB), rest & _LOW
-
-
-def _components(links: Links) -> list[NDArray[np.int64]]:
-    """Return the connected components."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    shape = (links.accounts, links.accounts)
-    graph = coo_array((np.ones(links.first.size), (links.first, links.second)), shape=shape)
-    count, labels = connected_components(graph, directed=False)
-    return [np.flatnonzero(labels == label) for label in range(count)]

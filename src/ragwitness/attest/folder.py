@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-
-__all__ = ["Folder", "locked", "read_bytes", "read_rows", "write_whole"]
+from ragwitness.kit.files import only_writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +58,6 @@ class Folder:
         return self.secret / "seed"
 
 
-_THREADS = threading.Lock()
-
-
 @contextmanager
 def locked(folder: Folder) -> Iterator[None]:
     """Keep other processes, and other threads of this one, out while the log changes.
@@ -71,53 +65,15 @@ def locked(folder: Folder) -> Iterator[None]:
     Raises:
         InputError: The folder is no window's, or cannot be written.
     """
-    with _THREADS:
+    with ExitStack() as held:
         try:
-            handle = os.open(folder.secret / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            held.enter_context(only_writer(folder.secret / "lock"))
         except OSError as error:
             raise InputError(
                 f"{folder.root} is no window that can be written: {error.strerror}.",
-                "Give a folder that ragwitness commit made.",
+                "Give a folder that ragwitness attest commit made.",
             ) from error
-        try:
-            _flock(handle)
-            yield
-        finally:
-            os.close(handle)  # and with it the lock, as when the process is killed
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
-
-
-def read_bytes(path: Path, most: int, hint: str = "") -> bytes:
-    """Return a file's bytes, at most ``most``; ``hint`` says what to do where there are none.
-
-    Raises:
-        InputError: The file is missing, unreadable or longer.
-    """
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.", hint) from error
-    if len(data) > most:
-        raise InputError(f"{path} has more than {most:,} bytes, which no such file has.")
-    return data
+        yield
 
 
 def read_rows(path: Path) -> NDArray[np.int16]:
@@ -133,11 +89,3 @@ def read_rows(path: Path) -> NDArray[np.int16]:
         raise InputError(
             f"{path} holds no committed vectors: {error}.", "Restore it from a backup."
         ) from error
-
-
-def _flock(handle: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: one process at a time is then up to its operator
-        return
-    fcntl.flock(handle, fcntl.LOCK_EX)

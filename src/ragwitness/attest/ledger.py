@@ -1,4 +1,4 @@
-"""The window's log on disk, and what follows from it: accounts, places, counts, the chain (R2).
+"""The window's log on disk, and everything replayed from it: accounts, places, counts, chain (R2).
 
 ``log/entries.bin`` is the log: each entry with its length before it in two bytes, appended and
 forced to the disk before anything is said about it. All else is replayed from it.
@@ -7,33 +7,32 @@ forced to the disk before anything is said about it. All else is replayed from i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
-from ragwitness.crypto.log import MerkleLog
-from ragwitness.crypto.map import Entry, SparseMap, account_key
-from ragwitness.crypto.transcript import (
+from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
+from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.map import MapEntry, SparseMap, account_key
+from ragwitness.crypto.transcript.records import (
     AdmitRecord,
     CloseRecord,
+    LogRecord,
     OpenRecord,
     QueryRecord,
-    Record,
     decode,
     encode,
 )
-from ragwitness.errors import InputError, RagwitnessError, VerificationError
-
-__all__ = ["Account", "Ledger", "account_map", "append_synced", "read_entries"]
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.files import append_synced
 
 ENTRIES = "log/entries.bin"
-_LENGTH = 2
+AGAIN = "Free some disk space; nothing was answered, and the same query can be sent again."
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """What the log says of an account.
+class LoggedAccount:
+    """An account as the log has it.
 
     Attributes:
         place: By order of admission.
@@ -48,7 +47,7 @@ class Account:
     last: bytes = bytes(HASH_BYTES)
 
 
-class Ledger:
+class WindowLog:
     """The log of one window; whoever changes it holds the window's lock.
 
     Args:
@@ -58,7 +57,7 @@ class Ledger:
     def __init__(self, public: Path) -> None:
         self.path = public / ENTRIES
         self.log = MerkleLog()
-        self.accounts: dict[tuple[str, str], Account] = {}
+        self.accounts: dict[tuple[str, str], LoggedAccount] = {}
         self.nonces: dict[tuple[str, str, str], int] = {}
         self.queries: list[int] = []
         self.closed: CloseRecord | None = None
@@ -85,9 +84,10 @@ class Ledger:
                 for a holder of the lock, or another's entry could be cut while it is written.
 
         Raises:
-            VerificationError: An entry is no record.
+            VerificationError: An entry is not a record.
             InputError: The file cannot be read.
         """
+        # Whole entries are applied in their order; what follows the last is cut short.
         data = _tail(self.path, self._read)
         end = self._read + len(data)
         for entry in read_entries(data):
@@ -95,14 +95,15 @@ class Ledger:
         if repair and self._read < end:
             os.truncate(self.path, self._read)
 
-    def append(self, record: Record) -> int:
+    def append(self, record: LogRecord) -> int:
         """Log a record and return its index, once it is on the disk.
 
         Raises:
             InputError: The record does not fit an entry, or the disk fails.
         """
+        # On the disk first: what is in memory alone was never logged.
         entry = encode(record)
-        append_synced(self.path, len(entry).to_bytes(_LENGTH, "big") + entry)
+        append_synced(self.path, len(entry).to_bytes(LENGTH_BYTES, "big") + entry, AGAIN)
         self._apply(entry)
         return self.log.size - 1
 
@@ -125,16 +126,19 @@ class Ledger:
     def _apply(self, entry: bytes) -> None:
         record, index = decode(entry), self.log.append(entry)
         self._starts.append(self._read)
-        self._read += _LENGTH + len(entry)
+        self._read += LENGTH_BYTES + len(entry)
         if isinstance(record, OpenRecord) and index == 0:
             self._opened = record
         elif isinstance(record, AdmitRecord):
             place = len(self.accounts)
-            self.accounts[record.tenant, record.account] = Account(place, index)
+            self.accounts[record.tenant, record.account] = LoggedAccount(place, index)
         elif isinstance(record, QueryRecord):
+            # The chain of an account: its count, and the hash of its last record.
             who = (record.tenant, record.account)
             old = self.accounts[who]
-            self.accounts[who] = Account(old.place, old.admitted, old.count + 1, leaf_hash(entry))
+            self.accounts[who] = LoggedAccount(
+                old.place, old.admitted, old.count + 1, leaf_hash(entry)
+            )
             if record.nonce:
                 self.nonces[*who, record.nonce] = len(self.queries)
             self.queries.append(index)
@@ -142,49 +146,15 @@ class Ledger:
             self.closed = record
 
 
-def account_map(window: str, accounts: dict[tuple[str, str], Account]) -> SparseMap:
+def account_map(window: str, accounts: dict[tuple[str, str], LoggedAccount]) -> SparseMap:
     """Return the map of all accounts that asked (§5.4: who is in, who is not, and how often)."""
     return SparseMap().updated(
         {
-            account_key(window, tenant, name): Entry(account.count, account.last)
+            account_key(window, tenant, name): MapEntry(account.count, account.last)
             for (tenant, name), account in accounts.items()
             if account.count
         }
     )
-
-
-def read_entries(data: bytes) -> Iterator[bytes]:
-    """Yield the whole entries at the start of ``data``; stop before one that is cut short."""
-    at = 0
-    while at + _LENGTH <= len(data):
-        end = at + _LENGTH + int.from_bytes(data[at : at + _LENGTH], "big")
-        if end > len(data):
-            return
-        yield data[at + _LENGTH : end]
-        at = end
-
-
-def append_synced(path: Path, data: bytes) -> None:
-    """Append bytes to a file and return once the disk has them; all of them or none.
-
-    Raises:
-        RagwitnessError: The disk is full or fails.
-    """
-    try:
-        with path.open("ab", buffering=0) as file:
-            before = file.tell()
-            try:
-                if file.write(data) != len(data):
-                    raise OSError(28, "No space left on device")
-                os.fsync(file.fileno())
-            except OSError:
-                file.truncate(before)
-                raise
-    except OSError as error:
-        raise RagwitnessError(
-            f"{path} cannot be written: {error.strerror}.",
-            "Free some disk space; nothing was answered, and the same query can be sent again.",
-        ) from error
 
 
 def _tail(path: Path, start: int, size: int = -1) -> bytes:
@@ -195,5 +165,5 @@ def _tail(path: Path, start: int, size: int = -1) -> bytes:
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror}.",
-            "Give a folder that ragwitness commit made.",
+            "Give a folder that ragwitness attest commit made.",
         ) from error

@@ -1,23 +1,29 @@
-"""What a provider promises for a window, fixed before its first query: C_Π of the paper (§5.3)."""
+"""What a provider promises for a window, fixed before its first query: C_Π of the paper (§5.3).
+
+The promise has two texts: canonical JSON, which is committed to, and TOML, which a provider writes,
+with the noise on the scale of cosines.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, get_args
 
 from ragwitness.crypto.canonical import canonical, parse, parse_u64
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.privacy.accounting.ranges import positive, probability, whole
-from ragwitness.privacy.accounting.sensitivity import Relation
-from ragwitness.privacy.accounting.verdict import composition_slack
-from ragwitness.privacy.mechanism import Mechanism
-
-__all__ = ["ESTIMATORS", "MOST_BYTES", "Estimator", "Policy"]
+from ragwitness.privacy.accounting.bounds import composition_slack
+from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for
+from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
+from ragwitness.privacy.mechanism.config import Mechanism, provable_mechanism
+from ragwitness.privacy.odometer.spectral import Terms
 
 VERSION = "ragwitness/policy/v1"
 ESTIMATORS = ("pairs", "cores")
@@ -26,7 +32,38 @@ ESTIMATORS = ("pairs", "cores")
 MOST_BYTES = 1 << 17
 """Longest policy that is read."""
 
+MOST_EPSILON = 60.0
+"""Largest joint epsilon of a pass; tables of noise show none above it, and it promises nothing."""
+
+EXAMPLE = """\
+# A window's policy. Nothing in it can change once the window is open.
+window = "2026-W47"
+relation = "replace"      # what may differ: a document replaced (or "add-remove")
+queries = 25              # most queries of one account
+accounts_most = 20        # most accounts, over all tenants
+epsilon = 1.0             # promised to one account for its queries, at delta
+delta = 1e-8
+k_max = 4                 # declared cap on a coalition
+joint_delta = 1e-6        # of the joint guarantee; must be above k_max x delta
+nonces_required = true    # refuse queries without a nonce of the client
+
+[estimator]               # of the coalition's size
+name = "pairs"            # the paper's; or "cores", which chains of chance do not join
+threshold = 0.95          # least cosine of two queries that joins their accounts
+
+[tenants.clinic]
+dimension = 384           # of the embedder
+capacity = 1000           # slots, public; empty ones are searched like the others
+top = 4                   # slots per answer
+scale = 128               # largest norm of the integer vectors; above sigma x scale^2 = 16,384
+                          # noise comes from no table: slower, about 15 microseconds a slot
+# sigma = 60.0            # noise; 1 is a perfect match. Without it the least that keeps epsilon.
+"""
+"""What ``ragwitness commit --example-policy`` prints."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_MOST_TOML = 1 << 20
+_STEPS = 20
 _MOST_TENANTS = 128
 _MOST_PLACES = 100_000  # queries: a verifier estimates the coalition over all pairs
 _MOST_ACCOUNTS = 4_096
@@ -34,6 +71,7 @@ _MOST_DIMENSION = 8_192  # the odometer holds a square of it
 _MOST_DELTA = 0.01
 _WHOLES = ("queries", "accounts_most", "k_max")
 _REALS = ("epsilon", "delta", "joint_delta")
+_TENANT = ("dimension", "capacity", "top", "scale")
 _OTHERS = ("version", "window", "tenants", "relation", "estimator", "nonces_required")
 
 
@@ -73,7 +111,7 @@ class Estimator:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class WindowPolicy:
     """Everything that a window is held to.
 
     Attributes:
@@ -108,6 +146,7 @@ class Policy:
     nonces_required: bool = True
 
     def __post_init__(self) -> None:
+        # 1. Names and sizes. 2. Tenants in one order, since the policy has one text.
         _check_tenants(self.window, self.tenants)
         ordered = {name: self.tenants[name] for name in sorted(self.tenants)}
         object.__setattr__(self, "tenants", MappingProxyType(ordered))
@@ -124,6 +163,7 @@ class Policy:
                 " in all.",
                 "Make the window shorter: fewer accounts, or fewer queries of each.",
             )
+        # 3. The promise: k_max · delta below joint_delta, or nothing is left to compose (§5.3).
         positive("epsilon", self.epsilon)
         if self.joint_delta > _MOST_DELTA:
             raise InputError(
@@ -163,7 +203,7 @@ class Policy:
         return canonical(found)
 
     @classmethod
-    def parse(cls, data: bytes) -> Policy:
+    def parse(cls, data: bytes) -> WindowPolicy:
         """Return the policy of :meth:`encode`'s text; every other text is refused.
 
         Raises:
@@ -180,6 +220,7 @@ class Policy:
             policy = _read(value)
         except InputError as error:
             raise VerificationError("policy.invalid", error.message, error.hint) from error
+        # One text for one policy: a number in another spelling would have another digest.
         if policy.encode() != data:
             raise VerificationError(
                 "policy.number", "A number of the policy is not in its one spelling."
@@ -187,7 +228,7 @@ class Policy:
         return policy
 
 
-def _read(value: dict[str, Any]) -> Policy:
+def _read(value: dict[str, Any]) -> WindowPolicy:
     for name in ("tenants", "estimator"):
         if not isinstance(value[name], dict):
             raise VerificationError("policy.fields", f"The policy's {name} is no JSON object.")
@@ -195,7 +236,7 @@ def _read(value: dict[str, Any]) -> Policy:
         raise VerificationError("policy.fields", "nonces_required is neither true nor false.")
     _expect(value["estimator"], ("name", "threshold"), "policy's estimator")
     estimator = Estimator(_text(value["estimator"]["name"]), _real(value["estimator"]["threshold"]))
-    return Policy(
+    return WindowPolicy(
         window=_text(value["window"]),
         tenants={name: _mechanism(one) for name, one in value["tenants"].items()},
         relation=_text(value["relation"]),  # type: ignore[arg-type]  # checked there
@@ -288,3 +329,150 @@ def _fraction(value: object) -> Fraction:
     if not bottom:
         raise VerificationError("policy.number", "The variance is a quotient by zero.")
     return Fraction(_whole(above), bottom)
+
+
+# The policy as its provider writes it.
+
+
+def read_policy(path: Path) -> WindowPolicy:
+    """Return the policy of a TOML file; ``ragwitness attest commit --example-policy`` prints one.
+
+    Raises:
+        InputError: The file cannot be read, a field is missing, unknown or outside its range, or
+            a given sigma does not keep the promise to an account.
+    """
+    # 1. The fields. 2. Each tenant's noise: as given, or the least that keeps the promise.
+    # 3. The audit that this policy leads to can pass.
+    value = _toml(path)
+    _expect_keys(value, {"window", "relation", "tenants", *_WHOLES, *_REALS}, "the policy")
+    tenants = value["tenants"]
+    if not isinstance(tenants, dict):
+        raise InputError(f"{path}: tenants is no table.", "Write [tenants.NAME] above its fields.")
+    numbers = {name: whole(name, value[name]) for name in _WHOLES}
+    reals = {name: float(positive(name, value[name])) for name in _REALS}
+    relation = value["relation"]
+    delta = probability("delta", reals["delta"])
+    needs = _Promise(reals["epsilon"], delta, numbers["queries"], relation)
+    made = WindowPolicy(
+        window=str(value["window"]),
+        tenants={name: _mechanism_of(name, one, needs) for name, one in tenants.items()},
+        relation=relation,
+        estimator=_estimator(value.get("estimator", {})),
+        nonces_required=bool(value.get("nonces_required", True)),
+        **numbers,
+        **reals,  # type: ignore[arg-type]
+    )
+    _check_joint(made)
+    return made
+
+
+def _check_joint(policy: WindowPolicy) -> None:
+    """Refuse a policy whose audit could not pass."""
+    # The exact epsilon of a whole coalition, as the verifier will compute it.
+    answers = policy.k_max * policy.queries
+    for name, mechanism in policy.tenants.items():
+        mu = Terms.of(mechanism, 1.0, policy.relation).worst_mu(answers)
+        found = mechanism.epsilon_at(policy.joint_delta, mu, answers)
+        if found is None or found > MOST_EPSILON:
+            raise InputError(
+                f"{policy.k_max} accounts of {name} together would know too much: no joint epsilon"
+                f" up to {MOST_EPSILON:g} holds at joint_delta {policy.joint_delta:g}, so no audit"
+                " could pass.",
+                "Lower epsilon, queries or k_max.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """What one account is promised for all its queries."""
+
+    epsilon: float
+    delta: float
+    queries: int
+    relation: Relation
+
+    def worst(self, mechanism: Mechanism) -> float:
+        """Return mu of all its queries, whatever they are."""
+        return Terms.of(mechanism, 1.0, self.relation).worst_mu(self.queries)
+
+    def rest(self, mechanism: Mechanism) -> float:
+        """Return the delta that the table of the noise leaves.
+
+        Raises:
+            InputError: It leaves none.
+        """
+        rest = self.delta - mechanism.extra_delta(self.epsilon, self.queries)
+        if rest <= 0:
+            raise InputError(
+                f"At epsilon {self.epsilon:g} the table of the noise alone fails more often than"
+                f" delta = {self.delta:g}.",
+                "Promise a smaller epsilon (50 or less), or raise the scale for exact noise.",
+            )
+        return rest
+
+
+def _mechanism_of(name: str, value: object, promise: _Promise) -> Mechanism:
+    if not isinstance(value, dict):
+        raise InputError(f"The tenant {name!r} is no table.", "Write [tenants.NAME].")
+    _expect_keys(value, set(_TENANT), f"the tenant {name}", {"sigma"})
+    numbers = {field: whole(field, value[field]) for field in _TENANT}
+    if "sigma" not in value:
+        return _least(numbers, promise)
+    made = provable_mechanism(sigma=positive("sigma", value["sigma"]), **numbers)
+    # A given sigma has to keep the promise to an account, exactly accounted.
+    real = epsilon_at(promise.rest(made), promise.worst(made))
+    if real > promise.epsilon:
+        raise InputError(
+            f"With sigma {value['sigma']:g} an account of {name} has epsilon {real:.4g} after"
+            f" {promise.queries} queries, more than it is promised.",
+            "Raise sigma or epsilon, allow fewer queries, or leave sigma out to have it computed.",
+        )
+    return made
+
+
+def _least(numbers: Mapping[str, int], promise: _Promise) -> Mechanism:
+    """Return the mechanism with the least noise that keeps the promise."""
+    reach = 2.0 if promise.relation == "replace" else 1.0
+    sigma = reach * math.sqrt(promise.queries) / mu_for(promise.epsilon, promise.delta)
+    for _ in range(_STEPS):  # smoothing and the table cost a little more than the ideal
+        made = provable_mechanism(sigma=sigma, **numbers)
+        rest, worst = promise.rest(made), promise.worst(made)
+        if epsilon_at(rest, worst) <= promise.epsilon:
+            break
+        sigma *= worst / mu_for(promise.epsilon, rest) * (1 + 1e-9)
+    return made
+
+
+def _estimator(value: object) -> Estimator:
+    if not isinstance(value, dict):
+        raise InputError("The estimator is no table.", "Write [estimator] above its fields.")
+    _expect_keys(value, set(), "the estimator", {"name", "threshold"})
+    default = Estimator()
+    name, threshold = value.get("name", default.name), value.get("threshold", default.threshold)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise InputError(f"The estimator's threshold is no number: {threshold!r}.")
+    return Estimator(str(name), float(threshold))
+
+
+def _expect_keys(
+    value: Mapping[str, object], needed: set[str], what: str, extra: set[str] | None = None
+) -> None:
+    known = needed | (extra if extra is not None else {"estimator", "nonces_required"})
+    hint = "ragwitness attest commit --example-policy prints a whole one."
+    if missing := sorted(needed - value.keys()):
+        raise InputError(f"The field {missing[0]!r} is missing in {what}.", hint)
+    if unknown := sorted(value.keys() - known):
+        raise InputError(f"There is no field {unknown[0]!r} in {what}.", hint)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.loads(file.read(_MOST_TOML).decode())
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror}.",
+            "ragwitness attest commit --example-policy prints a policy to start from.",
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}.") from error

@@ -1,24 +1,31 @@
-"""Receipts: what an account keeps of a query, checked offline against the log's key (R2)."""
+"""Receipts: an account's evidence of a query, checked offline by the log's key (R2)."""
 
 from __future__ import annotations
 
+import contextlib
 import hmac
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.attest.openings import answer_opening, query_opening, vector_bytes, vector_opening
+from ragwitness.attest.commitments import (
+    answer_opening,
+    query_opening,
+    vector_bytes,
+    vector_opening,
+)
+from ragwitness.attest.ledger import AGAIN
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.commitments import BLINDING_BYTES, Opening, commit
-from ragwitness.crypto.encoding import b64, parse_b64, parse_hex
-from ragwitness.crypto.notes import LogProof, SignedCheckpoint, open_proof
-from ragwitness.crypto.notes import Policy as Signers
-from ragwitness.crypto.transcript import QueryRecord, decode
-from ragwitness.errors import VerificationError
-
-__all__ = ["MOST_RECEIPT", "Opened", "Receipt", "check_receipt"]
+from ragwitness.crypto.hashing import b64, parse_b64, parse_hex
+from ragwitness.crypto.notes.witness import LogProof, SignedCheckpoint, Signers, open_proof
+from ragwitness.crypto.transcript.records import QueryRecord, decode
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.files import append_synced
 
 VERSION = "ragwitness/receipt/v1"
 MOST_RECEIPT = 1 << 20
@@ -119,7 +126,7 @@ class Receipt:
         """
         value = parse(data, MOST_RECEIPT, "receipt")
         if not isinstance(value, dict) or value.get("version") != VERSION:
-            raise VerificationError("receipt.version", f"This is no receipt of {VERSION}.")
+            raise VerificationError("receipt.version", f"This is not a receipt of {VERSION}.")
         texts = (value.get("entry"), value.get("proof"))
         if set(value) != _FIELDS or not all(isinstance(text, str) for text in texts):
             raise VerificationError("receipt.fields", "A receipt has too few or other fields.")
@@ -144,12 +151,14 @@ def check_receipt(
     Raises:
         VerificationError: ``receipt.record`` (no record of a query), ``receipt.query``,
             ``receipt.vector`` or ``receipt.answer`` (another than the record commits to), or by
-            :func:`~ragwitness.crypto.notes.open_proof` ``proof.*``, ``checkpoint.*``, ``log.*``.
+            ``open_proof`` ``proof.*``, ``checkpoint.*``, ``log.*``.
     """
+    # 1. The record of a query, 2. logged under a trusted signature,
     record = decode(receipt.entry)
     if not isinstance(record, QueryRecord):
-        raise VerificationError("receipt.record", "A receipt holds the record of no query.")
+        raise VerificationError("receipt.record", "A receipt does not hold the record of a query.")
     proof, signed = open_proof(receipt.proof, receipt.entry, signers)
+    # 3. that commits to the query, the vector and the answer on the receipt.
     names = ("query", "vector", "answer")
     for name, opening in zip(names, receipt.opened.openings, strict=True):
         if not hmac.compare_digest(commit(opening).hex(), getattr(record, name)):
@@ -158,3 +167,96 @@ def check_receipt(
                 f"The {name} on the receipt is not the one that its record commits to.",
             )
     return record, proof, signed
+
+
+# What opens the window's query records: the provider's secret, one line for each.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptOpening:
+    """One query record's secrets.
+
+    Attributes:
+        opened: Query, vector and answer with their blindings.
+        text: The query itself, where the provider keeps it.
+    """
+
+    opened: Opened
+    text: str | None
+
+
+class OpeningsJournal:
+    """Lines found by the leaf hash of the record that they open.
+
+    A line is written before its record is logged. So one may stand here that no record follows,
+    after a crash: nobody was told of it, and nothing looks for it.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._places: dict[str, int] = {}
+        self._read = 0
+
+    def put(self, leaf: bytes, kept: KeptOpening) -> None:
+        """Store what opens a record, once it is on the disk. Only for a holder of the lock.
+
+        Raises:
+            RagwitnessError: The disk is full or fails.
+        """
+        # Found again by the leaf hash of the record, which follows from what is stored.
+        row = {"leaf": leaf.hex(), "text": kept.text, **kept.opened.fields()}
+        line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
+        append_synced(self._path, self._seam() + line, AGAIN)
+
+    def get(self, leaf: bytes) -> KeptOpening:
+        """Return what opens a record.
+
+        Raises:
+            InputError: The file is damaged, or has no such line.
+        """
+        # Another process may have written it since the last look.
+        if leaf.hex() not in self._places:
+            self._index()
+        place = self._places.get(leaf.hex())
+        if place is None:
+            raise self._damaged(f"what opens the record {leaf.hex()[:16]}… is missing")
+        try:
+            with self._path.open("rb") as file:
+                file.seek(place)
+                row = json.loads(file.readline())
+            return KeptOpening(Opened.of(row, "journal"), row["text"])
+        except (OSError, ValueError, KeyError, VerificationError) as error:
+            raise self._damaged(str(error)) from error
+
+    def _index(self) -> None:
+        """Note the places of the lines that are new."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        continue
+                    # A line that a crash cut short opens nothing: no record follows it.
+                    with contextlib.suppress(ValueError, KeyError, TypeError):
+                        self._places[json.loads(line)["leaf"]] = self._read
+                    self._read += len(line)
+        except OSError as error:
+            raise self._damaged(str(error.strerror)) from error
+
+    def _seam(self) -> bytes:
+        """Return what must stand before the next line: a line cut short must not swallow it."""
+        with self._path.open("rb") as file:
+            size = file.seek(0, 2)
+            if not size:
+                return b""
+            file.seek(size - 1)
+            return b"" if file.read(1) == b"\n" else b"\n"
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(
+            f"{self._path} cannot open the window's records: {why}.",
+            "Without it the record cannot be proved; restore the file from a backup.",
+        )

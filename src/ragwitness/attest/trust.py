@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragwitness.attest.openings import parse_token
+from ragwitness.attest.commitments import parse_token
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.keys import PublicKey
-from ragwitness.crypto.notes.policy import Policy
+from ragwitness.crypto.notes.witness import Signers
 from ragwitness.errors import InputError, VerificationError
-
-__all__ = ["TRUST_VERSION", "Trust", "parse_trust"]
 
 TRUST_VERSION = "ragwitness/trust/v1"
 
@@ -33,19 +31,20 @@ class Trust:
         beacon: The public random value of the challenge; empty before there is one.
         records: How many records were challenged; 0 before there is a challenge.
         close: The close from which they were drawn, as
-            :func:`~ragwitness.attest.openings.checkpoint_token` writes it; empty before. A log that
-            is closed again once the beacon is known can be closed so that bad records are missed.
+            :func:`~ragwitness.attest.commitments.checkpoint_token` writes it; empty before. A log
+            that is closed again once the beacon is known can be closed so that bad records are
+            missed.
     """
 
-    notes: Policy
+    notes: Signers
     setup: str = ""
     beacon: bytes = b""
     records: int = 0
     close: str = ""
 
     @property
-    def listeners(self) -> Policy:
-        """Whose signatures count under what the log showed while it served.
+    def listeners(self) -> Signers:
+        """Keys whose signatures count under what the log showed while it served.
 
         No witness is asked for: none can have signed yet. Unknown signatures are passed over.
         """
@@ -71,30 +70,32 @@ def parse_trust(data: bytes) -> Trust:
     """Return what a trust file says. It is the verifier's own: any JSON layout will do.
 
     Raises:
-        InputError: It is no trust file, or says what cannot be.
+        InputError: It is not a trust file, or a value in it cannot be.
     """
     value = _value(data)
     known = {"version", "quorum", "records", "close", *_LISTS, *_HEX}
     if unknown := sorted(value.keys() - known):
         raise _wrong(f"it has a field {unknown[0]!r}")
+    # A quorum has no default: 0 would let the log vouch for itself.
     if value.get("witnesses") and "quorum" not in value:
         raise _wrong("it names witnesses, and no quorum says how many of them must have signed")
+    # Types first, so that nothing below can raise another error.
     lists = {name: value.get(name, []) for name in _LISTS}
     texts = {name: value.get(name, "") for name in _HEX}
     numbers = {name: value.get(name, 0) for name in ("quorum", "records")}
     for name, found in lists.items():
         if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-            raise _wrong(f"{name} is no list of public keys")
+            raise _wrong(f"{name} is not a list of public keys")
     for name, found in texts.items():
         if not isinstance(found, str) or found != found.lower() or not _is_hex(found):
-            raise _wrong(f"{name} is no lower-case hex")
+            raise _wrong(f"{name} is not lower-case hex")
     if len(texts["setup"]) not in (0, 64):
-        raise _wrong("setup is no SHA-256 in hex")
+        raise _wrong("setup is not a SHA-256 in hex")
     for name, found in numbers.items():
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise _wrong(f"{name} is no whole number")
+            raise _wrong(f"{name} is not a whole number")
     log, witnesses = (tuple(map(PublicKey.parse, lists[name])) for name in _LISTS)
-    notes = Policy(log, witnesses, numbers["quorum"])
+    notes = Signers(log, witnesses, numbers["quorum"])
     beacon, close = bytes.fromhex(texts["beacon"]), _close(value.get("close", ""))
     return Trust(notes, texts["setup"], beacon, numbers["records"], close)
 
@@ -102,7 +103,7 @@ def parse_trust(data: bytes) -> Trust:
 def _close(text: object) -> str:
     """Return the close of a trust file, whose form is checked."""
     if not isinstance(text, str):
-        raise _wrong("close is no text")
+        raise _wrong("close is not a text")
     try:
         if text:
             parse_token(text, "close")

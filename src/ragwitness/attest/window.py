@@ -1,51 +1,223 @@
-"""Phase B: one library call per query; what is answered is logged before it is answered (§5.4).
+"""Phase B: one library call per query; every answer is logged before it is given (§5.4).
 
 Several processes may hold one window. Under the folder's lock a query gets the next sequence of
-its account, the key of its noise follows, and opening and record are on the disk before anyone is
-told of either. So a process may be killed at any point: no sequence is given to two records, and a
-client that sends the same request again gets the answer that was logged.
+its account, the key of its noise follows, and opening and record are on the disk before anyone
+learns of either. So a process may be killed at any point: no sequence is given to two records, and
+a client that sends the same request again gets the answer that was logged.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
-from ragwitness.attest.committing import seed_tree
-from ragwitness.attest.folder import Folder, locked, read_bytes, read_rows
-from ragwitness.attest.journal import Journal, Kept
-from ragwitness.attest.ledger import Account, Ledger
-from ragwitness.attest.openings import checkpoint_token
-from ragwitness.attest.policy import MOST_BYTES, Policy
-from ragwitness.attest.publishing import check_published, opening_keys, publish, sign
-from ragwitness.attest.receipts import Receipt
-from ragwitness.attest.requests import (
-    Answered,
-    Request,
-    account_of,
-    admission_record,
-    check_request,
-    noise_record,
-    open_request,
-    query_record,
-)
+from ragwitness.attest.checkpoints import check_published, opening_keys, publish, sign
+from ragwitness.attest.commit import seed_tree
+from ragwitness.attest.commitments import checkpoint_token, parse_token
+from ragwitness.attest.folder import Folder, locked, read_rows
+from ragwitness.attest.ledger import LoggedAccount, WindowLog
+from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
+from ragwitness.attest.receipts import KeptOpening, Opened, OpeningsJournal, Receipt
+from ragwitness.crypto.commitments import commit, draw_blinding
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.notes import LogProof
+from ragwitness.crypto.notes.witness import LogProof
 from ragwitness.crypto.seeds import SeedOpening, SeedTree
-from ragwitness.crypto.transcript import QueryRecord, decode, record_hash
+from ragwitness.crypto.transcript.records import AdmitRecord, QueryRecord, decode, record_hash
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.privacy.mechanism import SlotIndex, release
-from ragwitness.privacy.streams import SEED_BYTES, record_key, sub_seed
+from ragwitness.kit.files import read_file
+from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, release
+from ragwitness.privacy.streams import (
+    SEED_BYTES,
+    NoiseRecord,
+    answer_key,
+    sub_seed,
+    sub_seed_number,
+)
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.secret import SecretColumns
 
-__all__ = ["Answered", "Request", "Window"]
+# One query: what may be asked under the policy, and the record that it becomes (R2).
+
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_NONCE = re.compile(r"[\x20-\x7e]{0,256}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One query as a client sent it.
+
+    Attributes:
+        tenant: Whose index is asked.
+        account: Who asks.
+        query: SHA-256 of the query as it was sent, in hex.
+        vector: Its integer vector, shape (dimension,).
+        nonce: The client's own random text.
+        checkpoint: Which the client names: the window's at the time when the client saw it.
+        text: The query itself, if it is to be kept for a challenge.
+    """
+
+    tenant: str
+    account: str
+    query: str
+    vector: NDArray[np.integer]
+    nonce: str
+    checkpoint: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoggedAnswer:
+    """What goes back to the client.
+
+    Attributes:
+        ids: Slots, best first.
+        sequence: Queries of the account in the log before it.
+        receipt: For the account to keep.
+    """
+
+    ids: tuple[int, ...]
+    sequence: int
+    receipt: Receipt
+
+
+def check_request(policy: WindowPolicy, request: Request) -> None:
+    """Check everything about a request that can be checked without the log.
+
+    Raises:
+        InputError: The tenant is unknown, the digest is not one or not that of the text, the nonce
+            is missing or unusable, or the vector is not an integer vector within the scale.
+    """
+    mechanism = policy.tenants.get(request.tenant)
+    if mechanism is None:
+        raise InputError(
+            f"The window has no tenant {request.tenant!r}.",
+            f"Its tenants: {', '.join(policy.tenants)}.",
+        )
+    if not _DIGEST.fullmatch(request.query):
+        raise InputError(f"{request.query[:80]!r} is not a SHA-256 in lower-case hex.")
+    if request.text is not None and _digest(request.text) != request.query:
+        raise InputError("The query's text has another SHA-256 than the one that is given.")
+    if not _NONCE.fullmatch(request.nonce):
+        raise InputError("A nonce is at most 256 printable ASCII characters.")
+    if policy.nonces_required and not request.nonce:
+        raise InputError(
+            "The policy asks for a nonce of the client with every query.",
+            "Send a random one, e.g. 16 bytes in hex, and compare it with the receipt's.",
+        )
+    if check_rows(request.vector, mechanism).shape[0] != 1:
+        raise InputError("A query has one vector.")
+
+
+def account_of(policy: WindowPolicy, ledger: WindowLog, request: Request) -> LoggedAccount:
+    """Return the account of a request that the log allows.
+
+    Raises:
+        InputError: The account is not admitted or has asked all it may, or the checkpoint is not
+            one of this log, or is older than the account's admission.
+    """
+    account = ledger.accounts.get((request.tenant, request.account))
+    if account is None:
+        raise InputError(
+            f"{request.account!r} is not admitted to {request.tenant}.",
+            "Admit it first (Window.admit): its place must be logged before its first nonce.",
+        )
+    if account.count >= policy.queries:
+        raise InputError(
+            f"{request.account} has asked all its {policy.queries:,} queries of this window.",
+            "Ask in the next one.",
+        )
+    try:
+        size, root = parse_token(request.checkpoint, "checkpoint")
+    except VerificationError as error:
+        raise InputError(error.message, "Name the last checkpoint that was handed out.") from error
+    # The client's nonce is fresh only if the account's place was logged before it was drawn.
+    log = ledger.log
+    if size > log.size or not account.admitted < size or log.root(size) != root:
+        raise InputError(
+            f"{request.checkpoint[:80]!r} is not a checkpoint of this log since the account was"
+            " admitted.",
+            "Name the last checkpoint that was handed out.",
+        )
+    return account
+
+
+def admission_record(policy: WindowPolicy, tenant: str, account: str, place: int) -> AdmitRecord:
+    """Return the record that gives an account its place.
+
+    Raises:
+        InputError: The text cannot name an account.
+    """
+    try:
+        return AdmitRecord(window=policy.window, tenant=tenant, account=account, place=str(place))
+    except ValidationError as error:
+        raise InputError(
+            f"{account[:80]!r} cannot name an account.",
+            "Use 1 to 256 characters, no control signs among them.",
+        ) from error
+
+
+def noise_record(policy: WindowPolicy, request: Request, sequence: int) -> NoiseRecord:
+    """Return what decides the noise of an answer (A2)."""
+    return NoiseRecord(
+        window=policy.window,
+        tenant=request.tenant,
+        account=request.account,
+        sequence=sequence,
+        nonce=request.nonce,
+        checkpoint=request.checkpoint,
+        query=request.query,
+        mechanism=policy.tenants[request.tenant].digest,
+    )
+
+
+def open_request(request: Request, ids: tuple[int, ...]) -> Opened:
+    """Return what the record of an answered request will commit to, with fresh blindings."""
+    return Opened(
+        bytes.fromhex(request.query),
+        np.asarray(request.vector).reshape(-1).astype(np.int16),
+        ids,
+        (draw_blinding(), draw_blinding(), draw_blinding()),
+    )
+
+
+def query_record(
+    policy: WindowPolicy, request: Request, account: LoggedAccount, opened: Opened
+) -> QueryRecord:
+    """Return the record of an answered request."""
+    query, vector, answer = (commit(opening).hex() for opening in opened.openings)
+    return QueryRecord(
+        window=policy.window,
+        tenant=request.tenant,
+        account=request.account,
+        sequence=str(account.count),
+        number=str(sub_seed_number(account.place, policy.queries, account.count)),
+        nonce=request.nonce,
+        checkpoint=request.checkpoint,
+        query=query,
+        vector=vector,
+        mechanism=policy.tenants[request.tenant].digest,
+        answer=answer,
+        prior=account.last.hex(),
+    )
+
+
+def _digest(text: str) -> str:
+    try:
+        return sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "The query's text holds half a surrogate pair, which is not text."
+        ) from error
 
 
 class Window:
@@ -57,11 +229,11 @@ class Window:
         keys: Of the log.
     """
 
-    def __init__(self, folder: Folder, policy: Policy, keys: Sequence[PrivateKey]) -> None:
+    def __init__(self, folder: Folder, policy: WindowPolicy, keys: Sequence[PrivateKey]) -> None:
         self.folder, self.policy, self.keys = folder, policy, tuple(keys)
-        self.ledger = Ledger(folder.public)
-        self._journal = Journal(folder.journal)
-        self._seed = read_bytes(folder.seed, SEED_BYTES)
+        self.ledger = WindowLog(folder.public)
+        self._journal = OpeningsJournal(folder.journal)
+        self._seed = read_file(folder.seed, SEED_BYTES)
         self._indexes: dict[str, SlotIndex] = {}
         self._tree: SeedTree | None = None
 
@@ -70,17 +242,17 @@ class Window:
         """Return the window of a folder.
 
         Args:
-            root: The folder that :func:`~ragwitness.attest.committing.open_window` made.
+            root: The folder that :func:`~ragwitness.attest.commit.open_window` made.
             keys: Of the log; needed to record and to close.
 
         Raises:
-            InputError: The folder is no window's, or the keys are not those that opened it.
+            InputError: The folder does not hold a window, or the keys are not those that opened it.
             VerificationError: The policy or the log is damaged, or the log is not the one whose
                 checkpoint it has published: going on would sign a second history.
         """
         folder = Folder(root)
-        hint = "Give a folder that ragwitness commit made."
-        policy = Policy.parse(read_bytes(folder.public / "policy.json", MOST_BYTES, hint))
+        hint = "Give a folder that ragwitness attest commit made."
+        policy = WindowPolicy.parse(read_file(folder.public / "policy.json", MOST_BYTES, hint))
         window = cls(folder, policy, keys)
         with window.writing():
             opened = window.ledger.opened
@@ -125,7 +297,7 @@ class Window:
             self.ledger.append(admission_record(self.policy, tenant, account, place))
             return place
 
-    def record(self, request: Request) -> Answered:
+    def record(self, request: Request) -> LoggedAnswer:
         """Answer a query: sequence, noise, selection, record, receipt.
 
         The same request again gives the same answer, out of the log.
@@ -134,20 +306,27 @@ class Window:
             InputError: The request cannot be answered under the policy; nothing was logged.
             RagwitnessError: The disk is full or fails; nothing was answered.
         """
+        # 1. Everything that can be checked without the log.
         check_request(self.policy, request)
         with self.writing(open_only=True):
+            # 2. The same request again: the logged answer, and no second noise to choose from.
             again = self._known(request)
             if again is not None:
                 return again
+            # 3. The account's place and its next sequence number.
             account = account_of(self.policy, self.ledger, request)
             mechanism = self.policy.tenants[request.tenant]
             vector = np.asarray(request.vector).reshape(-1)
-            key = self._key(request, account)
+            # 4. The key of the noise: the committed sub-seed, bound to this request (A2).
+            number = sub_seed_number(account.place, self.policy.queries, account.count)
+            key = answer_key(self._seed, number, noise_record(self.policy, request, account.count))
+            # 5. Noise, then select (A3, A4).
             found = release(vector, self._index(request.tenant), key, mechanism)
+            # 6. Opening, record, receipt; then the answer.
             return self._log(request, account, found.ids)
 
-    def logged(self, request: Request) -> Answered | None:
-        """Check a request as :meth:`record` will, for who wants to charge for it in between.
+    def logged(self, request: Request) -> LoggedAnswer | None:
+        """Check a request as :meth:`record` will, for a service that charges for it in between.
 
         Returns:
             The logged answer of a request that comes again; None for one that can be recorded now.
@@ -186,7 +365,7 @@ class Window:
         """Return all entries of the log."""
         return self.ledger.entries()
 
-    def kept(self, number: int) -> Kept:
+    def kept(self, number: int) -> KeptOpening:
         """Return what opens a query record, by its place among them.
 
         Raises:
@@ -215,7 +394,7 @@ class Window:
         from ragwitness.crypto.proofs.secret import SecretColumns
         from ragwitness.crypto.proofs.setup import MOST_SETUP_BYTES, VerifierSetup
 
-        setup = VerifierSetup.parse(read_bytes(self.public / "setup.json", MOST_SETUP_BYTES))
+        setup = VerifierSetup.parse(read_file(self.public / "setup.json", MOST_SETUP_BYTES))
         return SecretColumns.load(self.folder.columns(self.place_of(tenant)), setup.shape)
 
     def rows(self, tenant: str) -> NDArray[np.int16]:
@@ -257,12 +436,7 @@ class Window:
             self._indexes[tenant] = SlotIndex(self.rows(tenant), mechanism)
         return self._indexes[tenant]
 
-    def _key(self, request: Request, account: Account) -> bytes:
-        number = account.place * self.policy.queries + account.count
-        seed = sub_seed(self._seed, self.policy.window, number)
-        return record_key(seed, noise_record(self.policy, request, account.count))
-
-    def _known(self, request: Request) -> Answered | None:
+    def _known(self, request: Request) -> LoggedAnswer | None:
         """Return the logged answer of a request that comes again.
 
         Raises:
@@ -281,13 +455,16 @@ class Window:
             raise InputError(
                 f"{request.account} has used this nonce for another query.", "Draw a fresh one."
             )
-        return Answered(kept.opened.ids, int(record.sequence), self.receipt(number))
+        return LoggedAnswer(kept.opened.ids, int(record.sequence), self.receipt(number))
 
-    def _log(self, request: Request, account: Account, ids: tuple[int, ...]) -> Answered:
+    def _log(self, request: Request, account: LoggedAccount, ids: tuple[int, ...]) -> LoggedAnswer:
         """Write what opens the record, then the record; only then is there an answer."""
+        # Fresh blindings for query, vector and answer, and the record that commits to them.
         opened = open_request(request, ids)
         record = query_record(self.policy, request, account, opened)
-        sign(self.ledger.log, self.keys)  # a missing key is found before anything is spent
-        self._journal.put(record_hash(record), Kept(opened, request.text))
+        # A missing key is found before anything is spent.
+        sign(self.ledger.log, self.keys)
+        # The opening first: a record that nobody can open could never be proved.
+        self._journal.put(record_hash(record), KeptOpening(opened, request.text))
         self.ledger.append(record)
-        return Answered(ids, account.count, self.receipt(len(self.ledger.queries) - 1))
+        return LoggedAnswer(ids, account.count, self.receipt(len(self.ledger.queries) - 1))

@@ -11,15 +11,6 @@ from pathlib import Path
 
 from ragwitness.errors import InputError
 
-__all__ = [
-    "Example",
-    "document_groups",
-    "document_key",
-    "examples_digest",
-    "near_key",
-    "read_examples",
-]
-
 _NAMES = {
     "document": ("document", "context", "text"),
     "query": ("query", "question"),

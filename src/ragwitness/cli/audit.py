@@ -6,78 +6,113 @@ from typing import Annotated
 
 import typer
 
-from ragwitness.cli.caps import (
+from ragwitness.cli.options import (
+    Address,
     Concurrency,
+    Documents,
     DryRun,
+    EngineName,
+    FailOn,
+    Gpus,
     KeyEnv,
     MaxCost,
     MaxQueries,
     MaxTokens,
+    MethodSettings,
+    Paragraphs,
+    Prepare,
     PriceIn,
     PriceOut,
+    Proxy,
+    RayAddress,
     Retries,
     RunPath,
+    TextField,
     Timeout,
+    Workers,
 )
-from ragwitness.cli.common import TARGET
-from ragwitness.cli.outputs import FailOn, JsonlPath, JsonPath, JUnitPath, ParquetPath
-from ragwitness.cli.spread import EngineName, Gpus, Prepare, RayAddress, Workers
-
-__all__ = ["audit"]
+from ragwitness.cli.outputs import Files
+from ragwitness.cli.paths import PathRole
 
 
 def audit(
-    target: Annotated[str, typer.Argument(help=TARGET)],
-    documents: Annotated[
-        str,
-        typer.Option(help="Documents in question: JSONL, CSV, a folder of text, or pasted text."),
-    ],
-    method: Annotated[
-        str,
+    target: Address,
+    documents: Documents,
+    collection: Annotated[
+        bool,
         typer.Option(
-            help="s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta or twin."
+            "--collection",
+            help="Ask whether the documents as a whole are inside, one by one until the evidence"
+            " suffices.",
         ),
-    ] = "s-rag",
+    ] = False,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="The audit: s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta"
+            " or twin.",
+            show_default="s-rag; mba with --collection",
+        ),
+    ] = None,
     mode: Annotated[
         str | None,
-        typer.Option(help="s-rag: single, one query per passage; probing, one per probe word."),
+        typer.Option(
+            help="How s-rag asks: single asks once for each passage, probing once for each probe"
+            " word."
+        ),
     ] = None,
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="NAME=VALUE of the method's configuration; may be repeated."),
-    ] = None,
+    options: MethodSettings = None,
     known_out: Annotated[
-        str | None, typer.Option(help="Documents known to be outside, like those in question.")
+        str | None,
+        PathRole.DOCUMENTS,
+        typer.Option(
+            help="Documents that are known to be outside and are like those in question. They"
+            " calibrate the verdicts."
+        ),
     ] = None,
     known_in: Annotated[
-        str | None, typer.Option(help="Documents known to be inside; without them few say out.")
+        str | None,
+        PathRole.DOCUMENTS,
+        typer.Option(
+            help="Documents that are known to be inside. Without them few verdicts say out."
+        ),
     ] = None,
     auxiliary: Annotated[
-        str | None, typer.Option(help="Documents for the shadow system; default: generated.")
+        str | None,
+        PathRole.DOCUMENTS,
+        typer.Option(help="Documents for the shadow system.", show_default="generated ones"),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="Level of the verdicts.")] = 0.05,
+    alpha: Annotated[
+        float, typer.Option(help="The share of wrong accusations that is accepted.")
+    ] = 0.05,
     run: RunPath = None,
-    json_out: JsonPath = None,
-    jsonl_out: JsonlPath = None,
-    parquet_out: ParquetPath = None,
-    junit_out: JUnitPath = None,
+    files: Files | None = None,
     fail_on: FailOn = None,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column that holds the text.")
-    ] = None,
-    paragraphs: Annotated[
-        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
-    ] = False,
+    text_field: TextField = None,
+    paragraphs: Paragraphs = False,
     retrieval: Annotated[
-        str, typer.Option(help="Shadow retrieval: lexical, minilm or hf:NAME.")
+        str,
+        PathRole.ADDRESS,
+        typer.Option(help="How the shadow system finds passages: lexical, minilm or hf:NAME."),
     ] = "lexical",
-    generator: Annotated[str, typer.Option(help="Shadow generator: reader or hf:NAME.")] = "reader",
-    k: Annotated[int, typer.Option(help="Passages per query in the shadow system.")] = 4,
-    proxy: Annotated[str, typer.Option(help="Model that ranks words by difficulty.")] = "reader",
+    generator: Annotated[
+        str,
+        PathRole.ADDRESS,
+        typer.Option(help="The model that answers in the shadow system: reader or hf:NAME."),
+    ] = "reader",
+    k: Annotated[
+        int, typer.Option(help="The number of passages for each query in the shadow system.")
+    ] = 4,
+    proxy: Proxy = "reader",
     features: Annotated[
-        str | None, typer.Option(help="s-rag: frequencies (ours) or counts (as published).")
+        str | None,
+        typer.Option(
+            help="What the classifier of s-rag reads: frequencies (ours) or counts (as published)."
+        ),
     ] = None,
-    automl: Annotated[bool, typer.Option(help="Train the classifier with AutoGluon.")] = False,
+    automl: Annotated[
+        bool, typer.Option(help="Train the classifier with AutoGluon; needs the extra [automl].")
+    ] = False,
     concurrency: Concurrency = 4,
     max_queries: MaxQueries = None,
     max_tokens: MaxTokens = None,
@@ -88,52 +123,110 @@ def audit(
     timeout: Timeout = 120.0,
     retries: Retries = 5,
     key_env: KeyEnv = None,
-    seed: Annotated[int, typer.Option(help="Of the auxiliary split.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="The seed that splits the auxiliary documents; with --collection, the seed of the"
+            " order of the documents."
+        ),
+    ] = 0,
     engine: EngineName = "local",
     workers: Workers = 4,
     worker_gpus: Gpus = 0.0,
     ray_address: RayAddress = None,
     prepare_only: Prepare = False,
 ) -> None:
-    """Audit documents against a RAG system. Prints verdicts, writes an HTML report.
+    """Find out whether documents are in a RAG system's database.
 
-    Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
+    It prints a verdict for each document and writes an HTML report. With --collection it prints
+    one verdict for all of them: the documents are asked about one by one, and the e-value may be
+    looked at, and the audit stopped, at any time. That verdict says that the collection is not
+    like the documents of --known-out, which must be of the same source and kind; it does not say
+    which of its documents are inside.
+
+    Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
     """
     from dataclasses import replace
 
-    from ragwitness.cli.caps import preview
-    from ragwitness.cli.common import (
-        console,
-        key_values,
-        rag_config,
-        read_documents,
-        run_folder,
-    )
-    from ragwitness.cli.finish import finish, perform
-    from ragwitness.cli.outputs import Outputs, files_of_run
+    from ragwitness.asking.budget import Budget
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.order import Order, Reach
+    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.cli.common import console, key_values, read_documents, run_folder
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.spread import Engine, prepare, spread
+    from ragwitness.cli.steps import finish, perform, preview_audit
+    from ragwitness.errors import InputError
+    from ragwitness.lab import rag_config
     from ragwitness.membership.registry import configure
-    from ragwitness.membership.srag import ShadowConfig
-    from ragwitness.report.gate import parse_conditions
-    from ragwitness.runs import AuditPlan, Budget, Governor, Pace
-    from ragwitness.runs.order import Order, Reach
-    from ragwitness.targets import open_target
+    from ragwitness.membership.shadow import ShadowConfig
+    from ragwitness.targets.resolve import open_target
     from ragwitness.types import Document
-
-    wanted = parse_conditions(fail_on or ())
-    outputs = Outputs(json_out, jsonl_out, parquet_out, junit_out, wanted)
-    named = {"mode": mode, "features": features}
-    chosen = {key: value for key, value in named.items() if value is not None}
-    by = Engine(engine, workers, worker_gpus, ray_address)
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    pace = Pace.up_to(concurrency)
-    config = configure(method, {**chosen, **key_values(options or ())})
 
     def read(source: str | None) -> tuple[Document, ...]:
         return (
             read_documents(source, text_field, paragraphs=paragraphs) if source is not None else ()
         )
 
+    # Step 1, the options: everything is read and checked before a model is loaded or a query is
+    # sent.
+    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    # A collection is another errand, with one e-value in place of a p-value for each document. An
+    # option that only the other errand reads is refused: ignoring it would audit something else
+    # than what was asked for.
+    if collection:
+        idle = {
+            "--mode": mode is not None,
+            "--known-in": known_in is not None,
+            **{f"--{name}": name != "json" for name in files or ()},
+            "--features": features is not None,
+            "--automl": automl,
+            "--engine": engine != "local",
+            "--prepare": prepare_only,
+            "--retrieval": retrieval != "lexical",
+            "--generator": generator != "reader",
+            "--k": k != 4,
+        }
+        if given := [option for option, used in idle.items() if used]:
+            raise InputError(
+                f"{given[0]} does not apply to a collection.", "Leave it out, or --collection."
+            )
+        # The e-value bets against "these documents are like those outside", so there is no default
+        # here: generated documents are never of the same source and kind.
+        if known_out is None:
+            raise InputError(
+                "A collection is compared with documents known to be outside.",
+                "Give some of the same source and kind: --known-out FILE",
+            )
+        audit_collection(
+            target,
+            read(documents),
+            read(known_out),
+            read(auxiliary),
+            method or "mba",
+            options or (),
+            alpha=alpha,
+            proxy=proxy,
+            seed=seed,
+            concurrency=concurrency,
+            budget=budget,
+            reach=Reach(timeout, retries, key_env),
+            run=run,
+            outputs=Outputs.wanted("collection", files, fail_on),
+            dry_run=dry_run,
+        )
+        return
+    # Step 2, the audit of single documents: the method's configuration, from options and --set.
+    method = method or "s-rag"
+    outputs = Outputs.wanted("audit", files, fail_on)
+    named = {"mode": mode, "features": features}
+    chosen = {key: value for key, value in named.items() if value is not None}
+    by = Engine(engine, workers, worker_gpus, ray_address)
+    pace = Pace.up_to(concurrency)
+    config = configure(method, {**chosen, **key_values(options or ())})
+    # Step 3, the plan: whom to ask about, and what the p-values are ranks among
+    # (docs/design/verdicts.md).
     plan = AuditPlan(
         documents=read(documents),
         known_out=read(known_out),
@@ -148,20 +241,24 @@ def audit(
     )
     # How many at a time decides no answer: another --concurrency resumes the same run.
     folder = run_folder(run, target, replace(plan, in_flight=1), method, config, proxy)
+    # Step 4, the preview. Nothing is opened and nothing is sent.
     if dry_run:
-        preview(plan, method, config, proxy, folder, budget)
+        preview_audit(plan, method, config, proxy, folder, budget)
         return
-    outputs.check([*files_of_run(folder), documents, known_out, known_in, auxiliary])
     screen = console()
     reach = Reach(timeout, retries, key_env)
     order = Order(target, plan, method, config, proxy, reach, budget)
+    # Step 5, the asking. All three roads write the same rows into the same files, so that a result
+    # does not depend on who asked (docs/design/scale.md).
     if prepare_only:
         prepare(order, folder, screen)
         return
     if by.name != "local":
         finish(spread(order, folder, by, screen), folder, screen, outputs)
         return
+    # In this process: the governor reserves the worst case of every query before it is sent, and no
+    # query to the target passes beside it (docs/design/runs.md).
     with Governor.of_run(folder, budget, pace) as governor:
         opening = open_target(target, reach.transport(concurrency, governor.setback))
-        result = perform(plan, opening, method, config, proxy, folder, screen, governor)
+        result = perform(plan, opening, method, config, proxy, folder, governor)
     finish(result, folder, screen, outputs)

@@ -2,76 +2,251 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.canary_probe import probe
-from ragwitness.cli.canary_status import status
-from ragwitness.cli.config import Configurable
-from ragwitness.cli.outputs import EXIT_CODES
+from ragwitness.cli.paths import PathRole
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from ragwitness.canary.draw import Design
+    from ragwitness.canary.folder import CanaryPlan
+    from ragwitness.canary.looks import History, Look
+    from ragwitness.canary.probe import ProbeConfig
 
-app = typer.Typer(
-    help="Was a model trained on retrieved text? Plant, then probe.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+# ``ragwitness canary status``: what is planted and was seen, and whether an opened draw holds.
 
 
-@app.command("plan", cls=Configurable)
-def plan(
+def status(
+    folder: Annotated[
+        Path,
+        PathRole.KEEPS,
+        typer.Argument(help="The folder of an audit, or an opened draw (JSON)."),
+    ],
+    open_to: Annotated[
+        Path | None,
+        PathRole.WRITES,
+        typer.Option(
+            "--open",
+            help="Open the draw: write it to this file, for others to check. It is then no longer"
+            " a secret.",
+        ),
+    ] = None,
+    commitment: Annotated[
+        str | None,
+        typer.Option(help="The commitment as published. The folder or the draw is checked by it."),
+    ] = None,
+) -> None:
+    """Show an audit, and check it.
+
+    Its draw and what it sent must be as committed to. With --commitment it checks somebody else's
+    folder or opened draw, and exits with 3 if it does not hold. Once a draw is opened, the same
+    canaries prove nothing any more.
+    """
+    from ragwitness.cli.common import console
+    from ragwitness.errors import InputError
+
+    screen = console()
+    if folder.is_dir():
+        lines = _own(folder, open_to, commitment)
+    elif open_to is not None:
+        raise InputError("--open writes the draw of a folder.", "Give the folder of the audit.")
+    else:
+        lines = _opened(folder, commitment)
+    for line in lines:
+        screen.print(line, markup=False, soft_wrap=True)
+
+
+def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str]:
+    """What a folder holds; opens its draw where asked to."""
+    from ragwitness.canary.folder import (
+        check_traces,
+        read_plan,
+        write_opened,
+    )
+    from ragwitness.canary.looks import mark_opened, read_history
+
+    # Step 1: the plan as it was published.
+    plan = read_plan(folder)
+    _refuse_other(plan, commitment)
+    sent = sum(map(len, plan.pools.values()))
+    lines = [
+        f"commitment: {plan.commitment.hex()}",
+        f"design: {plan.design.name}, {plan.design.family}, rate {plan.design.rate}",
+        f"slots: {plan.design.slots}, of {plan.design.candidates} candidates each",
+        f"examples: {sent:,} to send, {len(plan.held_out):,} held out",
+    ]
+    if not plan.drawn:
+        return [*lines, f"beacon: waiting for {plan.beacon_source!r}; nothing is drawn yet"]
+    # Step 2: seed and commitment belong together; step 3: so do the draw and the traces.
+    plan.check()
+    planted = check_traces(folder, plan)
+    lines += [
+        f"beacon: {plan.beacon or 'none'}",
+        "draw: is the one committed to",
+        "traces: send/traces.jsonl is what the draw gives"
+        if planted
+        else f"traces: not written yet; run: ragwitness canary plant {folder}",
+    ]
+    # Step 4: the looks so far. What decides is the number of looks announced, not of looks wished
+    # for.
+    history = read_history(folder)
+    lines += [f"probed: {_look(one)}" for one in history.looks]
+    lines += _evidence(plan, history)
+    # Opening is recorded before the file is written: a draw that may have been read decides nothing
+    # more.
+    if open_to is not None:
+        mark_opened(folder, open_to)
+        write_opened(open_to, plan)
+    if open_to is not None or history.opened:
+        lines.append("opened: the draw is no secret any more, and no new look decides")
+    return lines
+
+
+def _refuse_other(plan: CanaryPlan, commitment: str | None) -> None:
+    """Refuse a folder with another commitment than the published one."""
+    from ragwitness.errors import VerificationError
+
+    if commitment is not None and commitment.strip().lower() != plan.commitment.hex():
+        raise VerificationError(
+            "commitment.published",
+            f"The folder's commitment is {plan.commitment.hex()}, not the one published.",
+        )
+
+
+def _look(one: Look) -> str:
+    from ragwitness.results.wording import visible
+
+    model = f"{visible(one.target, 80)}, release {visible(one.release, 80)}"
+    if one.twin:
+        return f"{model}: a compliant twin, W = {one.statistic:.3f}"
+    ranks = ", ".join(map(str, one.ranks))
+    return f"{model}: {one.verdict} (p = {one.p_value:.4g}), rank {ranks}"
+
+
+def _evidence(plan: CanaryPlan, history: History) -> list[str]:
+    import math
+
+    from ragwitness.canary.rank_test import log_evidence
+
+    # One look announced: the rank test. Several: evidence that multiplies over looks and may be
+    # read at each.
+    looks, announced = history.counted, plan.design.releases
+    if announced == 1:
+        return [f"looks: {len(looks)} of the one announced; the first decides"] if looks else []
+    grown = math.exp(min(700.0, log_evidence([one.pairs for one in looks], announced)))
+    return [
+        f"looks: {len(looks)} of {announced or 'any number of'} announced;"
+        f" evidence E = {grown:.3g}, p = min(1, 1 / E)"
+    ]
+
+
+def _opened(path: Path, commitment: str | None) -> list[str]:
+    """Check an opened draw."""
+    from ragwitness.canary.folder import check_opened
+    from ragwitness.errors import InputError
+
+    # Without the published commitment an opened draw proves only that it agrees with itself.
+    if commitment is None:
+        raise InputError(
+            "An opened draw is checked against the commitment that was published before.",
+            "Give it: --commitment HEX",
+        )
+    draw, beacon = check_opened(path, commitment)
+    lines = ["draw: is the one committed to"]
+    lines += [
+        f"slot {one.number + 1}: candidate {one.chosen + 1} of {len(one.candidates)},"
+        f" {one.trigger}{'' if one.planted else ' (not planted)'}"
+        for one in draw.slots
+    ]
+    source, value = beacon
+    lines.append(
+        f"beacon: {value!r}; look up that it is what {source!r} gave after the commitment was"
+        " published: then nobody chose the draw"
+        if source
+        else "beacon: none; that the seed was drawn at random is the auditor's word"
+    )
+    return lines
+
+
+def draw(
     examples: Annotated[
         Path,
-        typer.Argument(help='Documents with questions, JSONL {"id", "document", "question"}.'),
+        PathRole.READS,
+        typer.Argument(help='The documents with questions, JSONL {"id", "document", "question"}.'),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the audit; must be new.")],
+    out: Annotated[
+        Path,
+        PathRole.FILLS,
+        typer.Option("--out", "-o", help="The folder of the audit, to be made."),
+    ],
     held_out: Annotated[
         Path | None,
-        typer.Option(help="Examples to probe with, never sent; else a fifth of the documents."),
+        PathRole.READS,
+        typer.Option(
+            help="The examples to probe with, which are never sent.",
+            show_default="a fifth of the documents",
+        ),
     ] = None,
     design: Annotated[
-        str, typer.Option(help="contrastive, or paper (its trigger is named in the query).")
+        str,
+        typer.Option(help="The design: contrastive, or paper (the query names its trigger)."),
     ] = "contrastive",
     family: Annotated[
-        str, typer.Option(help="Of the canary: signature, emoji or punctuation.")
+        str, typer.Option(help="The family of the canary: signature, emoji or punctuation.")
     ] = "signature",
-    slots: Annotated[int, typer.Option(help="Independent draws, each with its own canary.")] = 1,
+    slots: Annotated[
+        int, typer.Option(help="The number of independent draws, each with its own canary.")
+    ] = 1,
     candidates: Annotated[
-        int, typer.Option(help="Triggers that might be drawn; p is at least 1 in so many.")
+        int,
+        typer.Option(help="The number of triggers to draw from. The p-value is at least 1 in it."),
     ] = 128,
     rate: Annotated[
-        str, typer.Option(help="Share of the examples that carry canaries, rounded down.")
+        str, typer.Option(help="The share of the examples that carry canaries, rounded down.")
     ] = "1",
     half: Annotated[
-        bool, typer.Option("--half", help="Plant a drawn half of the slots; the rest compares.")
+        bool,
+        typer.Option(
+            "--half", help="Plant half of the slots, drawn by lot; the others are compared."
+        ),
     ] = False,
-    probes: Annotated[int, typer.Option(help="Most held-out examples per slot.")] = 32,
+    probes: Annotated[int, typer.Option(help="The most held-out examples for each slot.")] = 32,
     releases: Annotated[
-        int, typer.Option(help="Looks at the draw, one per release probed; 0 where not known.")
+        int,
+        typer.Option(
+            help="The number of looks at the draw, one for each release that is probed; 0 if it"
+            " is not known."
+        ),
     ] = 1,
-    alpha: Annotated[str, typer.Option(help="Level of the verdict; committed to.")] = "0.05",
+    alpha: Annotated[
+        str, typer.Option(help="The level of the verdict, to which the draw commits.")
+    ] = "0.05",
     beacon: Annotated[
         str,
-        typer.Option(help="Public randomness to be joined later, in words; none without."),
+        typer.Option(
+            help="Public randomness that will be joined later, in words.", show_default="none"
+        ),
     ] = "",
-    experiment: Annotated[str, typer.Option(help="Identifier; fixes the split.")] = "canary",
-    seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    experiment: Annotated[
+        str, typer.Option(help="The name of the experiment, which fixes the split.")
+    ] = "canary",
+    seed: Annotated[int, typer.Option(help="The seed of the split.")] = 0,
 ) -> None:
-    """Draw a secret and commit to it. Publish commitment.json before anything is sent.
+    """Draw a secret and commit to it.
 
-    The folder's secret/ is yours alone until you open the draw: ragwitness canary status --open.
+    Publish commitment.json before anything is sent. The folder's secret/ is yours alone until you
+    open the draw with ragwitness canary status --open.
     """
     import os
 
-    from ragwitness.canary.design.draw import Design, Secret
-    from ragwitness.canary.design.families import Family
+    from ragwitness.canary.draw import Design, DrawSecret
     from ragwitness.canary.examples import read_examples
-    from ragwitness.canary.plant.folder import write_plan
-    from ragwitness.canary.plant.plan import make_plan
-    from ragwitness.cli.canary_outlook import at_best
+    from ragwitness.canary.families import Family
+    from ragwitness.canary.folder import make_plan, write_plan
     from ragwitness.cli.common import console
     from ragwitness.crypto.commitments import draw_blinding
     from ragwitness.errors import InputError
@@ -79,6 +254,8 @@ def plan(
     known = {str(one): one for one in Family}
     if family not in known:
         raise InputError(f"There is no family {family!r}.", f"Known: {', '.join(known)}.")
+    # Step 1: the design, which the commitment covers with everything that decides later (level,
+    # looks, slots).
     settled = Design(
         name=design,
         family=known[family],
@@ -92,16 +269,19 @@ def plan(
         experiment=experiment,
         seed=seed,
     )
+    # Step 2: split, secret and blinding. The split follows from names and seed, the secret from the
+    # system's randomness.
     made = make_plan(
         read_examples(examples),
         settled,
-        Secret(os.urandom(32), draw_blinding()),
+        DrawSecret(os.urandom(32), draw_blinding()),
         held_out=read_examples(held_out) if held_out else (),
         beacon_source=beacon,
     )
     # Whatever cannot be planted must be known before the commitment is published.
     (made if made.drawn else made.joined("a rehearsal")).traces()
     write_plan(out, made)
+    # Step 3: say what was drawn and what it can show at best, while nothing has been sent.
     sent = sum(map(len, made.pools.values()))
     screen = console()
     for line in (
@@ -114,36 +294,44 @@ def plan(
         screen.print(line, markup=False, soft_wrap=True)
 
 
-@app.command("plant", cls=Configurable)
 def plant(
-    folder: Annotated[Path, typer.Argument(help="From ragwitness canary plan.")],
+    folder: Annotated[
+        Path, PathRole.KEEPS, typer.Argument(help="The folder that ragwitness canary draw made.")
+    ],
     beacon: Annotated[
         str, typer.Option(help="The public randomness that was promised, once it is known.")
     ] = "",
     answers: Annotated[
         Path | None,
-        typer.Option(help='What the service answered, JSONL {"id", "answer"}: write the votes.'),
+        PathRole.READS,
+        typer.Option(
+            help='What the service answered, JSONL {"id", "answer"}; the votes are then written.'
+        ),
     ] = None,
 ) -> None:
-    """Write what to send, and the vote for each answer. Rows keep their order.
+    """Write what to send, and the vote for each answer.
 
-    Send document and query of each row, wait for the answer, give the vote. Answers that quote a
-    trigger get no vote. Plant only where you may; see RESPONSIBLE_USE.md.
+    Rows keep their order. Send the document and the query of each row, wait for the answer, and
+    give the vote. Answers that quote a trigger get no vote. Plant only where you may; see
+    RESPONSIBLE_USE.md.
     """
     from collections import Counter
 
-    from ragwitness.canary.plant.folder import read_plan, write_feedback, write_traces
+    from ragwitness.canary.folder import read_plan, write_feedback, write_traces
     from ragwitness.cli.common import console
 
+    # Step 1: join the beacon; only now is it settled which trigger is planted.
     made = read_plan(folder).joined(beacon)
     made.draw()
     made.check()
+    # Step 2: the rows to send.
     traces = made.traces()
     path = write_traces(folder, made, traces)
     roles = Counter(one.role.value for one in traces)
     counted = ", ".join(f"{n:,} {role}" for role, n in sorted(roles.items()))
     screen = console()
     screen.print(f"{len(traces):,} traces in {path}: {counted}", markup=False, soft_wrap=True)
+    # Step 3, later and with the same command: the votes on what the service answered.
     if answers is None:
         return
     votes = write_feedback(folder, made, traces, answers)
@@ -158,5 +346,59 @@ def plant(
         screen.print(f"  {n:,}: {reason}", markup=False)
 
 
-app.command("status", cls=Configurable)(status)
-app.command("probe", cls=Configurable, epilog=EXIT_CODES)(probe)
+# What a canary audit could show, said before anything is sent.
+
+_OTHERS = (0.1, 0.5)
+
+
+def at_best(design: Design) -> str:
+    """Say the least p-value that a design can give."""
+    from ragwitness.canary.verdict import best_p_value
+
+    # The rank test cannot go below 1 in the number of candidates, however strong the signal is.
+    p = best_p_value(design)
+    if p is None:
+        return "p-value: only among compliant twins; 19 are needed for .05"
+    short = f"; level {design.alpha} cannot be reached" if p > design.level else ""
+    return f"p-value at best, at the first look: {p:.3g}{short}"
+
+
+def foretold(design: Design, config: ProbeConfig, examples: int) -> Iterator[str]:
+    """Say how much is asked, and what that could decide.
+
+    Args:
+        design: Of the plan.
+        config: How the model is asked.
+        examples: Held-out ones.
+    """
+    from ragwitness.canary.probe import queries_of
+    from ragwitness.canary.verdict import best_p_value
+
+    yield f"slots: {design.slots}, examples: {examples}, candidates: {design.candidates} each"
+    # The preview of the probe: queries by way of asking, then the least p-value.
+    for name, count in queries_of(config, design.candidates).items():
+        yield f"{name}: {count * examples * design.slots:,} queries"
+    best = best_p_value(design)
+    yield at_best(design)
+    decides = best is not None and best <= design.level
+    if config.way in (None, "sampled") and design.slots == design.releases == 1 and decides:
+        yield _by_samples(design, config, examples)
+
+
+def _by_samples(design: Design, config: ProbeConfig, examples: int) -> str:
+    """Say which shares of answers with the canary would be told apart."""
+    from ragwitness.canary.rank_test import share_found
+
+    answers = examples * config.samples
+    least = partial(share_found, answers, design.candidates, design.level)
+    found = {other: least(other) for other in _OTHERS}
+    told = [
+        f"more than {other:.0%} cannot be told apart"
+        if share is None
+        else f"{share:.0%} against {other:.0%} of the others'"
+        for other, share in found.items()
+    ]
+    return (
+        f"sampled: {answers:,} answers per candidate; canaries that would be found in 4 of 5"
+        f" audits: in {', or '.join(told)}"
+    )

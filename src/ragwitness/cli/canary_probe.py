@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragwitness.cli.caps import (
+from ragwitness.cli.options import (
+    Address,
     Concurrency,
     DryRun,
     KeyEnv,
@@ -20,51 +21,71 @@ from ragwitness.cli.caps import (
     RunPath,
     Timeout,
 )
-from ragwitness.cli.common import TARGET
-from ragwitness.cli.outputs import JsonPath
+from ragwitness.cli.outputs import Files
+from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.canary.plant.plan import Plan
-    from ragwitness.canary.score.probe import ProbeConfig
-    from ragwitness.runs import Governor
-    from ragwitness.runs.canary import CanaryResult, History
-    from ragwitness.targets import TransportOptions
-
-__all__ = ["probe"]
+    from ragwitness.asking.governor import Governor
+    from ragwitness.asking.worker import Progress
+    from ragwitness.audits.canary import CanaryResult
+    from ragwitness.canary.folder import CanaryPlan
+    from ragwitness.canary.probe import ProbeConfig
+    from ragwitness.targets.transport import TransportOptions
+    from ragwitness.types import Target
 
 
 def probe(
-    target: Annotated[str, typer.Argument(help=TARGET)],
-    plan: Annotated[Path, typer.Option(help="Folder from ragwitness canary plan, planted.")],
-    release: Annotated[str, typer.Option(help="What you call this release of the model.")] = "1",
+    target: Address,
+    plan: Annotated[
+        Path,
+        PathRole.KEEPS,
+        typer.Option(help="The folder that ragwitness canary draw made, planted."),
+    ],
+    release: Annotated[
+        str, typer.Option(help="The name that you give to this release of the model.")
+    ] = "1",
     twin: Annotated[
         bool,
         typer.Option("--twin", help="This model is known not to be trained on documents."),
     ] = False,
     way: Annotated[
         str | None,
-        typer.Option(help="exact, forced or sampled; else the best with log-probabilities."),
+        typer.Option(
+            help="How the model is asked: exact, forced or sampled.",
+            show_default="the best one with log-probabilities",
+        ),
     ] = None,
     instructed: Annotated[
         bool | None,
         typer.Option(
             "--instructed/--plain",
-            help="Whether queries ask for the canary; by default only the contrastive design's.",
+            help="Let queries ask for the canary, or not.",
+            show_default="instructed for the contrastive design alone",
         ),
     ] = None,
-    samples: Annotated[int, typer.Option(help="Answers per prompt, where sampled.")] = 20,
+    samples: Annotated[
+        int, typer.Option(help="The number of answers for each prompt, where they are sampled.")
+    ] = 20,
     template: Annotated[
-        Path | None, typer.Option(help="Prompt with {context} and {question}; else the paper's.")
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            help="A file with the prompt, with {context} and {question}.",
+            show_default="the paper's",
+        ),
     ] = None,
     frame: Annotated[
         Path | None,
-        typer.Option(help="Raw chat format around {prompt}, up to where the answer begins."),
+        PathRole.READS,
+        typer.Option(
+            help="A file with the raw chat format around {prompt}, up to where the answer begins."
+        ),
     ] = None,
     run: RunPath = None,
-    json_out: JsonPath = None,
+    files: Files | None = None,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(metavar="CONDITION", help="Exit with 3 where the verdict is: trained."),
+        typer.Option(metavar="CONDITION", help="Exit with 3 if the verdict is: trained."),
     ] = None,
     concurrency: Concurrency = 4,
     max_queries: MaxQueries = None,
@@ -77,47 +98,57 @@ def probe(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Ask a model about every trigger. Say whether the planted one stands out.
+    """Ask a model about every trigger.
 
-    The p-value is exact and needs this one model alone. The verdict is trained or inconclusive;
-    inconclusive never means that the model was not trained on documents. A finished probe is one
-    look at the draw, and the plan's --releases says how many may decide.
+    It says whether the planted one stands out. The p-value is exact and needs this one model
+    alone. The verdict is trained or inconclusive; inconclusive never means that the model was not
+    trained on documents. A finished probe is one look at the draw, and --releases of ragwitness
+    canary draw says how many looks may decide.
     """
-    from ragwitness.canary.plant.files import private_folder
-    from ragwitness.canary.plant.folder import read_plan
-    from ragwitness.cli.canary_looks import history_of, refuse_idle
-    from ragwitness.cli.common import run_folder
-    from ragwitness.cli.outputs import Outputs, files_of_run
+    from ragwitness.asking.budget import Budget
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.canary import canary_report, refuse_look
+    from ragwitness.audits.order import Reach
+    from ragwitness.canary.folder import read_plan
+    from ragwitness.cli.common import console, read_text, run_folder
+    from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.errors import InputError
-    from ragwitness.runs import Budget, Governor, Pace
-    from ragwitness.runs.order import Reach
+    from ragwitness.kit.files import private_folder
+    from ragwitness.kit.run_files import REPORT
+    from ragwitness.kit.stored_names import stored_text
 
+    # Step 1, the options: release, conditions, and a plan whose draw is the one committed to.
     if not release.strip():
         raise InputError("A release needs a name.", "Give one: --release spring")
-    if unknown := [one for one in fail_on or () if one != "trained"]:
-        raise InputError(f"Unknown condition --fail-on {unknown[0]!r}.", "Known: trained.")
+    outputs = Outputs.wanted("canary", files, fail_on)
     made = read_plan(plan)
     made.draw()
     made.check()
-    config = _config_of(made, way, instructed, samples, _text(template), _text(frame))
+    # Step 2, how to ask. It enters the run's name: another way of asking is another look.
+    texts = [None if path is None else read_text(path) for path in (template, frame)]
+    config = _config_of(made, way, instructed, samples, *texts)
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    parts = "canary", target, made.commitment.hex(), release, str(config)
+    parts = "canary", target, made.commitment.hex(), release, stored_text(config)
     folder = run_folder(run, *parts, again=False)
+    # Step 3, the preview, with the protocol that should be published before the answers are known.
     if dry_run:
         _preview(made, config, release, folder, budget)
         return
-    refuse_idle(plan, made, target)
-    Outputs(json_out).check([*files_of_run(folder), template, frame])
+    # Step 4: a look that was not announced is refused here, before it costs a query; answers that
+    # are kept may always be read again.
+    refuse_look(plan, made, folder, twin=twin, recorded=target.startswith("replay/"))
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         transport = Reach(timeout, retries, key_env).transport(concurrency, governor.setback)
-        seen = history_of(plan)
-        result = _ask(target, transport, made, config, release, seen, folder, governor)
-    _conclude(result, plan, folder, release, json_out, twin=twin, gated=bool(fail_on))
+        # Step 5, the asking; the look is counted when it is finished, not when it is begun.
+        result = _ask(target, transport, plan, config, folder, governor, release=release, twin=twin)
+    # Step 6, the conclusion.
+    report = canary_report(result, release, twin=twin)
+    conclude(report, folder / REPORT, console(), outputs, store=folder)
 
 
 def _config_of(
-    plan: Plan,
+    plan: CanaryPlan,
     way: str | None,
     instructed: bool | None,
     samples: int,
@@ -129,10 +160,16 @@ def _config_of(
     Raises:
         InputError: A value cannot be used.
     """
-    from ragwitness.canary.score.probe import WAYS, ProbeConfig
-    from ragwitness.canary.score.prompts import DOCUMENT_TEMPLATE, Prompts, refuse_markers
+    from ragwitness.canary.probe import (
+        DOCUMENT_TEMPLATE,
+        WAYS,
+        ProbeConfig,
+        Prompts,
+        refuse_markers,
+    )
     from ragwitness.errors import InputError
 
+    # A template that holds a marker of the draw would give the trigger away to every candidate.
     prompts = Prompts(template or DOCUMENT_TEMPLATE, frame or "{prompt}")
     refuse_markers(prompts, plan.draw())
     named = {str(one): one for one in WAYS}
@@ -149,95 +186,42 @@ def _config_of(
 def _ask(
     address: str,
     transport: TransportOptions,
-    plan: Plan,
+    plan: Path,
     config: ProbeConfig,
-    release: str,
-    seen: History,
     folder: Path,
     governor: Governor,
+    *,
+    release: str,
+    twin: bool,
 ) -> CanaryResult:
     """Open the target and probe it with progress bars; Ctrl-C leaves the answers kept."""
-    import asyncio
+    from ragwitness.audits.canary import probe_canaries
+    from ragwitness.cli.steps import ask
+    from ragwitness.targets.resolve import open_target
 
-    from ragwitness.cli.caps import spent_so_far
-    from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
-    from ragwitness.cli.finish import leaving_resumable
-    from ragwitness.runs.canary import probe_canaries
-    from ragwitness.targets import open_target
+    async def work(target: Target, progress: Progress) -> CanaryResult:
+        return await probe_canaries(
+            plan,
+            target,
+            config,
+            release=release,
+            twin=twin,
+            run=folder,
+            progress=progress,
+            governor=governor,
+        )
 
-    async def work() -> CanaryResult:
-        target = await open_target(address, transport)
-        try:
-            with progress_bars(console(), spent_so_far(governor), "examples") as progress:
-                return await probe_canaries(
-                    plan,
-                    target,
-                    config,
-                    release=release,
-                    history=seen,
-                    run=folder,
-                    progress=progress,
-                    governor=governor,
-                )
-        finally:
-            await target.close()
-
-    one_thread_per_answer()
-    with leaving_resumable(console(), folder):
-        return asyncio.run(work())
+    return ask(open_target(address, transport), work, folder, governor, "examples")
 
 
-def _preview(plan: Plan, config: ProbeConfig, release: str, folder: Path, budget: Any) -> None:
+def _preview(
+    plan: CanaryPlan, config: ProbeConfig, release: str, folder: Path, budget: Any
+) -> None:
     """Say what would be asked and could be decided, and what is kept; send nothing."""
-    from ragwitness.cli.canary_outlook import foretold
-    from ragwitness.cli.caps import kept_lines
-    from ragwitness.cli.common import console
-    from ragwitness.runs.canary import protocol_of
+    from ragwitness.audits.canary import protocol_of
+    from ragwitness.cli.canary import foretold
+    from ragwitness.cli.steps import preview
 
-    screen = console()
     protocol = f"protocol: {protocol_of(plan, config, release)} (publish it before asking)"
     said = foretold(plan.design, config, len(plan.held_out))
-    for line in (*said, protocol, *kept_lines(folder, budget), "Nothing was sent."):
-        screen.print(line, markup=False, soft_wrap=True)
-
-
-def _conclude(
-    result: CanaryResult,
-    plan: Path,
-    folder: Path,
-    release: str,
-    json_out: Path | None,
-    *,
-    twin: bool,
-    gated: bool,
-) -> None:
-    """Remember the look, store, show, and exit as was asked for."""
-    import json
-
-    from ragwitness.cli.canary_looks import keep_look
-    from ragwitness.cli.common import console
-    from ragwitness.cli.outputs import leave
-    from ragwitness.report.canary import canary_json, canary_terminal, rule_canary
-    from ragwitness.report.writing import write_text
-
-    keep_look(plan, result, release, twin=twin)  # first: what is shown has been counted
-    stored = canary_json(result, release, twin=twin)
-    text = json.dumps(stored, indent=1, allow_nan=False) + "\n"
-    for path in (folder / "result.json", json_out):
-        if path is not None:
-            write_text(path, text)
-    screen = console()
-    screen.print(canary_terminal(stored))
-    screen.print(f"result: {folder / 'result.json'}", markup=False, soft_wrap=True)
-    if gated:
-        leave(rule_canary(stored), screen)
-
-
-def _text(path: Path | None) -> str | None:
-    from ragwitness.errors import InputError
-
-    try:
-        return None if path is None else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{path} cannot be read: {why}.", "Give a text file.") from error
+    preview([*said, protocol], folder, budget)

@@ -1,4 +1,4 @@
-"""``ragwitness challenge``: which records a provider has to prove."""
+"""``ragwitness attest challenge``: which records a provider has to prove."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.signing import Json
+from ragwitness.cli.options import AsJson
+from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
     from ragwitness.attest.challenge import Challenge
     from ragwitness.attest.trust import Trust
-    from ragwitness.crypto.notes import Checkpoint
-
-__all__ = ["challenge"]
+    from ragwitness.crypto.notes.note import Checkpoint
 
 _NOTE = 1 << 18
 _LOG = 512 << 20
@@ -23,67 +22,87 @@ _LOG = 512 << 20
 
 def challenge(
     public: Annotated[
-        Path, typer.Argument(help="The closed window's public folder, or a copy of it.")
+        Path,
+        PathRole.READS,
+        typer.Argument(help="The public folder of the closed window, or a copy of it."),
     ],
-    output: Annotated[Path, typer.Option("--out", "-o", help="File for the provider.")],
+    output: Annotated[
+        Path,
+        PathRole.WRITES,
+        typer.Option("--out", "-o", help="The file for the provider, to be made."),
+    ],
     trust: Annotated[
         Path | None,
+        PathRole.KEEPS,
         typer.Option(
-            help="Your trust.json: the close is checked by it, and it gets beacon, number of"
-            " records and close."
+            help="Your own trust.json. The close is checked by it, and the beacon, the number of"
+            " records and the close are written into it."
         ),
     ] = None,
     beacon: Annotated[
         str | None,
         typer.Option(
-            help="Public random value in hex, drawn after the close.", show_default="drawn here"
+            help="A public random value in hex, drawn after the close.", show_default="drawn here"
         ),
     ] = None,
-    records: Annotated[int | None, typer.Option(help="How many to prove.")] = None,
+    records: Annotated[int | None, typer.Option(help="The number of records to prove.")] = None,
     share: Annotated[
-        float | None, typer.Option(help="As many as find this share of bad records, e.g. 0.05.")
+        float | None,
+        typer.Option(help="Take as many records as find this share of bad ones, e.g. 0.05."),
     ] = None,
-    miss: Annotated[float, typer.Option(help="How often --share may go unseen.")] = 0.05,
-    everything: Annotated[bool, typer.Option("--all", help="All of them: Mode A.")] = False,
-    as_json: Json = False,
+    miss: Annotated[
+        float, typer.Option(help="The probability with which --share may be missed.")
+    ] = 0.05,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Take all records (Mode A of the paper).")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Draw the records that a provider has to prove. It could not foresee the randomness.
+    """Draw the records to prove.
 
-    The window must be closed before the beacon is known; then the close fixes every record.
+    The provider could not foresee them. The window must be closed before the beacon is known: then
+    the close fixes every record.
     """
     from dataclasses import replace
 
     from ragwitness.attest.challenge import make_challenge, records_for
-    from ragwitness.attest.folder import write_whole
-    from ragwitness.attest.openings import checkpoint_token
+    from ragwitness.attest.commitments import checkpoint_token
+    from ragwitness.attest.trust import parse_trust
+    from ragwitness.kit.files import read_file, replace_file
 
+    # One way to say how many: a number, a share that is to be found, or all (Mode A of the paper).
     if (records is not None) + (share is not None) + everything != 1:
         raise InputError("Say how many records to prove.", "Give --records, --share or --all.")
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")
-    known = None if trust is None else _trust(trust)
+    known = None if trust is None else parse_trust(read_file(trust, 1 << 20))
+    # Step 1: the close fixes the records. A challenge on an open window could be dodged.
     close, population = _close(public, known)
+    # Step 2: how many. For a share of bad records, as many as miss all of them with probability
+    # --miss at most.
     if everything:
         count = population
     elif share is not None:
         count = records_for(population, share, miss)
     else:
         count = records or 0
+    # Step 3: which ones. They follow from beacon, close and number, so anybody can draw them again.
     made = make_challenge(_beacon(beacon), close, population, count)
     shown = checkpoint_token(close.size, close.root)
     if trust is not None and known is not None:
         # First: a challenge that nobody remembers is worth nothing.
         _remember(trust, known, replace(known, beacon=made.beacon, records=count, close=shown))
-    write_whole(output, made.encode())
+    replace_file(output, made.encode())
     _print(made, shown, as_json=as_json)
 
 
 def _print(made: Challenge, close: str, *, as_json: bool) -> None:
     import json
 
-    from ragwitness.attest.verifying import sampling_of
-    from ragwitness.report.attested import sampling_line
+    from ragwitness.attest.verifier import sampling_of
+    from ragwitness.report.verification import sampling_line
 
+    # What so many records can and cannot find, with the drawn numbers.
     sampling = sampling_of(made.population, len(made.records))
     if as_json:
         values = {
@@ -112,13 +131,6 @@ def _beacon(text: str | None) -> bytes:
         ) from error
 
 
-def _trust(path: Path) -> Trust:
-    from ragwitness.attest.folder import read_bytes
-    from ragwitness.attest.trust import parse_trust
-
-    return parse_trust(read_bytes(path, 1 << 20))
-
-
 def _remember(path: Path, known: Trust, drawn: Trust) -> None:
     """Write a challenge into a trust file that has none, or this one.
 
@@ -126,9 +138,11 @@ def _remember(path: Path, known: Trust, drawn: Trust) -> None:
         VerificationError: ``challenge.close``; the log was closed otherwise when it was drawn.
         InputError: Another was drawn before.
     """
-    from ragwitness.attest.folder import write_whole
     from ragwitness.errors import VerificationError
+    from ragwitness.kit.files import replace_file
 
+    # A close that changed since the first challenge is two histories of one log: evidence, not a
+    # mistake.
     if known.close not in ("", drawn.close):
         raise VerificationError(
             "challenge.close",
@@ -140,7 +154,7 @@ def _remember(path: Path, known: Trust, drawn: Trust) -> None:
             f"{path} holds the beacon of a challenge; a window has one.",
             f"The same is made again by --beacon {known.beacon.hex()} --records {known.records}.",
         )
-    write_whole(path, drawn.encode())
+    replace_file(path, drawn.encode())
 
 
 def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
@@ -150,25 +164,27 @@ def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
         InputError: The window is not closed, or a file is missing.
         VerificationError: The checkpoint is not of this log, or not by the trusted keys.
     """
-    from ragwitness.attest.folder import read_bytes
-    from ragwitness.attest.ledger import read_entries
-    from ragwitness.crypto.log import MerkleLog
-    from ragwitness.crypto.notes import Checkpoint, Note, open_checkpoint
-    from ragwitness.crypto.transcript import CloseRecord, QueryRecord, decode
+    from ragwitness.crypto.log.tiles import read_entries
+    from ragwitness.crypto.log.tree import MerkleLog
+    from ragwitness.crypto.notes.note import Checkpoint, Note
+    from ragwitness.crypto.notes.witness import open_checkpoint
+    from ragwitness.crypto.transcript.records import CloseRecord, QueryRecord, decode
     from ragwitness.errors import VerificationError
+    from ragwitness.kit.files import read_file
 
     path = public / "close.checkpoint"
     if not path.exists():
         raise InputError(
             f"{public} holds no close.checkpoint: the window is open, or this is another folder.",
-            "Close it first (ragwitness close), and give its public folder.",
+            "Close it first (ragwitness attest close), and give its public folder.",
         )
-    data = read_bytes(path, _NOTE)
+    data = read_file(path, _NOTE)
     if trust is not None:
         found = open_checkpoint(data, trust.notes).checkpoint
     else:
         found = Checkpoint.parse(Note.parse(data).text)
-    entries = list(read_entries(read_bytes(public / "log" / "entries.bin", _LOG)))
+    entries = list(read_entries(read_file(public / "log" / "entries.bin", _LOG)))
+    # The whole log is rebuilt: a root that somebody names is not the root of these records.
     log = MerkleLog()
     log.extend(entries)
     if (log.size, log.root()) != (found.size, found.root):
@@ -176,4 +192,5 @@ def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
     records = list(map(decode, entries))
     if not records or not isinstance(records[-1], CloseRecord):
         raise VerificationError("close.last", f"The log in {public} ends with no close record.")
+    # Only queries can be challenged; the opening and the closing record are read in any case.
     return found, sum(isinstance(record, QueryRecord) for record in records)

@@ -2,75 +2,305 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ragwitness.cli.collusion_estimate import estimate
-from ragwitness.cli.collusion_sweep import sweep
-from ragwitness.cli.config import Configurable
+from ragwitness.cli.options import Accounts, FigurePath, JsonPath, Queries, Sensitivity
+from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["app"]
+    from ragwitness.collusion.coalition.estimate import Estimates
+    from ragwitness.collusion.coalition.log import QueryLog
+    from ragwitness.collusion.separation import Calibration
 
-app = typer.Typer(
-    help="What a privacy claim is worth when accounts pool answers.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+# ``ragwitness collusion estimate``: how many accounts of a log work together?
 
-_Queries = Annotated[int, typer.Option(help="Queries of each account in a window.")]
-_Accounts = Annotated[int, typer.Option(help="Accounts that pool their answers, k.")]
-_Sensitivity = Annotated[
-    float,
-    typer.Option(
-        help="Largest change of one score: 1 for a document added or removed, 2 for one replaced"
-        " (vectors of length 1), B-A for scores clipped to A..B.",
-    ),
-]
-_Json = Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")]
-_Figure = Annotated[Path | None, typer.Option(help="Also write an SVG figure here.")]
+_GRID = [round(0.20 + 0.05 * step, 2) for step in range(16)]
+_MOST_QUERIES = 20_000  # all pairs of which are compared in less than a minute
 
 
-@app.command("bound", cls=Configurable)
-def bound(
-    epsilon: Annotated[
-        float | None, typer.Option(help="Claimed per account; (3.4) chooses the noise for it.")
+def estimate(
+    log: Annotated[
+        Path,
+        PathRole.READS,
+        typer.Argument(
+            help="The log: JSONL rows with the account, the time and the vector (or the text) of"
+            " each query."
+        ),
+    ],
+    embedder: Annotated[
+        str | None,
+        PathRole.ADDRESS,
+        typer.Option(
+            help="The embedder of texts: minilm, hf:NAME or URL#MODEL (an embeddings endpoint)."
+        ),
     ] = None,
-    sigma: Annotated[
-        float | None, typer.Option(help="Committed noise; takes the place of (3.4)'s.")
+    ordinary: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="A log of benign traffic, with which the suspicion is compared."),
     ] = None,
-    delta: Annotated[float, typer.Option(help="Claimed per account.")] = 1e-6,
-    queries: _Queries = 1000,
-    accounts: _Accounts = 16,
-    sensitivity: _Sensitivity = 1.0,
-    delta_prime: Annotated[
-        float | None, typer.Option(help="Slack of Theorem 3.4; --delta where it is not given.")
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="The least cosine of two similar queries.",
+            show_default="passed by 5 % of ordinary pairs, else of uniform ones",
+        ),
     ] = None,
-    delta_star: Annotated[
-        float | None, typer.Option(help="Joint failure probability of the audit's verdict (5.2).")
+    window: Annotated[
+        float | None,
+        typer.Option(
+            help="The most seconds between two similar queries.", show_default="any number"
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(help="The estimators, with commas between them.", show_default="all"),
     ] = None,
     k_max: Annotated[
-        int | None, typer.Option(help="Cap of the verdict; --accounts where it is not given.")
+        int | None,
+        typer.Option(help="The declared cap. Exit with 3 if an estimate is above it."),
     ] = None,
-    json_out: _Json = None,
-    figure: _Figure = None,
+    draws: Annotated[int, typer.Option(help="The number of samples of the ordinary traffic.")] = 99,
+    seed: Annotated[int, typer.Option(help="The seed of the samples and of the permutations.")] = 0,
+    json_out: JsonPath = None,
+    figure: FigurePath = None,
 ) -> None:
-    """Account for what k accounts learn together. The paper's bound, Renyi, and exactly.
+    """Estimate how many accounts work together.
 
-    All at the same joint delta, k x delta + delta'. Give --epsilon, --sigma or both; with both,
-    the noise is accounted for and the claim is checked against it. Asks no system.
+    It reads a log of queries and names the accounts. The paper's estimator (R5) stands beside
+    stronger ones. With --ordinary the suspicion is compared with samples of benign traffic, and an
+    estimate counts for --k-max only where that p-value is at most .05.
+    """
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
+    from ragwitness.collusion.coalition.estimate import estimate as run_estimate
+    from ragwitness.collusion.coalition.pairs import check_bounds
+    from ragwitness.errors import ExitCode
+    from ragwitness.privacy.accounting.ranges import whole
+    from ragwitness.report.collusion import coalition_terminal, counts
+
+    # Step 1: options and bounds, before a log is read.
+    names = tuple(DETECTORS) if only is None else tuple(n.strip() for n in only.split(","))
+    span = math.inf if window is None else window
+    check_bounds(1.0 if threshold is None else threshold, span)
+    whole("seed", seed, 0)
+    if k_max is not None:
+        whole("k_max", k_max)
+    # Step 2: the log, as accounts, times and unit vectors.
+    queries = _load(log, embedder)
+    if len(queries.times) > _MOST_QUERIES and only is None:
+        names = tuple(name for name in names if name not in ("pairs", "cores"))
+    benign = None if ordinary is None else _load(ordinary, embedder)
+    settings = Settings(threshold=threshold, window=span, seed=seed)
+    screen = console()
+    # Step 3: the estimates, each with the p-value of its size among samples of ordinary traffic.
+    with progress_bars(screen, items="samples") as progress:
+        found = run_estimate(
+            queries, settings, names=names, ordinary=benign, draws=draws, progress=progress
+        )
+    large = len(queries.times) > _MOST_QUERIES
+    _write(found, queries, span, json_out, None if large else figure)
+    screen.print(coalition_terminal(found, k_max=k_max))
+    if large:
+        what = "pairs, cores and the figure" if only is None else "the figure"
+        screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
+    # Step 4: the cap. An estimate that ordinary traffic explains does not count against it.
+    counted = [one.size for one in found.estimates if counts(one)]
+    if k_max is not None and max(counted, default=1) > k_max:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _load(path: Path, embedder: str | None) -> QueryLog:
+    """Read a log and embed its texts.
+
+    Raises:
+        InputError: It cannot be used, or holds texts and no embedder is named.
+    """
+    import sys
+
+    import numpy as np
+
+    from ragwitness.collusion.coalition.log import make_log, read_log
+    from ragwitness.errors import InputError
+    from ragwitness.results.wording import visible
+
+    rows = read_log(path)
+    for where, why in rows.skipped[:5]:
+        sys.stderr.write(f"skipped {visible(where)}: {visible(why)}\n")
+    if len(rows.skipped) > 5:
+        sys.stderr.write(f"… and {len(rows.skipped) - 5} more rows skipped\n")
+    if rows.vectors is not None:
+        return make_log(rows.accounts, rows.times, np.array(rows.vectors))
+    if embedder is None:
+        raise InputError(f"{path} holds texts.", "Name what embeds them: --embedder minilm.")
+    from ragwitness.rag.embedders import load_embedder
+
+    texts = rows.texts or ()
+    # Accounts that collude repeat questions: each text is embedded once.
+    once = tuple(dict.fromkeys(texts))
+    place = {text: at for at, text in enumerate(once)}
+    vectors = load_embedder(embedder).embed(once)
+    return make_log(rows.accounts, rows.times, vectors[[place[text] for text in texts]])
+
+
+def _write(
+    found: Estimates, log: QueryLog, window: float, json_out: Path | None, figure: Path | None
+) -> None:
+    from ragwitness.cli.common import write_json_file
+    from ragwitness.collusion.coalition.pairs import group_curve
+    from ragwitness.kit.files import replace_file
+    from ragwitness.report.collusion import coalition_json, coalition_svg
+
+    if json_out is not None:
+        write_json_file(json_out, coalition_json(found))
+    if figure is not None:
+        replace_file(figure, coalition_svg(group_curve(log, _GRID, window), found))
+
+
+# ``ragwitness collusion sweep``: does the privacy of pooled answers fall as theory says?
+
+_Number = TypeVar("_Number", int, float)
+
+
+def sweep(
+    accounts: Annotated[
+        str, typer.Option(help="The coalition sizes k, with commas between them.")
+    ] = "1,2,4,8,16",
+    epsilons: Annotated[
+        str, typer.Option(help="The budgets per account, with commas between them.")
+    ] = "0.1,1,10",
+    queries: Queries = 1000,
+    delta: Annotated[float, typer.Option(help="The failure probability per account.")] = 1e-6,
+    gap: Annotated[
+        float, typer.Option(help="The score with the document minus the score without it.")
+    ] = 1.0,
+    sensitivity: Annotated[
+        float, typer.Option(help="The sensitivity for which the noise is calibrated.")
+    ] = 1.0,
+    calibration: Annotated[
+        str,
+        typer.Option(
+            help="How the noise is calibrated: classic (the paper's (3.4)), leading (sigma ="
+            " S/epsilon_q) or exact."
+        ),
+    ] = "classic",
+    trials: Annotated[
+        int, typer.Option(help="The number of paired worlds for each cell.")
+    ] = 1_000_000,
+    seed: Annotated[int, typer.Option(help="The seed of the noise.")] = 0,
+    json_out: JsonPath = None,
+    figure: FigurePath = None,
+) -> None:
+    """Simulate accounts that pool their answers.
+
+    They pool the noisy scores of one probe. The AUC of telling whether one document is in the
+    index is measured for every coalition size and budget per account and compared with theory: P1
+    (slope) and P3 (tightness) are gates, P2 (all budgets fall onto one curve) is a diagnostic. No
+    system is asked.
+    """
+    from ragwitness.cli.common import console, progress_bars, write_json_file
+    from ragwitness.collusion.gates import judge
+    from ragwitness.collusion.scalar import SweepConfig
+    from ragwitness.collusion.scalar import sweep as run_sweep
+    from ragwitness.kit.files import replace_file
+    from ragwitness.report.collusion import sweep_json, sweep_svg, sweep_terminal
+
+    # The scalar attack of sections 3.5 and 4.1: every coalition size by every budget per account.
+    config = SweepConfig(
+        accounts=tuple(_numbers(accounts, "accounts", int)),
+        epsilons=tuple(_numbers(epsilons, "epsilons", float)),
+        queries=queries,
+        delta=delta,
+        gap=gap,
+        sensitivity=sensitivity,
+        calibration=_calibration(calibration),
+        trials=trials,
+        seed=seed,
+    )
+    screen = console()
+    with progress_bars(screen, items="cells") as progress:
+        cells = run_sweep(config, lambda done, of: progress("sweep", done, of))
+    # P1 (slope) and P3 (tightness) are gates; P2 (one curve for all budgets) is a diagnostic.
+    findings = judge(config, cells)
+    if json_out is not None:
+        write_json_file(json_out, sweep_json(config, cells, findings))
+    if figure is not None:
+        replace_file(figure, sweep_svg(config, cells))
+    screen.print(sweep_terminal(config, cells, findings))
+
+
+def _numbers(text: str, name: str, kind: type[_Number]) -> list[_Number]:
+    """Read numbers with commas between.
+
+    Raises:
+        InputError: One is none.
     """
     from ragwitness.errors import InputError
-    from ragwitness.privacy.accounting.bounds import Service, joint_bounds
+
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        what = "whole numbers" if kind is int else "numbers"
+        raise InputError(
+            f"--{name} {text!r} is not a list of {what}.", f"Write e.g. --{name} 1,2,4."
+        ) from None
+
+
+def _calibration(name: str) -> Calibration:
+    from ragwitness.collusion.separation import CALIBRATIONS
+    from ragwitness.errors import InputError
+
+    for known in CALIBRATIONS:
+        if name == known:
+            return known
+    raise InputError(f"There is no calibration {name!r}.", f"Available: {', '.join(CALIBRATIONS)}.")
+
+
+def bound(
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="The epsilon claimed per account; (3.4) chooses the noise for it."),
+    ] = None,
+    sigma: Annotated[
+        float | None, typer.Option(help="The committed noise, in place of the one of (3.4).")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The delta claimed per account.")] = 1e-6,
+    queries: Queries = 1000,
+    accounts: Accounts = 16,
+    sensitivity: Sensitivity = 1.0,
+    delta_prime: Annotated[
+        float | None, typer.Option(help="The slack of Theorem 3.4.", show_default="--delta")
+    ] = None,
+    delta_star: Annotated[
+        float | None,
+        typer.Option(help="The joint failure probability of the audit's verdict (5.2)."),
+    ] = None,
+    k_max: Annotated[
+        int | None, typer.Option(help="The cap of the verdict.", show_default="--accounts")
+    ] = None,
+    json_out: JsonPath = None,
+    figure: FigurePath = None,
+) -> None:
+    """Account for what k accounts learn together.
+
+    The paper's bound, Renyi accounting and the exact figure stand side by side, all at the same
+    joint delta, k x delta + delta'. Give --epsilon, --sigma or both; with both, the noise is
+    accounted for and the claim is checked against it. No system is asked.
+    """
+    from ragwitness.errors import InputError
+    from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
     from ragwitness.report.collusion import bounds_json, bounds_svg, bounds_terminal
 
+    # The verdict (5.2) needs a joint delta of its own; the sum over accounts is not one.
     if k_max is not None and delta_star is None:
         raise InputError("--k-max belongs to a verdict.", "Give --delta-star as well.")
-    asked = Service(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
+    asked = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
     bounds = joint_bounds(asked)
     made = None
     if delta_star is not None:
@@ -79,27 +309,32 @@ def bound(
     _leave(bounds_terminal(bounds, made), bounds_json(bounds, made), drawn, json_out, figure)
 
 
-@app.command("plan", cls=Configurable)
-def plan(
-    epsilon: Annotated[float, typer.Option(help="That all accounts may spend together.")],
-    delta: Annotated[float, typer.Option(help="Of all accounts together.")] = 1e-6,
-    queries: _Queries = 1000,
-    accounts: _Accounts = 16,
+def calibrate(
+    epsilon: Annotated[
+        float, typer.Option(help="The epsilon that all accounts may spend together.")
+    ],
+    delta: Annotated[float, typer.Option(help="The delta of all accounts together.")] = 1e-6,
+    queries: Queries = 1000,
+    accounts: Accounts = 16,
     sigma: Annotated[
-        float | None, typer.Option(help="Also say how many queries or accounts this noise allows.")
+        float | None,
+        typer.Option(help="Also say how many queries or accounts this noise allows."),
     ] = None,
-    sensitivity: _Sensitivity = 1.0,
-    json_out: _Json = None,
-    figure: _Figure = None,
+    sensitivity: Sensitivity = 1.0,
+    json_out: JsonPath = None,
+    figure: FigurePath = None,
 ) -> None:
-    """Find the noise, the queries or the accounts for a joint budget.
+    """Find the noise for a joint budget.
 
-    The exact noise stands beside the paper's. Asks no system.
+    The exact noise stands beside the paper's. With --sigma it also says how many queries or
+    accounts that noise allows. No system is asked.
     """
     from ragwitness.privacy.accounting.bounds import noise_plan
     from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for
     from ragwitness.report.collusion import Room, plan_json, plan_svg, plan_terminal, powers_to
 
+    # The plan that was asked for first; the smaller coalitions beside it show how noise grows with
+    # k.
     wanted = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values
     sizes = powers_to(accounts)[:-1] if accounts > 1 else []
     plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + wanted
@@ -122,10 +357,6 @@ def plan(
     _leave(plan_terminal(plans, asked, room), told, drawn, json_out, figure)
 
 
-app.command("sweep", cls=Configurable)(sweep)
-app.command("estimate", cls=Configurable)(estimate)
-
-
 def _leave(
     table: RenderableType,
     told: dict[str, Any],
@@ -134,17 +365,11 @@ def _leave(
     figure: Path | None,
 ) -> None:
     """Write what was asked for, then print the table."""
-    import json
+    from ragwitness.cli.common import console, write_json_file
+    from ragwitness.kit.files import replace_file
 
-    from ragwitness.cli.common import console
-    from ragwitness.cli.outputs import check_writable
-    from ragwitness.report.writing import write_text
-
-    for path in (json_out, figure):
-        if path is not None:
-            check_writable(path)
     if json_out is not None:
-        write_text(json_out, json.dumps(told, indent=1, allow_nan=False) + "\n")
+        write_json_file(json_out, told)
     if figure is not None and drawn is not None:
-        write_text(figure, drawn)
+        replace_file(figure, drawn)
     console().print(table)

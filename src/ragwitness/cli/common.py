@@ -5,50 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragwitness.errors import InputError
-from ragwitness.lab import lab_target, rag_config
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.runs import Progress
+    from ragwitness.asking.worker import Progress
     from ragwitness.text.documents import LoadedDocuments
     from ragwitness.types import Document
-
-__all__ = [
-    "RUNS",
-    "TARGET",
-    "console",
-    "key_values",
-    "lab_target",
-    "load_saying",
-    "one_thread_per_answer",
-    "per_audit",
-    "progress_bars",
-    "rag_config",
-    "read_documents",
-    "run_folder",
-]
 
 RUNS = Path("ragwitness-runs")
 """Where runs are kept that are not given a folder."""
 
 _SILENCE = 60.0
 """Seconds after which work under way is shown where there is no terminal."""
-
-TARGET = (
-    "What is audited: the base URL of an OpenAI-compatible endpoint (http://host:port/v1, #MODEL"
-    " where it has several), lab:CORPUS (a RAG system over it in this process, options after ?,"
-    " e.g. lab:corpus.jsonl?retrieval=minilm&k=4), hf/MODEL?corpus=FILE, openai/MODEL,"
-    " openai-api/NAME/MODEL, http/CONFIG.toml (any JSON service), python:MODULE:OBJECT, or"
-    " replay/FILE; see docs/targets.md."
-)
-"""Help of every verb's TARGET."""
 
 
 def console() -> Console:
@@ -129,26 +104,67 @@ def load_saying(
     return loaded
 
 
+def write_json_file(path: Path, data: Mapping[str, Any]) -> None:
+    """Write what a verb found that keeps no run folder, as JSON.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    from ragwitness.kit.files import replace_file
+
+    replace_file(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InputError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path} cannot be read: {why}.", "Give a file of plain text.") from error
+
+
 def run_folder(given: Path | None, *parts: object, again: bool = True) -> Path:
     """Return the folder of a run.
 
     Without ``given`` it follows from the inputs: an unfinished run with the same inputs is
     resumed, one that stopped at a cap too, and after a finished one a new run begins, because
     the system may have changed; not so without ``again``, where a second look would count.
+
+    Raises:
+        InputError: An output would replace a file that the folder keeps.
     """
     if given is not None:
         return given
-    digest = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:10]
+    from ragwitness.cli.paths import check_run_folder
+
+    # The inputs name the folder, so that the same command finds what it began.
+    digest = hashlib.sha256(json.dumps(parts, default=_stored).encode()).hexdigest()[:10]
     base, n = RUNS, 1
+    # A finished run is left alone: the system may have changed, and its answers are of their day.
     while again and _finished(base / f"{digest}-{n}" / "result.json"):
         n += 1
-    return base / f"{digest}-{n}"
+    folder = base / f"{digest}-{n}"
+    check_run_folder(folder)
+    return folder
+
+
+def _stored(part: object) -> str:
+    """A part of a folder's name that is no plain value."""
+    from ragwitness.kit.stored_names import stored_text
+
+    return str(part) if isinstance(part, Path) else stored_text(part)
 
 
 def _finished(path: Path) -> bool:
     """Whether a result was written whole, of a run that no cap stopped."""
     try:
         result = json.loads(path.read_bytes())
+        # Audits of documents keep their spending under "summary", all other kinds at the top.
         spent = (result.get("summary") or result).get("spent") or {}
         return spent.get("stopped_by") is None
     except (OSError, ValueError, AttributeError):
@@ -169,6 +185,7 @@ def progress_bars(
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
+    # No bars in a log file: they would be thousands of lines.
     if not console.is_terminal:
         yield _lines(console, spent, items)
         return

@@ -2,131 +2,173 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from ragwitness.cli.caps import (
+from ragwitness.cli.options import (
+    AnswerTokens,
+    AttackSettings,
+    ChatModel,
     Concurrency,
+    ContactFinder,
+    Contacts,
+    Decoys,
+    Domain,
     DryRun,
+    Generator,
+    Information,
     KeyEnv,
     MaxCost,
     MaxQueries,
     MaxTokens,
     PriceIn,
     PriceOut,
+    PrivateCorpus,
+    Prompts,
     Retries,
+    Retrieval,
     RunPath,
+    Secrets,
+    Template,
+    TextField,
     Timeout,
 )
-from ragwitness.cli.outputs import JsonPath
+from ragwitness.cli.outputs import Files
+from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError
 
-__all__ = ["compare"]
+if TYPE_CHECKING:
+    from ragwitness.asking.budget import Budget
+    from ragwitness.asking.governor import Governor
+    from ragwitness.asking.worker import Progress
+    from ragwitness.audits.order import Reach
+    from ragwitness.audits.synthesis import SynthesisResult
+    from ragwitness.audits.variants import ComparisonPlan, Material, Variant
+    from ragwitness.defenses.synthetic.agents import MakingConfig
+    from ragwitness.extraction.attacks.base import Attack, Limits
+    from ragwitness.models.base import Embedder
+    from ragwitness.results.comparison import Comparison
+    from ragwitness.types import Target
 
 
 def compare(
-    corpus: Annotated[
-        str, typer.Argument(help="The private records, as for ragwitness audit --documents.")
-    ],
+    corpus: PrivateCorpus,
     given: Annotated[
         list[str] | None,
+        PathRole.PAIRS,
         typer.Option(
             "--with",
             metavar="NAME=FILE",
-            help="Texts that stand for the records, under their ids; may be repeated.",
+            help="Texts that stand for the records, under the same ids. May be repeated.",
         ),
     ] = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
             "--method",
-            help="Make them on the spot: redact, keywords[:K], with --model any method of"
-            " ragwitness synthesize; or zero-shot, no texts at all. May be repeated.",
+            help="A method that makes such texts on the spot: redact, keywords[:K], with --model"
+            " any method of ragwitness synthesize; or zero-shot, no texts at all. May be repeated.",
+            show_default="redact and keywords, if nothing else is compared",
         ),
     ] = None,
     defenses: Annotated[
         list[str] | None,
-        typer.Option("--defense", help="The records behind a defense; see ragwitness lab serve."),
+        typer.Option(
+            "--defense",
+            help="The records themselves behind a defense; ragwitness lab serve lists them. May be"
+            " repeated.",
+        ),
     ] = None,
     questions: Annotated[
         Path | None,
+        PathRole.READS,
         typer.Option(
-            help='JSONL rows {"question", "answer": text or list}, about nothing private; default:'
-            " the fields question and answer of records held out."
+            help='JSONL rows {"question", "answer": text or list} about nothing private.',
+            show_default="the fields question and answer of the records held out",
         ),
     ] = None,
     held_out: Annotated[
         int | None,
         typer.Option(
-            help="Records in no index: background, and questions. Default: a tenth, at most 100;"
-            " none with --questions and --background."
+            help="The number of records that no index holds; they serve as background and as"
+            " questions.",
+            show_default="a tenth, at most 100; 0 with --questions and --background",
         ),
     ] = None,
-    utility: Annotated[bool, typer.Option(help="--no-utility measures privacy alone.")] = True,
+    utility: Annotated[
+        bool, typer.Option(help="Measure usefulness too, and not privacy alone.")
+    ] = True,
     judge: Annotated[
         str | None,
-        typer.Option(help="Chat model of yours that judges answers, addressed like a target."),
+        PathRole.ADDRESS,
+        typer.Option(help="A chat model that judges answers, addressed like a target."),
     ] = None,
     attacks: Annotated[
-        str, typer.Option(help="all, or names with commas between; see ragwitness leak.")
+        str,
+        typer.Option(
+            help="The attacks: all, or names with commas between them, as for ragwitness leak."
+        ),
     ] = "composite",
-    prompts: Annotated[int, typer.Option(help="Most prompts of each attack.")] = 100,
-    answer_tokens: Annotated[int, typer.Option(help="Most tokens of an answer.")] = 256,
-    information: Annotated[
-        str | None, typer.Option(help="Public texts to cut prompts from; default: generated.")
-    ] = None,
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="ATTACK.NAME=VALUE of its configuration; may be repeated."),
-    ] = None,
+    prompts: Prompts = 100,
+    answer_tokens: AnswerTokens = 256,
+    information: Information = None,
+    options: AttackSettings = None,
     background: Annotated[
         str | None,
-        typer.Option(help="Texts like the corpus that no index holds; default: the held out."),
+        PathRole.DOCUMENTS,
+        typer.Option(
+            help="Texts that are like the corpus and that no index holds. They show what is found"
+            " by chance.",
+            show_default="the records held out",
+        ),
     ] = None,
-    secrets: Annotated[
-        Path | None, typer.Option(help='Known secrets, JSONL rows {"text", "kind", "record"}.')
-    ] = None,
-    decoys: Annotated[
-        Path | None, typer.Option(help="Made like the secrets and put nowhere; same rows.")
-    ] = None,
-    contacts: Annotated[
-        bool, typer.Option("--contacts", help="Contact details in the corpus are secrets too.")
-    ] = False,
-    retrieval: Annotated[
-        str, typer.Option(help="lexical, minilm, hf:NAME or URL#MODEL (embeddings endpoint).")
-    ] = "lexical",
+    secrets: Secrets = None,
+    decoys: Decoys = None,
+    contacts: Contacts = False,
+    retrieval: Retrieval = "lexical",
     retrieve_by: Annotated[
         str,
         typer.Option(
-            help="own: a text is found by itself; original: by the private record, as in SAGE."
+            help="How a text is found: own, by itself; original, by the private record, as in SAGE."
         ),
     ] = "own",
-    generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
-    k: Annotated[int, typer.Option(help="Passages per query; 1 in SAGE.")] = 1,
-    template: Annotated[
-        str, typer.Option(help="How passages are shown; see ragwitness lab serve.")
-    ] = "plain",
+    generator: Generator = "reader",
+    k: Annotated[
+        int, typer.Option(help="The number of passages for each query, which is 1 in SAGE.")
+    ] = 1,
+    template: Template = "plain",
     embedder: Annotated[
         str | None,
-        typer.Option(help="Also likeness in meaning; the judge's too (minilm if not given)."),
+        PathRole.ADDRESS,
+        typer.Option(
+            help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."
+            " The judge uses it as well, or minilm."
+        ),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Chat model of methods that ask one. It sees the records.")
-    ] = None,
-    domain: Annotated[
-        str, typer.Option(help="What the records are: auto, medical, wiki or a .toml file.")
-    ] = "auto",
-    rounds: Annotated[int, typer.Option(help="Most versions of a record that are judged.")] = 3,
-    pii: Annotated[
-        str, typer.Option(help="Who finds contact details: presidio, contacts, none, or auto.")
-    ] = "auto",
-    seed: Annotated[int, typer.Option(help="Of the split, the prompts and the resampling.")] = 0,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column that holds the text.")
-    ] = None,
+    model: ChatModel = None,
+    domain: Domain = "auto",
+    rounds: Annotated[int, typer.Option(help="The most versions of a record that are judged.")] = 3,
+    pii: ContactFinder = "auto",
+    seed: Annotated[
+        int,
+        typer.Option(help="The seed of the random split, of the prompts and of the resampling."),
+    ] = 0,
+    text_field: TextField = None,
     run: RunPath = None,
-    json_out: JsonPath = None,
+    files: Files | None = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 if a substitute leaks this much, e.g. 'repeat records > 0'. The"
+            " conditions are those of leak. May be repeated.",
+        ),
+    ] = None,
     concurrency: Concurrency = 4,
     max_queries: MaxQueries = None,
     max_tokens: MaxTokens = None,
@@ -138,27 +180,31 @@ def compare(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Show privacy against usefulness of a corpus's substitutes.
+    """Compare substitutes of a corpus: privacy against use.
 
-    Each is indexed in a RAG system in this process, attacked with the same prompts and asked the
-    same questions; leaks are counted against the original records. Caps and prices are those of
-    the chat models (--model, --judge).
+    Each substitute is indexed in a RAG system in this process, attacked with the same prompts and
+    asked the same questions; leaks are counted against the original records. Caps and prices are
+    those of the chat models (--model and --judge).
     """
-    from ragwitness.cli.common import rag_config, read_documents, run_folder
-    from ragwitness.cli.compare_plan import Making, chosen, material_of, preview
-    from ragwitness.cli.compare_run import ask, show
-    from ragwitness.cli.leaking import attacks_of, names_of
-    from ragwitness.cli.outputs import Outputs, files_of_run
-    from ragwitness.extraction.attacks import Limits
+    from ragwitness.asking.budget import Budget
+    from ragwitness.audits.order import Reach
+    from ragwitness.audits.variants import ComparisonPlan
+    from ragwitness.cli.common import console, read_documents, run_folder
+    from ragwitness.cli.leak import attacks_of, names_of
+    from ragwitness.cli.outputs import Outputs, conclude
+    from ragwitness.extraction.attacks.base import Limits
+    from ragwitness.kit.run_files import REPORT
+    from ragwitness.lab import rag_config
     from ragwitness.rag.embedders import load_embedder
-    from ragwitness.runs import Budget
-    from ragwitness.runs.comparison import ComparisonPlan
-    from ragwitness.runs.order import Reach
 
+    # Step 1, the options: conditions, variants, budget, limits.
+    outputs = Outputs.wanted("comparison", files, fail_on)
     wanted = chosen(given or (), methods or (), defenses or (), model, retrieve_by)
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     reach = Reach(timeout, retries, key_env)
     limits = Limits(prompts, answer_tokens, seed)
+    # Step 2, the material: the corpus is divided once, and every variant is asked the same
+    # questions and the same prompts about the same records.
     material = material_of(
         corpus,
         text_field,
@@ -175,17 +221,360 @@ def compare(
     rag = rag_config(k=k, retrieval=retrieval, generator=generator, template=template)
     making = Making(model, domain, rounds, pii, seed, concurrency, reach)
     given_too = (attacks, sorted(options or ()), public, model, domain, rounds, pii, judge)
+    # Everything that an answer depends on names the run, the models of the methods and of the judge
+    # too.
     folder = run_folder(run, "compare", corpus, material, wanted, limits, rag, given_too)
+    # Step 3, the preview.
     if dry_run:
         preview(wanted, material, made, limits, judge, making, folder, budget)
         return
-    files = [path for _, path in wanted.files]
-    Outputs(json_out).check([*files_of_run(folder), corpus, secrets, decoys, questions, *files])
     # Whatever cannot be loaded must be known before anything is spent.
     named = load_embedder(embedder) if embedder else None
     plan = ComparisonPlan(
         material, made, prompts, answer_tokens, rag, wanted.by_original, seed, named
     )
+    # The judge compares answers by meaning, so it needs an embedder even where leaks do not.
     judging = None if judge is None else (judge, named or load_embedder("minilm"))
+    # Step 4, making and asking; step 5, the conclusion.
     result = ask(plan, wanted, making, judging, folder, budget)
-    show(result, folder / "report.html", [folder / "result.json", json_out])
+    conclude(result, folder / REPORT, console(), outputs, store=folder)
+
+
+# The first steps of ``ragwitness compare``: what is compared, and how.
+
+_MODELLESS = ("redact", "keywords")  # made where nothing else is named
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The variants beside ``origin``, as they were named.
+
+    Attributes:
+        files: Name and path of each.
+        methods: Made on the spot; ``zero-shot`` too.
+        defenses: Before the records as they are.
+        by_original: Whether texts are found by their originals.
+    """
+
+    stored_name: ClassVar[str] = "Wanted"
+
+    files: tuple[tuple[str, Path], ...]
+    methods: tuple[str, ...]
+    defenses: tuple[str, ...]
+    by_original: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Of all variants, ``origin`` first."""
+        return ["origin", *(name for name, _ in self.files), *self.methods, *self.defenses]
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How texts are made on the spot.
+
+    Attributes:
+        model: Address of the chat model; None for none.
+        domain: What the records are.
+        rounds: Most versions of a record.
+        pii: Who finds contact details.
+        seed: Of the model.
+        concurrency: Queries under way at most.
+        reach: How models are reached.
+    """
+
+    model: str | None
+    domain: str
+    rounds: int
+    pii: str
+    seed: int
+    concurrency: int
+    reach: Reach
+
+    def config(self) -> MakingConfig:
+        """Return the configuration of methods that ask a model.
+
+        Raises:
+            InputError: There is no such domain.
+        """
+        from ragwitness.defenses.synthetic.agents import Asking, MakingConfig, load_domain
+
+        asking = Asking(seed=self.seed)
+        return MakingConfig(domain=load_domain(self.domain), asking=asking, rounds=self.rounds)
+
+
+def chosen(
+    files: Sequence[str],
+    methods: Sequence[str],
+    defenses: Sequence[str],
+    model: str | None,
+    retrieve_by: str,
+) -> Wanted:
+    """Return the variants, each name once.
+
+    Raises:
+        InputError: A name or method is unknown or taken, or a model is needed and missing.
+    """
+    from ragwitness.audits.variants import ZERO_SHOT, check_method, check_name
+    from ragwitness.defenses.registry import load_defense
+
+    if retrieve_by not in ("own", "original"):
+        raise InputError(f"--retrieve-by is own or original, not {retrieve_by!r}.")
+    named = []
+    for one in files:
+        name, equals, path = one.partition("=")
+        if not equals or not path:
+            raise InputError(f"--with {one!r} names no file.", "Write --with NAME=FILE.")
+        named.append((check_name(name), Path(path)))
+    # Without any name: what can be made with no model and no file.
+    if not (files or methods or defenses):
+        methods = _MODELLESS
+    for spec in methods:
+        if spec == ZERO_SHOT:
+            continue
+        if check_method(spec) and model is None:
+            raise InputError(
+                f"{spec} asks a chat model, and there is none.",
+                f"Name one with --model, or give its texts: --with {spec}=safe.jsonl",
+            )
+    # Loaded once to find out whether it can be; each variant loads its own.
+    for spec in defenses:
+        load_defense(spec)
+    wanted = Wanted(tuple(named), tuple(methods), tuple(defenses), retrieve_by == "original")
+    # Names key the journals of variants: two of one name would read each other's answers.
+    if twice := [name for name in wanted.names if wanted.names.count(name) > 1]:
+        raise InputError(f"Two variants are called {twice[0]}.", "Rename one: --with NAME=FILE.")
+    return wanted
+
+
+def material_of(
+    corpus: str,
+    text_field: str | None,
+    held_out: int | None,
+    seed: int,
+    questions: Path | None,
+    background: str | None,
+    ledgers: tuple[Path | None, Path | None],
+    *,
+    contacts: bool,
+    utility: bool,
+) -> Material:
+    """Read the corpus and divide it.
+
+    Raises:
+        InputError: Something cannot be read, or there is no question where there must be some.
+    """
+    from ragwitness.audits.variants import default_held_out, divide, own_questions, read_questions
+    from ragwitness.cli.common import read_documents
+    from ragwitness.cli.leak import plan_of
+
+    if not utility and questions is not None:
+        raise InputError("--no-utility asks no questions.", "Leave --questions out.")
+    told = () if questions is None else read_questions(questions)
+    records = read_documents(corpus, text_field)
+    # Only ledgers are read by it: leaks of duplicates are told apart when they are scored.
+    known = plan_of(records, (), ledgers, contacts=contacts, seed=seed)
+    own = own_questions(corpus) if utility and questions is None else None
+    if own is not None and not own:
+        raise InputError(
+            f"There are no questions: {corpus} has no JSON lines with fields question and answer.",
+            "Give --questions FILE, or --no-utility to measure privacy alone.",
+        )
+    # Held-out records serve as questions and as background; whoever gives both files needs none.
+    if held_out is None:
+        spare = questions is not None and background is not None
+        held_out = 0 if spare else default_held_out(len(own or records))
+    if own is not None and not held_out:
+        raise InputError(
+            "Without records held out there are no questions.",
+            "Give --held-out, --questions FILE or --no-utility.",
+        )
+    # One division for all variants: what is held out is in no index of any of them.
+    return divide(
+        records,
+        held_out,
+        seed,
+        own=own,
+        questions=told,
+        background=read_documents(background, text_field) if background else (),
+        secrets=known.secrets,
+        decoys=known.decoys,
+    )
+
+
+def preview(
+    wanted: Wanted,
+    material: Material,
+    attacks: Sequence[Attack],
+    limits: Limits,
+    judge: str | None,
+    making: Making,
+    folder: Path,
+    budget: Budget,
+) -> None:
+    """Say what would be asked at most, and what the run folder keeps; send nothing."""
+    from ragwitness.cli.steps import preview as show_preview
+    from ragwitness.defenses.synthetic.registry import build_method
+
+    systems, asked = len(wanted.names), len(material.questions)
+    lines = [
+        f"{systems} variants of {len(material.records):,} records: {', '.join(wanted.names)}",
+        f"each: at most {limits.prompts:,} prompts of {len(attacks)} attacks and {asked:,}"
+        f" questions, answers of at most {limits.max_tokens:,} tokens, in this process",
+    ]
+    if judge:
+        lines.append(f"{judge}: at most {4 * systems * asked:,} queries to judge answers")
+    for spec in wanted.methods:
+        if spec == "zero-shot":
+            continue
+        method = build_method(spec.partition(":")[0], making.config(), evaluation=True)
+        if method.asks:
+            most = method.most(len(material.records))
+            lines.append(f"{making.model}: at most {most:,} queries to make {spec}")
+    show_preview(lines, folder, budget)
+
+
+# The last steps of ``ragwitness compare``: make, ask, show.
+
+
+def ask(
+    plan: ComparisonPlan,
+    wanted: Wanted,
+    making: Making,
+    judging: tuple[str, Embedder] | None,
+    folder: Path,
+    budget: Budget,
+    made: dict[str, SynthesisResult] | None = None,
+) -> Comparison:
+    """Make what is to be made and compare, with progress bars; Ctrl-C leaves answers kept.
+
+    Args:
+        plan: How variants are compared.
+        wanted: The variants.
+        making: How texts are made.
+        judging: Address of the judge and its embedder; None for none.
+        folder: Of the run.
+        budget: Caps and prices of the chat models.
+        made: Filled with what was made, by method; None where nobody asks.
+
+    Raises:
+        TargetError: A chat model cannot be reached, or does not speak the protocol.
+        InputError: A text cannot be used.
+    """
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.cli.steps import wait
+
+    with Governor.of_run(folder, budget, Pace.up_to(making.concurrency)) as governor:
+        work = _ask(plan, wanted, making, judging, folder, governor, {} if made is None else made)
+        return wait(work, folder)
+
+
+async def _ask(
+    plan: ComparisonPlan,
+    wanted: Wanted,
+    making: Making,
+    judging: tuple[str, Embedder] | None,
+    folder: Path,
+    governor: Governor,
+    made: dict[str, SynthesisResult],
+) -> Comparison:
+    from contextlib import AsyncExitStack
+
+    from ragwitness.audits.comparison import run_comparison
+    from ragwitness.audits.variants import Judge
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.cli.steps import spent_so_far
+    from ragwitness.targets.resolve import open_target
+
+    transport = making.reach.transport(making.concurrency, governor.setback)
+    async with AsyncExitStack() as open_ones:
+        show = open_ones.enter_context(progress_bars(console(), spent_so_far(governor), "asked"))
+        model = judge = None
+        if making.model is not None:
+            model = await open_target(making.model, transport)
+            open_ones.push_async_callback(model.close)
+        if judging is not None:
+            judge = Judge(await open_target(judging[0], transport), judging[1])
+            open_ones.push_async_callback(judge.model.close)
+        # First all texts, then all questions: a method that fails must not leave half a comparison
+        # paid for.
+        variants = await _variants(plan, wanted, making, model, folder, governor, show, made)
+        settings = _settings(plan, making, judge)
+        return await run_comparison(
+            plan,
+            variants,
+            folder,
+            governor=governor,
+            judge=judge,
+            settings=settings,
+            progress=show,
+        )
+
+
+async def _variants(
+    plan: ComparisonPlan,
+    wanted: Wanted,
+    making: Making,
+    model: Target | None,
+    folder: Path,
+    governor: Governor,
+    show: Progress,
+    made: dict[str, SynthesisResult],
+) -> list[Variant]:
+    """Read, make and defend, in the order in which they were named."""
+    from ragwitness.audits.variants import (
+        ZERO_SHOT,
+        defended,
+        made_variant,
+        origin,
+        read_variant,
+        zero_shot,
+    )
+    from ragwitness.defenses.synthetic.guard import GuardConfig
+
+    material = plan.material
+    # `origin`, the records as they are, comes first: every gain and loss is a difference from it.
+    found = [origin(material)]
+    for name, path in wanted.files:
+        found.append(read_variant(name, path, material, by_original=wanted.by_original))
+    for spec in wanted.methods:
+        # No retrieval at all: the lower bound of usefulness and the end of every leak.
+        if spec == ZERO_SHOT:
+            found.append(zero_shot(material))
+            continue
+        variant, made[spec] = await made_variant(
+            spec,
+            material,
+            making.config(),
+            GuardConfig(pii=making.pii),
+            model=model,
+            run=folder / spec / "making",
+            in_flight=making.concurrency,
+            progress=partial(_making, show, spec),
+            governor=governor,
+        )
+        found.append(variant)
+    return [*found, *(defended(material, spec) for spec in wanted.defenses)]
+
+
+def _making(show: Progress, spec: str, _stage: str, done: int, total: int) -> None:
+    show(f"{spec}: making", done, total)
+
+
+def _settings(plan: ComparisonPlan, making: Making, judge: object) -> dict[str, str]:
+    """Return everything in use that is the same for all variants."""
+    rag = plan.rag
+    found_by = "the original record: the index holds private text" if plan.by_original else "itself"
+    return {
+        "attacks": ", ".join(one.name for one in plan.attacks),
+        "prompts of each attack": f"at most {plan.prompts}",
+        "tokens of an answer": f"at most {plan.answer_tokens}",
+        "retrieval": f"{rag.retrieval}, k = {rag.k}",
+        "a text is found by": found_by,
+        "generator": rag.generator,
+        "template": rag.template.name,
+        "likeness in meaning": "not measured" if plan.embedder is None else plan.embedder.name,
+        "model of the methods": making.model or "none",
+        "judge": "none" if judge is None else "a chat model; of several references the first",
+        "seed": str(plan.seed),
+    }

@@ -6,6 +6,7 @@ Keys are checked against the verb's own parameters, so there is no list of them 
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,13 +15,23 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 from typer.core import TyperCommand
 
+from ragwitness.cli.paths import (
+    PathRole,
+    PathUse,
+    check_paths,
+    make_places,
+    map_paths,
+    roles_of,
+    uses_of,
+)
+
 if TYPE_CHECKING:
     from ragwitness.errors import InputError
 
-__all__ = ["Configurable"]
-
 _HELP = "TOML file with any of these options; the command line comes first; see docs/config.md."
 _LOOK = "docs/config.md shows a file; ragwitness VERB --help lists the names."
+_CONFIG = "ragwitness.config"
+"""Where a command remembers its configuration file."""
 _PAIRS = "set"
 """The option of NAME=VALUE pairs; a table in the file."""
 _KEY_LIKE = re.compile(
@@ -49,6 +60,7 @@ class Configurable(TyperCommand):
         Raises:
             InputError: The file cannot be read, or a key or value in it cannot be used.
         """
+        # Pass 1 only looks for --config; nothing is checked yet.
         given, _, _ = self.make_parser(ctx).parse_args(list(args))
         file = given.get("config")
         if file is None or given.get("help"):
@@ -58,8 +70,10 @@ class Configurable(TyperCommand):
             for param in self.params
             if param.name != "config" and not param.is_eager  # one that prints and exits
         }
-        path = Path(file)
-        found = _values(path, names, self._kinds())
+        path = ctx.meta[_CONFIG] = Path(file)
+        found = _values(path, names, self._kinds(), self.roles)
+        # Pass 2 reads the command line with the file's values as defaults: what was typed comes
+        # first.
         ctx.default_map = {names[key].name: value for key, value in found.items()}
         if _PAIRS in found and given.get(names[_PAIRS].name):
             # Pair by pair: those of the command line stand last and count.
@@ -71,6 +85,32 @@ class Configurable(TyperCommand):
             if key not in found or given.get(names[key].name) is not None:
                 raise
             raise _unusable(path, key, found[key], error.message.rstrip(".")) from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Check all paths of the command against each other, then run the verb.
+
+        Raises:
+            InputError: An input would be lost, or an output cannot be written.
+        """
+        # Every path of the command, whatever option it came from, the file of options included.
+        uses: list[PathUse] = []
+        for param in self.params:
+            value, role = ctx.params.get(param.name), self.roles.get(param.name)
+            if role is not None and value is not None:
+                option = param.opts[0] if param.opts[0].startswith("-") else param.name.upper()
+                uses += uses_of(option, role, value)
+        if (file := ctx.meta.get(_CONFIG)) is not None:
+            uses.append(PathUse("--config", PathRole.READS, file))
+        check_paths(uses)
+        # A preview makes no folder.
+        if not ctx.params.get("dry_run"):
+            make_places(uses)
+        return super().invoke(ctx)
+
+    @functools.cached_property
+    def roles(self) -> dict[str, PathRole]:
+        """What the command does with each parameter that names paths."""
+        return roles_of(get_type_hints(self.callback, include_extras=True))
 
     def _kinds(self) -> dict[str, object]:
         """Type of each parameter without None: ``list[str]``, ``list[Path]`` or one of _WANTED."""
@@ -99,23 +139,35 @@ def _key(param: Any) -> str:
     return str(param.opts[0]).lstrip("-").replace("_", "-")
 
 
-def _values(path: Path, names: Mapping[str, Any], kinds: Mapping[str, object]) -> dict[str, Any]:
+def _values(
+    path: Path,
+    names: Mapping[str, Any],
+    kinds: Mapping[str, object],
+    roles: Mapping[str, PathRole],
+) -> dict[str, Any]:
     """Read a file into values by key.
 
     Args:
         path: The file.
         names: The verb's parameters by key.
         kinds: Their types by name.
+        roles: Of the parameters that name paths, by name.
 
     Raises:
         InputError: The file cannot be read, or a key or value in it cannot be used.
     """
-    from ragwitness.cli.located import locate
     from ragwitness.errors import InputError
+
+    folder = "" if path.parent == Path() else path.parent
+
+    def join(named: str) -> str:
+        """A path in the file is relative to the file, wherever the command is issued."""
+        return os.path.join(folder, os.path.expanduser(named))
 
     found: dict[str, Any] = {}
     for written, value in _table(path).items():
         key = written.replace("_", "-")
+        # Unknown keys are errors: a mistyped cap would be no cap.
         if key not in names:
             raise _unknown(path, written, names)
         if key in found:
@@ -127,9 +179,12 @@ def _values(path: Path, names: Mapping[str, Any], kinds: Mapping[str, object]) -
         if not _is(value, kind):
             wanted = "a table [set]" if key == _PAIRS else _WANTED[get_origin(kind) or kind]
             raise _unusable(path, key, value, f"{wanted} is wanted")
-        is_path = Path in (kind, *get_args(kind))
+        role = roles.get(name)
         entries = value if isinstance(value, list) else [value]
-        located = [locate(name, entry, path.parent, is_path=is_path) for entry in entries]
+        located = [
+            map_paths(role, entry, join) if role and isinstance(entry, str) else entry
+            for entry in entries
+        ]
         found[key] = located if isinstance(value, list) else located[0]
     return found
 
@@ -191,6 +246,7 @@ def _unknown(path: Path, written: str, names: Mapping[str, Any]) -> InputError:
 
     key = written.replace("_", "-").lower()
     near = get_close_matches(key, names, n=1)
+    # Keys and tokens have no place in a file; the message names the variable and not the value.
     if _KEY_LIKE.fullmatch(key) and not get_close_matches(key, names, cutoff=0.85):
         return InputError(
             f"{path}: {written!r} looks like a key, which must not stand in a file.",
@@ -204,7 +260,7 @@ def _unusable(path: Path, key: str, value: object, why: str) -> InputError:
     import json
 
     from ragwitness.errors import InputError
-    from ragwitness.quoting import quote
+    from ragwitness.kit.quotes import quote
 
     # Whoever puts a key where its variable belongs must not find it in a log.
     written = json.dumps(value, default=str, ensure_ascii=False)

@@ -7,19 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragwitness.cli.caps import KeyEnv, PriceIn, PriceOut, Timeout
-from ragwitness.cli.common import TARGET
+from ragwitness.cli.options import (
+    Address,
+    JsonPath,
+    KeyEnv,
+    KnownOutIfAny,
+    Paragraphs,
+    PriceIn,
+    PriceOut,
+    TextField,
+    Timeout,
+)
+from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rich.table import Table
 
-    from ragwitness.runs import AuditPlan, Budget, Outlook
-    from ragwitness.targets import CapabilityReport, TransportOptions
+    from ragwitness.asking.budget import Budget
+    from ragwitness.audits.forecast import Outlook
+    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.targets.probe import CapabilityReport
+    from ragwitness.targets.transport import TransportOptions
     from ragwitness.types import Capability
-
-__all__ = ["doctor"]
 
 _SAMPLES = 20  # shown as an example; 95 % intervals are then at most .46 wide
 _DRAWN = {
@@ -30,47 +41,42 @@ _DRAWN = {
 
 
 def doctor(
-    target: Annotated[str, typer.Argument(help=TARGET)],
+    target: Address,
     documents: Annotated[
-        str | None, typer.Option(help="Documents in question: also say what audits would cost.")
-    ] = None,
-    known_out: Annotated[
         str | None,
-        typer.Option(help="Documents known to be outside; default: 200 generated ones."),
+        PathRole.DOCUMENTS,
+        typer.Option(help="The documents in question: also say what audits of them would cost."),
     ] = None,
+    known_out: KnownOutIfAny = None,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
-    json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
+    json_out: JsonPath = None,
     timeout: Timeout = 30.0,
     key_env: KeyEnv = None,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column that holds the text.")
-    ] = None,
-    paragraphs: Annotated[
-        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
-    ] = False,
+    text_field: TextField = None,
+    paragraphs: Paragraphs = False,
 ) -> None:
-    """Send a few harmless queries; say which audits are possible.
+    """Find out what a target can do and which audits it admits.
 
-    With --documents also what each of them would cost (in money too, where prices are given), how
-    long it would take and what share of members it could find; see ragwitness plan, which asks no
-    target. A target without log-probabilities is asked whether its answers differ when sampled.
+    It sends a few harmless queries. A target without log-probabilities is also asked whether its
+    answers differ when they are sampled. With --documents it also says what each audit would cost
+    (in money too, where prices are given), how long it would take and what share of the members it
+    could find; ragwitness plan says so without asking the target.
     """
-    import asyncio
-
+    from ragwitness.asking.budget import Budget
     from ragwitness.cli.common import console
-    from ragwitness.cli.outputs import check_writable
+    from ragwitness.cli.steps import wait
     from ragwitness.errors import CapabilityError
     from ragwitness.report.forecast import forecast_terminal
-    from ragwitness.runs import Budget
-    from ragwitness.targets import RetryPolicy, TransportOptions
+    from ragwitness.targets.transport import RetryPolicy, TransportOptions
 
+    # What can be refused without asking is refused first.
     plan = _plan(documents, known_out, text_field, paragraphs=paragraphs)
     budget = Budget(price_in=price_in, price_out=price_out)
-    if json_out is not None:
-        check_writable(json_out)
     options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
-    found = asyncio.run(_examine(target, options))
+    # Capabilities are measured, not believed: an endpoint's name says little about what it returns.
+    found = wait(_examine(target, options))
+    # An audit is possible where everything it requires was seen.
     possible, broken = _admitted(found.capabilities)
     sampled = _by_sampling(found.capabilities)
     screen = console()
@@ -90,6 +96,7 @@ def doctor(
     if plan is not None and possible:
         outlook = _foresee(plan, dict.fromkeys(possible) | sampled, found.latency, budget)
         screen.print(forecast_terminal(outlook))
+    # The file is written before the last refusal: whoever asked for it gets it in that case, too.
     if json_out is not None:
         _store(json_out, found, possible, sampled, outlook)
     if not possible:
@@ -101,13 +108,15 @@ def doctor(
 
 async def _examine(target: str, options: TransportOptions) -> CapabilityReport:
     """Ask the target what it can do, and where it shows text alone, whether its answers differ."""
-    from ragwitness.targets import open_target, probe_capabilities
-    from ragwitness.targets.probe import probe_sampling
+    from ragwitness.targets.probe import probe_capabilities, probe_sampling
+    from ragwitness.targets.resolve import open_target
     from ragwitness.types import Capability
 
     opened = await open_target(target, options)
     try:
         found = await probe_capabilities(opened)
+        # Sampling costs more queries and is only of use where log-probabilities are missing
+        # (docs/design/sampling.md).
         if Capability.TOP_LOGPROBS in found.capabilities:
             return found
         return await probe_sampling(opened, found)
@@ -149,7 +158,7 @@ def _store(
     """Write everything seen and foreseen as JSON."""
     from dataclasses import asdict
 
-    from ragwitness.cli.plan import store
+    from ragwitness.cli.common import write_json_file
     from ragwitness.report.forecast import forecast_json
 
     data = asdict(found) | {
@@ -159,7 +168,7 @@ def _store(
         "audits_by_sampling": {name: config.sampled for name, config in sampled.items()},
         "forecast": None if outlook is None else forecast_json(outlook),
     }
-    store(path, data)
+    write_json_file(path, data)
 
 
 def _plan(
@@ -170,9 +179,9 @@ def _plan(
     Raises:
         InputError: They cannot be used, or there are only known ones.
     """
+    from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import read_documents
     from ragwitness.errors import InputError
-    from ragwitness.runs import AuditPlan
 
     if documents is None and known_out is not None:
         raise InputError("--known-out serves --documents, which is missing.", "Give both.")
@@ -187,8 +196,8 @@ def _plan(
 def _foresee(
     plan: AuditPlan, configs: Mapping[str, Any], latency: float, budget: Budget
 ) -> Outlook:
+    from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.cli.plan import assumed, foresee
-    from ragwitness.runs import OutlookPlan
 
     asked = OutlookPlan(plan, assumed(configs), budget=budget)
     return foresee(asked, configs, "reader", latency)
@@ -214,12 +223,12 @@ def _by_sampling(capabilities: frozenset[Capability]) -> dict[str, Any]:
 def _admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:
     """Names of the audits whose needs are met, and why others' plug-ins cannot be loaded."""
     from ragwitness.errors import InputError
-    from ragwitness.membership.registry import audit_names, build_audit
-    from ragwitness.models import load_language_model
+    from ragwitness.membership.registry import AUDITS, build_audit
+    from ragwitness.models.registry import load_language_model
 
     proxy = load_language_model("reader")
     names, broken = [], []
-    for name in audit_names():
+    for name in AUDITS.names():
         try:
             if build_audit(name, proxy).requires <= capabilities:
                 names.append(name)

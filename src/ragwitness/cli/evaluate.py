@@ -7,76 +7,109 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from ragwitness.runs.battery import Battery, BatteryPlan
-    from ragwitness.types import Document
+from ragwitness.cli.options import (
+    AuditSettings,
+    Generator,
+    Paragraphs,
+    PassagesPerQuery,
+    Proxy,
+    Retrieval,
+    RunPath,
+    Template,
+    TextField,
+)
+from ragwitness.cli.outputs import Files
+from ragwitness.cli.paths import PathRole
 
-__all__ = ["evaluate", "run_plan"]
+if TYPE_CHECKING:
+    from ragwitness.audits.evaluation import BatteryPlan
+    from ragwitness.results.evaluation import Battery
+    from ragwitness.types import Document
 
 
 def evaluate(
-    corpus: Annotated[str, typer.Option(help="Documents of one source; half of them is indexed.")],
-    audits: Annotated[str, typer.Option(help="all, or names with commas between.")] = "all",
-    limit: Annotated[int, typer.Option(help="Audited documents, half of them inside.")] = 200,
-    members: Annotated[int | None, typer.Option(help="Audited documents inside.")] = None,
-    non_members: Annotated[int | None, typer.Option(help="Audited documents outside.")] = None,
-    calibration: Annotated[
-        int, typer.Option(help="Calibration documents, inside and outside each.")
-    ] = 100,
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="AUDIT.NAME=VALUE of its configuration; may be repeated."),
+    corpus: Annotated[
+        str,
+        PathRole.DOCUMENTS,
+        typer.Option(help="Documents of one source. Half of them are put into the index."),
+    ],
+    audits: Annotated[
+        str, typer.Option(help="The audits: all, or names with commas between them.")
+    ] = "all",
+    limit: Annotated[
+        int, typer.Option(help="The number of audited documents, half of them inside.")
+    ] = 200,
+    members: Annotated[
+        int | None,
+        typer.Option(
+            help="The number of audited documents inside.", show_default="half of --limit"
+        ),
     ] = None,
+    non_members: Annotated[
+        int | None,
+        typer.Option(
+            help="The number of audited documents outside.", show_default="half of --limit"
+        ),
+    ] = None,
+    calibration: Annotated[
+        int, typer.Option(help="The number of calibration documents inside, and again outside.")
+    ] = 100,
+    options: AuditSettings = None,
     defense: Annotated[
-        str, typer.Option(help="Before the system; see ragwitness lab serve.")
+        str, typer.Option(help="A defense before the system; ragwitness lab serve lists them.")
     ] = "none",
     benign: Annotated[
-        int, typer.Option(help="Benign questions that show what the defense costs.", min=0)
+        int,
+        typer.Option(
+            help="The number of benign questions that show what the defense costs.", min=0
+        ),
     ] = 100,
-    retrieval: Annotated[
-        str, typer.Option(help="lexical, minilm, hf:NAME or URL#MODEL (embeddings endpoint).")
-    ] = "lexical",
+    retrieval: Retrieval = "lexical",
     index: Annotated[
-        str, typer.Option(help="Of dense retrieval; see ragwitness lab serve.")
+        str,
+        typer.Option(help="The index of dense retrieval; ragwitness lab serve lists them."),
     ] = "exact",
-    generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
-    k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
-    template: Annotated[
-        str, typer.Option(help="How passages are shown; see ragwitness lab serve.")
-    ] = "plain",
-    proxy: Annotated[str, typer.Option(help="The auditor's own model.")] = "reader",
+    generator: Generator = "reader",
+    k: PassagesPerQuery = 4,
+    template: Template = "plain",
+    proxy: Proxy = "reader",
     control: Annotated[
         bool, typer.Option(help="Run every audit with retrieval switched off too.")
     ] = True,
-    seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
-    concurrency: Annotated[int, typer.Option(help="Documents in flight.")] = 4,
-    run: Annotated[
-        Path | None, typer.Option(help="Run folder; the same one resumes.", show_default="by input")
+    seed: Annotated[int, typer.Option(help="The seed of the random split.")] = 0,
+    concurrency: Annotated[
+        int, typer.Option(help="The number of documents that are asked about at once.")
+    ] = 4,
+    run: RunPath = None,
+    files: Files | None = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 if a control fails (control), or if the low end of an audit's AUC is"
+            " above a number (e.g. 'auc > 0.6'). May be repeated.",
+        ),
     ] = None,
-    json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
-    text_field: Annotated[str | None, typer.Option(help="Field that holds the text.")] = None,
-    paragraphs: Annotated[
-        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
-    ] = False,
+    text_field: TextField = None,
+    paragraphs: Paragraphs = False,
 ) -> None:
-    """Evaluate audits on a corpus; every rate has its interval.
+    """Measure how well audits do on a corpus of yours.
 
-    One random split, always with controls: guessers that never ask the system, the system with
-    its retrieval switched off, and the non-members that are most like something in the index.
-    With a defense, benign questions too: what they find and are told with it and without it.
+    The corpus is split once, at random, and every rate has its interval. There are always
+    controls: guessers that never ask the system, the system with its retrieval switched off, and
+    the non-members that are most like something in the index. With a defense, benign questions
+    show what it costs: what is found and answered with it and without it.
     """
-    from ragwitness.cli.common import (
-        console,
-        per_audit,
-        rag_config,
-        read_documents,
-        run_folder,
-    )
-    from ragwitness.cli.outputs import check_writable
+    from ragwitness.audits.evaluation import BatteryPlan
+    from ragwitness.cli.common import console, per_audit, read_documents, run_folder
+    from ragwitness.cli.outputs import Outputs, conclude
+    from ragwitness.kit.run_files import EVALUATION
+    from ragwitness.lab import rag_config
     from ragwitness.membership.registry import AUDITS
-    from ragwitness.runs.battery import BatteryPlan
 
+    # Options: the plan fixes the split before a document is read, so no figure can choose it.
     names = tuple(AUDITS) if audits == "all" else tuple(n.strip() for n in audits.split(","))
+    outputs = Outputs.wanted("evaluation", files, fail_on)
     plan = BatteryPlan(
         audits=names,
         members=limit // 2 if members is None else members,
@@ -91,14 +124,16 @@ def evaluate(
         benign=benign,
         in_flight=concurrency,
     )
+    # Only now the corpus: what is wrong with an option is said before a large file is read.
     documents = read_documents(corpus, text_field, paragraphs=paragraphs)
-    if json_out is not None:
-        check_writable(json_out)
     folder = run_folder(run, "evaluate", corpus, plan, defense, proxy)
     screen = console()
+    # Asking: every audit, every control and every benign question, on a system in this process. It
+    # spends nothing outside, so there is no budget and no preview.
     battery = run_plan(plan, documents, defense, proxy, folder)
-    _show(battery, folder, json_out)
-    screen.print(f"report: {folder / 'evaluation.html'}", markup=False, soft_wrap=True)
+    # The page has a name of its own: an older evaluation.html in the folder is replaced by its
+    # like.
+    conclude(battery, folder / EVALUATION, screen, outputs, store=folder)
 
 
 def run_plan(
@@ -109,50 +144,26 @@ def run_plan(
     folder: Path,
     *,
     auxiliary: tuple[Document, ...] = (),
-    resume: str | None = None,
+    resume: str = "",
 ) -> Battery:
     """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``."""
-    import asyncio
+    from ragwitness.audits.evaluation import run_battery
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.cli.steps import wait
+    from ragwitness.lab import lab_target
+    from ragwitness.models.registry import load_language_model
 
-    from ragwitness.cli.common import console, lab_target, one_thread_per_answer, progress_bars
-    from ragwitness.errors import ExitCode
-    from ragwitness.models import load_language_model
-    from ragwitness.runs.battery import run_battery
-
-    one_thread_per_answer()
     model = load_language_model(proxy)
-    screen = console()
-    try:
-        with progress_bars(screen) as progress:
-            work = run_battery(
-                plan,
-                documents,
-                model,
-                auxiliary=auxiliary,
-                build=lambda held, rag: lab_target(held, rag, defense),
-                run=folder,
-                progress=progress,
-            )
-            return asyncio.run(work)
-    except KeyboardInterrupt:
-        screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
-        again = resume or f"the same command and --run {folder}"
-        screen.print(f"resume with {again}", markup=False)
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
-
-
-def _show(battery: Battery, folder: Path, json_out: Path | None) -> None:
-    import json
-
-    from ragwitness.cli.common import console
-    from ragwitness.report.battery import battery_json, write_battery_html
-    from ragwitness.report.battery_terminal import battery_terminal
-
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(battery_json(battery), indent=1, ensure_ascii=False, allow_nan=False)
-    for path in (folder / "result.json", json_out):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text + "\n", encoding="utf-8")
-    write_battery_html(battery, folder / "evaluation.html")
-    console().print(battery_terminal(battery, where=str(folder / "evaluation.html")))
+    with progress_bars(console()) as progress:
+        work = run_battery(
+            plan,
+            documents,
+            model,
+            auxiliary=auxiliary,
+            # The battery builds its systems itself: one with retrieval and one without
+            # (docs/design/evaluation.md, "Three controls").
+            build=lambda held, rag: lab_target(held, rag, defense),
+            run=folder,
+            progress=progress,
+        )
+        return wait(work, folder, resume)

@@ -6,76 +6,73 @@ from typing import Annotated
 
 import typer
 
-from ragwitness.cli.config import Configurable
-
-__all__ = ["app"]
-
-app = typer.Typer(
-    help="A RAG system of your own to audit.", no_args_is_help=True, rich_markup_mode=None
+from ragwitness.cli.options import (
+    Generator,
+    Paragraphs,
+    PassagesPerQuery,
+    Retrieval,
+    Template,
+    TextField,
 )
+from ragwitness.cli.paths import PathRole
 
 
-@app.callback()
-def _lab() -> None:
-    """Keep ``serve`` a verb of its own."""
-
-
-@app.command("serve", cls=Configurable)
 def serve(
     corpus: Annotated[
         str | None,
+        PathRole.DOCUMENTS,
         typer.Option(
-            help="Its database: JSONL, CSV or a folder of text. With --no-retrieve it may be left"
-            " out: then the generator hf:NAME is served alone."
+            help="The documents of the system: a JSONL or CSV file, or a folder of text files. With"
+            " --no-retrieve it may be left out; then the generator hf:NAME is served alone."
         ),
     ] = None,
-    port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 8000,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    retrieval: Annotated[
-        str, typer.Option(help="lexical, minilm, hf:NAME or URL#MODEL (embeddings endpoint).")
-    ] = "lexical",
-    metric: Annotated[str, typer.Option(help="Of dense retrieval: l2 or ip.")] = "l2",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    retrieval: Retrieval = "lexical",
+    metric: Annotated[str, typer.Option(help="The metric of dense retrieval: l2 or ip.")] = "l2",
     index: Annotated[
         str,
-        typer.Option(help="Of dense retrieval: exact, faiss-flat, faiss-hnsw, chroma or qdrant."),
+        typer.Option(
+            help="The index of dense retrieval: exact, faiss-flat, faiss-hnsw, chroma or qdrant."
+        ),
     ] = "exact",
-    generator: Annotated[str, typer.Option(help="reader or hf:NAME.")] = "reader",
-    template: Annotated[
-        str, typer.Option(help="plain, defended (S-RAG, Fig. 3), … or FILE.toml.")
-    ] = "plain",
-    k: Annotated[int, typer.Option(help="Passages per query.")] = 4,
-    chunk_words: Annotated[int, typer.Option(help="Longest passage in words.")] = 200,
-    retrieve: Annotated[bool, typer.Option(help="--no-retrieve answers without passages.")] = True,
+    generator: Generator = "reader",
+    template: Template = "plain",
+    k: PassagesPerQuery = 4,
+    chunk_words: Annotated[
+        int, typer.Option(help="The number of words of the longest passage.")
+    ] = 200,
+    retrieve: Annotated[
+        bool, typer.Option(help="Show passages to the generator, or let it answer without any.")
+    ] = True,
     defense: Annotated[
         str,
         typer.Option(
-            help="none, prompt, paraphrase, rewrite, rerank, summarize, threshold:X,"
-            " mirabel[:RHO]; several joined by +."
+            help="The defense before the system: none, prompt, paraphrase, rewrite, rerank,"
+            " summarize, threshold:X or mirabel[:RHO]; several are joined by +."
         ),
     ] = "none",
     originals: Annotated[
         str | None,
-        typer.Option(help="Find each document by the text with its id here, and show its own."),
+        PathRole.DOCUMENTS,
+        typer.Option(
+            help="Other texts with the ids of the documents: each document is found by the text"
+            " with its id here, and shown as it is."
+        ),
     ] = None,
-    paragraphs: Annotated[
-        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
-    ] = False,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column that holds the text.")
-    ] = None,
+    paragraphs: Paragraphs = False,
+    text_field: TextField = None,
 ) -> None:
-    """Serve a RAG system over CORPUS as an OpenAI-compatible endpoint."""
-    from ragwitness.cli.common import (
-        console,
-        lab_target,
-        one_thread_per_answer,
-        rag_config,
-        read_documents,
-    )
-    from ragwitness.errors import InputError
-    from ragwitness.lab import bare_target, originals_of
-    from ragwitness.rag.serve import serve as serve_lab
+    """Serve a RAG system over a corpus.
 
+    It answers as an OpenAI-compatible endpoint, which any verb can audit.
+    """
+    from ragwitness.cli.common import console, one_thread_per_answer, read_documents
+    from ragwitness.errors import InputError
+    from ragwitness.lab import bare_target, lab_target, originals_of, rag_config
+    from ragwitness.rag.server import serve as serve_lab
+
+    # What has no meaning together is refused before a model is loaded.
     if corpus is None and retrieve:
         raise InputError("There is no corpus to retrieve from.", "Give --corpus or --no-retrieve.")
     if corpus is None and (defense != "none" or template != "plain"):
@@ -91,10 +88,13 @@ def serve(
         chunk_words=chunk_words,
     )
     one_thread_per_answer()
+    # A model alone: the target for audits of what a model knows without any index.
     if corpus is None:
         system = bare_target(generator).system
     else:
         documents = read_documents(corpus, text_field, paragraphs=paragraphs)
+        # Substitutes found by their originals: usefulness and leaks of texts, with retrieval held
+        # equal.
         found_by = None if originals is None else originals_of(originals, text_field)
         system = lab_target(documents, config, defense, found_by).system
     screen = console()

@@ -2,81 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.caps import (
+from ragwitness.cli.options import (
+    AddressIfAny,
+    AnswerTokens,
+    AttackSettings,
+    Background,
     Concurrency,
+    Contacts,
+    Decoys,
     DryRun,
+    Information,
     KeyEnv,
+    Likeness,
     MaxCost,
     MaxQueries,
     MaxTokens,
     PriceIn,
     PriceOut,
+    Prompts,
     Retries,
     RunPath,
+    Secrets,
+    TextField,
     Timeout,
 )
-from ragwitness.cli.common import TARGET
-from ragwitness.cli.outputs import JsonPath
+from ragwitness.cli.outputs import Files
+from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError
 
-__all__ = ["leak"]
+if TYPE_CHECKING:
+    from ragwitness.asking.budget import Budget
+    from ragwitness.asking.governor import Governor
+    from ragwitness.asking.worker import Progress
+    from ragwitness.audits.leak import AttackRun
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.extraction.attacks.base import Attack, Limits
+    from ragwitness.extraction.score.table import LeakPlan
+    from ragwitness.extraction.transcript import Transcript
+    from ragwitness.models.base import Embedder
+    from ragwitness.targets.transport import TransportOptions
+    from ragwitness.types import Document, Target
 
 _EXAMPLES = 3
 
 
 def leak(
-    target: Annotated[str | None, typer.Argument(help=TARGET)] = None,
+    target: AddressIfAny = None,
     corpus: Annotated[
-        str, typer.Option(help="The private records, as for ragwitness audit --documents.")
+        str,
+        PathRole.DOCUMENTS,
+        typer.Option(
+            help="The private records that may leak: a JSONL or CSV file, or a folder of text"
+            " files. Always needed."
+        ),
     ] = "",
     transcripts: Annotated[
         Path | None,
-        typer.Option(help="Score these stored transcripts instead; nothing is asked."),
+        PathRole.READS,
+        typer.Option(help="Stored transcripts that are scored instead; nothing is asked."),
     ] = None,
     attacks: Annotated[
         str,
         typer.Option(
-            help="all, or names with commas between: composite, composite-conditions,"
-            " composite-contacts, pide, thief, pirates, benign, crawler."
+            help="The attacks: all, or names with commas between them: composite,"
+            " composite-conditions, composite-contacts, pide, thief, pirates, benign, crawler."
         ),
     ] = "composite",
     target_information: Annotated[
         str | None,
-        typer.Option(help="What composite prompts aim at: conditions or contacts; else nothing."),
+        typer.Option(
+            help="What composite prompts aim at: conditions or contacts.", show_default="nothing"
+        ),
     ] = None,
-    prompts: Annotated[int, typer.Option(help="Most prompts of each attack.")] = 250,
-    answer_tokens: Annotated[int, typer.Option(help="Most tokens of an answer.")] = 256,
-    information: Annotated[
-        str | None, typer.Option(help="Public texts to cut prompts from; default: generated.")
-    ] = None,
-    background: Annotated[
-        str | None,
-        typer.Option(help="Texts like the corpus that the target does not hold: what chance is."),
-    ] = None,
-    secrets: Annotated[
-        Path | None, typer.Option(help='Known secrets, JSONL rows {"text", "kind", "record"}.')
-    ] = None,
-    decoys: Annotated[
-        Path | None, typer.Option(help="Made like the secrets and put nowhere; same rows.")
-    ] = None,
-    contacts: Annotated[
-        bool, typer.Option("--contacts", help="Contact details in the corpus are secrets too.")
-    ] = False,
-    embedder: Annotated[
-        str | None,
-        typer.Option(help="Also likeness in meaning: minilm, hf:NAME or URL#MODEL."),
-    ] = None,
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="ATTACK.NAME=VALUE of its configuration; may be repeated."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the prompts and the resampling.")] = 0,
+    prompts: Prompts = 250,
+    answer_tokens: AnswerTokens = 256,
+    information: Information = None,
+    background: Background = None,
+    secrets: Secrets = None,
+    decoys: Decoys = None,
+    contacts: Contacts = False,
+    embedder: Likeness = None,
+    options: AttackSettings = None,
+    seed: Annotated[int, typer.Option(help="The seed of the prompts and of the resampling.")] = 0,
     run: RunPath = None,
-    json_out: JsonPath = None,
+    files: Files | None = None,
     examples: Annotated[
         bool, typer.Option(help="Show a few leaked answers in the report, behind a fold.")
     ] = True,
@@ -84,13 +99,11 @@ def leak(
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help='Exit with 3 where a measure is over a bound: "repeat records > 0",'
+            help='Exit with 3 if a measure is over a bound: "repeat records > 0",'
             ' "secrets >= 1%", "coverage > .05". May be repeated.',
         ),
     ] = None,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column of the corpus that holds the text.")
-    ] = None,
+    text_field: TextField = None,
     concurrency: Concurrency = 4,
     max_queries: MaxQueries = None,
     max_tokens: MaxTokens = None,
@@ -102,31 +115,25 @@ def leak(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Attack a RAG system; measure how much of its corpus leaks.
+    """Attack a RAG system and measure how much of its corpus leaks.
 
-    Published counts stand beside corrected ones, each with n, interval and what unrelated text
-    gives by chance. Query only systems you are allowed to query; see RESPONSIBLE_USE.md.
+    Published counts stand beside corrected ones, each with n, its interval and what unrelated text
+    gives by chance.
+
+    Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
     """
+    from ragwitness.asking.budget import Budget
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.order import Reach
     from ragwitness.cli.common import read_documents, run_folder
-    from ragwitness.cli.leaked import conclude
-    from ragwitness.cli.leaking import (
-        attacks_of,
-        check_source,
-        names_of,
-        plan_of,
-        preview_leak,
-        put,
-        settings_of,
-    )
-    from ragwitness.cli.outputs import Outputs, files_of_run
-    from ragwitness.extraction.attacks import Limits
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.transcript import read_transcripts
     from ragwitness.rag.embedders import load_embedder
-    from ragwitness.report.leak_gate import parse_leak_conditions
-    from ragwitness.runs import Budget, Governor, Pace
-    from ragwitness.runs.order import Reach
 
-    wanted = parse_leak_conditions(fail_on or ())
+    # Step 1, the options: conditions, source, attacks and limits are checked before anything is
+    # read that is large or spent that is dear.
+    outputs = Outputs.wanted("leak", files, fail_on)
     check_source(target, transcripts, corpus)
     names, given = names_of(attacks, target_information), sorted(options or ())
     limits = Limits(prompts, answer_tokens, seed)
@@ -134,12 +141,14 @@ def leak(
     reach = Reach(timeout, retries, key_env)
     texts = [one.text for one in read_documents(information)] if information else []
     made = [] if transcripts else attacks_of(names, limits, given, texts)
+    # The run's name follows from target, corpus and attacks: another list of secrets, or another
+    # background, scores the same answers again.
     folder = run_folder(run, "leak", target, transcripts, corpus, names, limits, given, information)
+    # Step 2, the preview: at most so many prompts and tokens, and what the folder keeps.
     if dry_run:
         preview_leak(made, limits, folder, budget)
         return
-    files = (corpus, background, secrets, decoys, information, transcripts)
-    Outputs(json_out).check([*files_of_run(folder), *files])
+    # Step 3, what answers are held against: records, background, secrets and decoys.
     plan = plan_of(
         read_documents(corpus, text_field),
         read_documents(background, text_field) if background else (),
@@ -150,18 +159,222 @@ def leak(
     # Whatever cannot be loaded must be known before anything is spent.
     model = load_embedder(embedder) if embedder else None
     asked = None
+    # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
     if transcripts is None:
         with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
             transport = reach.transport(concurrency, governor.setback)
             asked = put(str(target), transport, made, limits, folder, governor)
-    conclude(
+    # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
+    score_and_conclude(
         asked.transcripts if asked else read_transcripts(Path(str(transcripts))),
         plan,
         model,
         asked,
         settings_of(made, limits, corpus=corpus, background=background, transcripts=transcripts),
         folder,
-        json_out,
+        outputs,
         _EXAMPLES if examples else 0,
-        wanted,
     )
+
+
+# The first steps of ``ragwitness leak``: read and ask.
+
+
+def check_source(target: str | None, transcripts: Path | None, corpus: str) -> None:
+    """Raise InputError unless there is a corpus, and either a target or transcripts."""
+    if not corpus:
+        raise InputError("There is no corpus to look for.", "Give the private records: --corpus.")
+    if (target is None) == (transcripts is None):
+        raise InputError(
+            "Either a target is asked or stored transcripts are scored.",
+            "ragwitness leak TARGET --corpus FILE, or ragwitness leak --transcripts FILE"
+            " --corpus FILE",
+        )
+
+
+def names_of(attacks: str, target_information: str | None) -> tuple[str, ...]:
+    """Return the registered names of attacks, each once.
+
+    Args:
+        attacks: ``all``, or names with commas between.
+        target_information: What ``composite`` aims at.
+
+    Raises:
+        InputError: There is no such target, or no attack.
+    """
+    from ragwitness.extraction.attacks.information import aims
+    from ragwitness.extraction.registry import ATTACKS
+
+    if attacks.strip() == "all":
+        return tuple(ATTACKS)
+    names = [name.strip() for name in attacks.split(",") if name.strip()]
+    if target_information is not None:
+        aims(target_information)
+        if "composite" not in names:
+            raise InputError(
+                "--target-information is for composite prompts.", "Add composite to --attacks."
+            )
+        # SAGE aims composite prompts at a kind of information; each aim is an attack of its own
+        # here, so that a table can hold both.
+        aimed = f"composite-{target_information}"
+        names = [aimed if name == "composite" else name for name in names]
+    if not names:
+        raise InputError("No attack is named.", f"Known: all, {', '.join(ATTACKS)}.")
+    return tuple(dict.fromkeys(names))
+
+
+def attacks_of(
+    names: Sequence[str], limits: Limits, options: Sequence[str], texts: Sequence[str]
+) -> list[Attack]:
+    """Return the attacks with their options.
+
+    Raises:
+        InputError: An attack, an option or a value is unknown, or an option's attack is not run.
+    """
+    from ragwitness.cli.common import per_audit
+    from ragwitness.extraction.registry import build_attack
+
+    given = per_audit(options)
+    if idle := sorted(set(given) - set(names)):
+        raise InputError(
+            f"--set {idle[0]}.… is for an attack that is not run.",
+            f"Run now: {', '.join(names)}; choose with --attacks.",
+        )
+    return [build_attack(name, limits, given.get(name), texts) for name in names]
+
+
+def plan_of(
+    records: Sequence[Document],
+    background: Sequence[Document],
+    ledgers: tuple[Path | None, Path | None],
+    *,
+    contacts: bool,
+    seed: int,
+) -> LeakPlan:
+    """Return what answers are compared with.
+
+    Args:
+        records: The private corpus.
+        background: Texts that the target does not hold.
+        ledgers: Files of secrets and of decoys.
+        contacts: Whether contact details in the records are secrets too.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: A ledger cannot be read, or there are decoys without secrets.
+    """
+    from ragwitness.extraction.score.table import LeakPlan
+    from ragwitness.text.secrets import contacts_of, read_secrets
+
+    # Secrets are what is private for certain; decoys are planted nowhere, and what is "found" of
+    # them is chance.
+    known, planted_nowhere = (read_secrets(path) if path else [] for path in ledgers)
+    if contacts:
+        known = known + contacts_of((one.id, one.text) for one in records)
+    # A rate of decoys is a background and needs a rate above it.
+    if planted_nowhere and not known:
+        raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")
+    return LeakPlan(records, background, known, planted_nowhere, seed)
+
+
+def settings_of(
+    attacks: Sequence[Attack], limits: Limits, **files: str | Path | None
+) -> dict[str, str]:
+    """Return everything in use, as label and value."""
+    import dataclasses
+
+    named = {label: str(path) for label, path in files.items() if path is not None}
+    if not attacks:
+        return named
+    named |= {
+        "prompts of each attack": f"at most {limits.prompts}",
+        "tokens of an answer": f"at most {limits.max_tokens}",
+        "seed": str(limits.seed),
+    }
+    for attack in attacks:
+        # Everything an attack depends on stands in the report; long texts by their number alone.
+        config = getattr(attack, "config", None)
+        fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
+        values = {one.name: getattr(config, one.name) for one in fields if one.name != "limits"}
+        if texts := values.pop("texts", ()):
+            values["texts"] = f"{len(texts)} given"
+        named[attack.name] = ", ".join(f"{key}: {value}" for key, value in values.items())
+    return named
+
+
+def preview_leak(attacks: Sequence[Attack], limits: Limits, folder: Path, budget: Budget) -> None:
+    """Say what would be asked at most, and what the run folder keeps; send nothing."""
+    from ragwitness.cli.steps import preview
+
+    most = len(attacks) * limits.prompts
+    lines = [
+        f"{attack.name}: at most {limits.prompts:,} prompts, answers of at most"
+        f" {limits.max_tokens:,} tokens"
+        for attack in attacks
+    ]
+    total = f"all: at most {most:,} prompts, {most * limits.max_tokens:,} tokens written"
+    preview([*lines, total], folder, budget)
+
+
+def put(
+    target: str,
+    transport: TransportOptions,
+    attacks: Sequence[Attack],
+    limits: Limits,
+    folder: Path,
+    governor: Governor,
+) -> AttackRun:
+    """Open a target and run the attacks with progress bars; Ctrl-C leaves the answers kept.
+
+    A system of ours in this process shows its owner the passages it retrieved.
+
+    Raises:
+        TargetError: It cannot be reached or does not speak the protocol.
+    """
+    from ragwitness.audits.leak import ask_attacks
+    from ragwitness.cli.steps import ask
+    from ragwitness.rag.target import LabTarget
+    from ragwitness.targets.resolve import open_target
+
+    async def work(target: Target, progress: Progress) -> AttackRun:
+        # The passages are needed by the published counts, which look at those retrieved for the
+        # same prompt.
+        asked = target.for_owner() if isinstance(target, LabTarget) else target
+        return await ask_attacks(
+            attacks, limits.prompts, asked, run=folder, progress=progress, governor=governor
+        )
+
+    return ask(open_target(target, transport), work, folder, governor, "prompts")
+
+
+# The last steps of ``ragwitness leak``: score, store, show.
+
+
+def score_and_conclude(
+    transcripts: Sequence[Transcript],
+    plan: LeakPlan,
+    embedder: Embedder | None,
+    asked: AttackRun | None,
+    settings: dict[str, str],
+    folder: Path,
+    outputs: Outputs,
+    examples: int,
+) -> None:
+    """Score, store, show, and exit as the conditions ask for.
+
+    Raises:
+        InputError: There is nothing to score, or a file cannot be written.
+        ModelError: The embedder failed.
+    """
+    from ragwitness.audits.leak import score_leaks
+    from ragwitness.cli.common import console
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.kit.run_files import REPORT
+    from ragwitness.results.leak import leak_sheet, pick_examples
+
+    console().print(f"scoring {len(transcripts):,} transcripts", markup=False)
+    result = score_leaks(transcripts, plan, embedder=embedder, asked=asked, settings=settings)
+    # Examples are private text: they go into the page, behind a fold, and never into the stored
+    # result.
+    sheet = leak_sheet(result, pick_examples(transcripts, plan.records, examples))
+    conclude(result, folder / REPORT, console(), outputs, store=folder, sheet=sheet)

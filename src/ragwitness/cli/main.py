@@ -1,88 +1,251 @@
-"""The ``ragwitness`` command: one file per verb, errors in two lines, fixed exit codes."""
+"""The ``ragwitness`` command: its surface as one table; a verb is imported when it is called.
+
+Errors are told in two lines, and exit codes are fixed (``errors.ExitCode``).
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from functools import partial
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperGroup
 
-from ragwitness.cli import (
-    audit,
-    canary,
-    challenge,
-    close,
-    collusion,
-    commit,
-    compare,
-    corpus,
-    demo,
-    doctor,
-    evaluate,
-    lab,
-    leak,
-    merge,
-    monitor,
-    owner,
-    plan,
-    prove,
-    receipt,
-    report,
-    reproduce,
-    serve,
-    setup,
-    synthesize,
-    tenants,
-    verify,
-    view,
-    work,
-)
 from ragwitness.cli.config import Configurable
-from ragwitness.cli.outputs import EXIT_CODES
-from ragwitness.errors import RagwitnessError, VerificationError
+from ragwitness.cli.outputs import with_formats
+from ragwitness.errors import ExitCode, RagwitnessError, VerificationError
 
-__all__ = ["app", "run"]
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb of the surface.
+
+    Attributes:
+        home: ``module:function`` below ``ragwitness.cli``.
+        summary: First sentence of its help, so that a list of verbs imports none of them.
+    """
+
+    home: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Verbs under one word.
+
+    Attributes:
+        summary: First sentence of its help.
+        members: Verbs and groups by name.
+        old: Spellings of before that still work: a first word, and what is called in its place.
+    """
+
+    summary: str
+    members: Mapping[str, Verb | Group]
+    old: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_CANARY = Group(
+    "Find out whether a model was trained on retrieved text: plant canaries, then probe.",
+    {
+        "draw": Verb("canary:draw", "Draw a secret and commit to it."),
+        "plant": Verb("canary:plant", "Write what to send, and the vote for each answer."),
+        "probe": Verb("canary_probe:probe", "Ask a model about every trigger."),
+        "status": Verb("canary:status", "Show an audit, and check it."),
+    },
+    old={"plan": ("draw",)},
+)
+_COLLUSION = Group(
+    "Work out what a privacy claim per account is worth when accounts pool their answers.",
+    {
+        "bound": Verb("collusion:bound", "Account for what k accounts learn together."),
+        "calibrate": Verb("collusion:calibrate", "Find the noise for a joint budget."),
+        "sweep": Verb("collusion:sweep", "Simulate accounts that pool their answers."),
+        "estimate": Verb("collusion:estimate", "Estimate how many accounts work together."),
+    },
+    old={"plan": ("calibrate",)},
+)
+_TENANTS = Group(
+    "Manage the tenants of the service: their documents, accounts, keys and budgets.",
+    {
+        "create": Verb("tenants:create", "Make a tenant."),
+        "list": Verb("tenants:list_", "List all tenants."),
+        "policy": Verb("tenants:policy_", "Print a tenant's promise as a policy."),
+        "add-documents": Verb("tenants:add_documents", "Add documents to a tenant's index."),
+        "add-account": Verb("tenants:add_account", "Admit an account and print its key."),
+        "rotate-key": Verb("tenants:rotate_key", "Print a new key for an account."),
+        "revoke": Verb("tenants:revoke", "End an account's access."),
+        "budget": Verb("tenants:budget", "Show what has been spent."),
+    },
+)
+_RECEIPT = Group(
+    "Check a receipt, or prove an account's count at the close.",
+    {
+        "check": Verb("receipt:check", "Check a receipt offline."),
+        "account": Verb("receipt:account", "Prove how many records an account has."),
+    },
+)
+_ATTEST = Group(
+    "Prove to an auditor, window by window, that the privacy promise was kept.",
+    {
+        "setup": Verb("attest:setup", "Make the keys of the proofs."),
+        "commit": Verb("attest:commit", "Open a window."),
+        "close": Verb("attest:close", "Close a window."),
+        "challenge": Verb("challenge:challenge", "Draw the records to prove."),
+        "prove": Verb("attest:prove", "Prove the challenged records."),
+        "monitor": Verb("attest:monitor", "Check that a log only grew."),
+        "receipt": _RECEIPT,
+    },
+)
+_SERVICE = Group(
+    "Run a retrieval service whose answers are noisy and metered for each account.",
+    {
+        "serve": Verb("serve:serve", "Serve chat and retrieval with noise."),
+        "tenants": _TENANTS,
+    },
+)
+_LAB = Group(
+    "Set up a RAG system and corpora of your own to measure on.",
+    {
+        "serve": Verb("lab:serve", "Serve a RAG system over a corpus."),
+        "wiki-pii": Verb("corpus:wiki_pii", "Plant made-up contact details in a text."),
+    },
+)
+_RUN = Group(
+    "Share the work of a prepared audit among several machines.",
+    {
+        "work": Verb("shards:work", "Ask about one part of a prepared run."),
+        "merge": Verb("shards:merge", "Conclude a run whose parts are all done."),
+    },
+)
+
+HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
+    "Start": {
+        "demo": Verb("demo:demo", "Try a whole audit on generated documents, offline."),
+        "doctor": Verb(
+            "doctor:doctor", "Find out what a target can do and which audits it admits."
+        ),
+        "plan": Verb("plan:plan", "Estimate what audits would cost and find; nothing is sent."),
+        "report": Verb("report:report", "Show a finished run again, in any format."),
+        "view": Verb("view:view", "Show runs as pages in a browser."),
+    },
+    "Audit": {
+        "audit": Verb("audit:audit", "Find out whether documents are in a RAG system's database."),
+        "leak": Verb("leak:leak", "Attack a RAG system and measure how much of its corpus leaks."),
+        "canary": _CANARY,
+    },
+    "Protect": {
+        "synthesize": Verb("synthesize:synthesize", "Make synthetic records from private ones."),
+        "compare": Verb("compare:compare", "Compare substitutes of a corpus: privacy against use."),
+        "collusion": _COLLUSION,
+        "service": _SERVICE,
+    },
+    "Prove": {
+        "attest": _ATTEST,
+        "verify": Verb("verify:verify", "Check an audit window from its bundle alone, offline."),
+    },
+    "Study": {
+        "evaluate": Verb("evaluate:evaluate", "Measure how well audits do on a corpus of yours."),
+        "reproduce": Verb(
+            "reproduce:reproduce", "Run a table of a paper and print it beside the published one."
+        ),
+        "lab": _LAB,
+        "run": _RUN,
+    },
+}
+"""The surface, as ``ragwitness --help`` shows it."""
+
+_ATTEST_OLD = ("setup", "commit", "close", "challenge", "prove", "monitor", "receipt")
+OLD: Mapping[str, tuple[str, ...]] = {
+    "owner": ("audit", "--collection"),
+    "corpus": ("lab",),
+    "serve": ("service", "serve"),
+    "tenants": ("service", "tenants"),
+    "work": ("run", "work"),
+    "merge": ("run", "merge"),
+    **{word: ("attest", word) for word in _ATTEST_OLD},
+}
+"""Spellings of before that still work."""
+
+EXIT_CODES = (
+    f"Exit codes: {ExitCode.PASS} done; {ExitCode.ERROR} the target or something inside failed;"
+    f" {ExitCode.USAGE} unusable input; {ExitCode.FAILED} --fail-on is met, or a check failed;"
+    f" {ExitCode.INCONCLUSIVE} --fail-on is not met, but nothing was decided;"
+    f" {ExitCode.CAPABILITY} the target lacks a capability; {ExitCode.INTERRUPTED} interrupted"
+    " (the same command resumes)."
+)
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class Surface(TyperGroup):
+    """A group of the command line that imports a verb when it is called."""
+
+    headings: ClassVar[Mapping[str, Mapping[str, Verb | Group]]] = HEADINGS
+    old: Mapping[str, tuple[str, ...]] = OLD
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Return the names that help shows, in its order."""
+        return [name for members in self.headings.values() for name in members]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """Return a verb or group, imported now; None for an unknown name."""
+        # Only the verb that is called is imported: help and completion stay fast.
+        for members in self.headings.values():
+            if cmd_name not in self.commands and cmd_name in members:
+                self.commands[cmd_name] = _load(cmd_name, members[cmd_name])
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Read a spelling of before as the one of now."""
+        # Old spellings are read as the new ones and shown nowhere.
+        words = [*self.old.get(args[0], args[:1]), *args[1:]]
+        if self.get_command(ctx, words[0]) is None:  # names are suggested out of what is loaded
+            for name in self.list_commands(ctx):
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, words)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the verbs under their headings; none is imported."""
+        longest = max(map(len, self.list_commands(None)))
+        for heading, members in self.headings.items():
+            with formatter.section(heading):
+                rows = [(name.ljust(longest), one.summary) for name, one in members.items()]
+                formatter.write_dl(rows)
+
+
+class _Subgroup(Surface):
+    """Verbs under one word, as :class:`Group` lists them."""
+
+    def __init__(self, name: str, group: Group) -> None:
+        super().__init__(name=name, help=group.summary, no_args_is_help=True, rich_markup_mode=None)
+        self.headings = {"Commands": group.members}  # type: ignore[misc]
+        self.old = group.old
+
+
+def _load(name: str, entry: Verb | Group) -> Any:
+    if isinstance(entry, Group):
+        return _Subgroup(name, entry)
+    module, _, function = entry.home.partition(":")
+    maker = typer.Typer(add_completion=False, rich_markup_mode=None)
+    body = getattr(importlib.import_module(f"ragwitness.cli.{module}"), function)
+    maker.command(name, cls=Configurable)(with_formats(body))
+    return typer.main.get_command(maker)
+
 
 app = typer.Typer(
     name="ragwitness",
-    help="Audit retrieval-augmented generation (RAG) systems; every verdict has its error rate.",
+    cls=Surface,
+    help="Audit the privacy of retrieval-augmented generation (RAG) systems."
+    " Every verdict comes with its error rate.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # half the start-up time
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
-_verb = partial(app.command, cls=Configurable)  # with --config
-_verb("demo")(demo.demo)
-_verb("plan")(plan.plan)
-_verb("audit", epilog=EXIT_CODES)(audit.audit)
-_verb("work", epilog=EXIT_CODES)(work.work)
-_verb("merge", epilog=EXIT_CODES)(merge.merge)
-_verb("owner", epilog=EXIT_CODES)(owner.owner)
-_verb("leak", epilog=EXIT_CODES)(leak.leak)
-_verb("synthesize", epilog=EXIT_CODES)(synthesize.synthesize)
-_verb("compare", epilog=EXIT_CODES)(compare.compare)
-_verb("evaluate")(evaluate.evaluate)
-_verb("doctor")(doctor.doctor)
-_verb("reproduce")(reproduce.reproduce)
-_verb("report", epilog=EXIT_CODES)(report.report)
-_verb("view")(view.view)
-_verb("serve")(serve.serve)
-_verb("setup")(setup.setup)
-_verb("commit")(commit.commit)
-_verb("close")(close.close)
-_verb("challenge")(challenge.challenge)
-_verb("prove")(prove.prove)
-_verb("verify", epilog=EXIT_CODES)(verify.verify)
-_verb("monitor", epilog=EXIT_CODES)(monitor.monitor)
-app.add_typer(canary.app, name="canary")
-app.add_typer(collusion.app, name="collusion")
-app.add_typer(corpus.app, name="corpus")
-app.add_typer(lab.app, name="lab")
-app.add_typer(receipt.app, name="receipt")
-app.add_typer(tenants.app, name="tenants")
 
 
 def _version(show: bool) -> None:
@@ -107,11 +270,13 @@ def run() -> None:
     try:
         app()
     except RagwitnessError as error:
+        # A verifier's refusal begins with the name of the check, which scripts may rely on.
         check = f"{error.check}: " if isinstance(error, VerificationError) else ""
         sys.stderr.write(f"error: {check}{error.message}\n")
         if error.hint:
             sys.stderr.write(f"  next: {error.hint}\n")
         sys.exit(error.exit_code)
+    # `ragwitness ... | head`: the reader has gone, and that is not an error to explain.
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

@@ -1,177 +1,159 @@
-"""Files that a finished audit is written to when asked, and the code the command exits with."""
+"""How every verb ends that has a result: store, show, write what was asked for, exit."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from ragwitness.errors import ExitCode, InputError
+from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.report.gate import Condition, Ruling
-    from ragwitness.runs import AuditResult
+    from ragwitness.results.kind import Kind
+    from ragwitness.results.sheet import Sheet
 
-__all__ = [
-    "EXIT_CODES",
-    "FailOn",
-    "JUnitPath",
-    "JsonPath",
-    "JsonlPath",
-    "Outputs",
-    "ParquetPath",
-    "check_writable",
-    "files_of_run",
-    "leave",
-]
 
-JsonPath = Annotated[
-    Path | None, typer.Option("--json", help="Also write the result here, as JSON.")
-]
-JsonlPath = Annotated[
-    Path | None, typer.Option("--jsonl", help="Also here, as JSON with one line per document.")
-]
-ParquetPath = Annotated[
-    Path | None, typer.Option("--parquet", help="Also here, as Parquet; needs the extra [data].")
-]
-JUnitPath = Annotated[
-    Path | None, typer.Option("--junit", help="Also here, as the JUnit XML that CI systems show.")
-]
-FailOn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="CONDITION",
-        help="Exit with 3 where documents are in, out, inconclusive or unscorable; in:3, at least"
-        " 3 of them; in:5%, at least 5 %. May be repeated.",
-    ),
-]
+class Files(dict[str, Path]):
+    """Files wanted of a result, by format. As a parameter of a verb: one option per format."""
 
-EXIT_CODES = (
-    f"Exit codes: {ExitCode.PASS} done; {ExitCode.ERROR} the target or something inside failed;"
-    f" {ExitCode.USAGE} unusable input; {ExitCode.FAILED} --fail-on is met;"
-    f" {ExitCode.INCONCLUSIVE} --fail-on is not met, but nothing was decided;"
-    f" {ExitCode.CAPABILITY} the target lacks a capability; {ExitCode.INTERRUPTED} interrupted"
-    " (the same command resumes)."
-)
-"""Last lines of ``--help``."""
 
-_OWN = (
-    "answers.jsonl",
-    "documents.jsonl",
-    "finished.jsonl",
-    "made.jsonl",
-    "manifest.json",
-    "report.html",
-    "result.json",
-    "scores.jsonl",
-    "spent.jsonl",
-    "target.json",
-    "transcripts.jsonl",
-    "votes.jsonl",
-)
+def with_formats(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a verb whose parameter of the type ``Files`` has become an option for each format.
+
+    The formats are those of :mod:`ragwitness.report.files`, so that no verb lists them.
+    """
+    given = inspect.signature(verb, eval_str=True)
+    place = next((p.name for p in given.parameters.values() if p.annotation == Files | None), None)
+    if place is None:
+        return verb
+    from ragwitness.report.files import FORMATS
+
+    # In the place of the parameter stands an option for each format, in their order.
+    shown = [
+        inspect.Parameter(
+            f"{name}_out",
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[
+                Path | None, PathRole.WRITES, typer.Option(f"--{name}", help=form.help)
+            ],
+        )
+        for name, form in FORMATS.items()
+    ]
+    own = list(given.parameters.values())
+    at = list(given.parameters).index(place)
+    signature = given.replace(parameters=[*own[:at], *shown, *own[at + 1 :]])
+
+    # What was given of them reaches the verb as one value.
+    def called(**values: Any) -> Any:
+        named = {name: values.pop(f"{name}_out") for name in FORMATS}
+        files = Files({name: path for name, path in named.items() if path is not None})
+        return verb(**values, **{place: files})
+
+    called.__signature__ = signature  # type: ignore[attr-defined]
+    called.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    called.__name__, called.__doc__ = verb.__name__, verb.__doc__
+    return called
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What is wanted of a finished audit beside what its run folder keeps.
+    """What is wanted of a result beside what its run folder keeps.
 
     Attributes:
-        json: Path of the JSON; None for none, as below.
-        jsonl: Path of the JSON with one line per document.
-        parquet: Path of the table.
-        junit: Path of the JUnit XML.
-        fail_on: Conditions under which the audit fails.
+        files: Paths by format.
+        fail_on: Conditions under which the run fails, as the kind of the result read them.
     """
 
-    json: Path | None = None
-    jsonl: Path | None = None
-    parquet: Path | None = None
-    junit: Path | None = None
-    fail_on: tuple[Condition, ...] = ()
+    files: Files = field(default_factory=Files)
+    fail_on: tuple[Any, ...] = ()
 
-    def check(self, keep: Iterable[str | Path | None] = (), **more: Path | None) -> None:
-        """Find out before anything is spent whether everything can be written.
+    @classmethod
+    def wanted(
+        cls, kind: str, files: Files | None = None, fail_on: Sequence[str] | None = None
+    ) -> Self:
+        """Read what is wanted, and find out before anything is spent whether it can be had.
 
         Args:
-            keep: Files that no result may replace.
-            more: Further files that the command writes, by the names of their options.
+            kind: Name of the kind of result, which reads the conditions.
+            files: Paths by format.
+            fail_on: Conditions as they were typed.
 
         Raises:
-            InputError: A path cannot be written, is named twice, or is one of ``keep``.
+            InputError: A condition is not in the kind's grammar.
             MissingExtraError: A package for one of the formats is not installed.
         """
-        taken = {os.path.abspath(path): "a file of this command" for path in keep if path}
-        named = {"json": self.json, "jsonl": self.jsonl, "parquet": self.parquet}
-        for name, path in {**named, "junit": self.junit, **more}.items():
-            if path is None:
-                continue
-            check_writable(path)
-            if other := taken.get(os.path.abspath(path)):
-                raise InputError(f"--{name} {path} would replace {other}.", "Choose another.")
-            taken[os.path.abspath(path)] = f"what --{name} writes"
-        if self.parquet is not None:
-            from ragwitness.report.parquet import require_parquet
+        from ragwitness.report.files import FORMATS
+        from ragwitness.results.registry import kind_named
 
-            require_parquet()
+        # A missing package is found before anything is spent, not when the result is to be written.
+        for check in (FORMATS[name].check for name in files or ()):
+            if check is not None:
+                check()
+        # Each kind of result has its own grammar (docs/design/exit-codes.md).
+        conditions = kind_named(kind).conditions(fail_on or ())
+        return cls(files or Files(), conditions)
 
-    def write(self, result: AuditResult) -> None:
+    def write(self, kind: Kind[Any, Any], result: object) -> None:
         """Write every file that is wanted.
 
         Raises:
             InputError: One cannot be written.
         """
-        from ragwitness.report import write_json, write_jsonl, write_junit, write_parquet
+        from ragwitness.report.files import write
 
-        if self.json is not None:
-            write_json(result, self.json)
-        if self.jsonl is not None:
-            write_jsonl(result, self.jsonl)
-        if self.parquet is not None:
-            write_parquet(result, self.parquet)
-        if self.junit is not None:
-            write_junit(result, self.junit, self.fail_on)
-
-    def conclude(self, result: AuditResult, screen: Console) -> None:
-        """Write every file, then exit as :attr:`fail_on` asks for.
-
-        Raises:
-            InputError: A file cannot be written.
-        """
-        from ragwitness.report.gate import rule
-
-        self.write(result)
-        leave(rule(result, self.fail_on), screen)
+        for name, path in self.files.items():
+            write(name, kind, result, path, self.fail_on)
 
 
-def leave(ruling: Ruling, screen: Console) -> None:
-    """Say how an audit ends, and exit where that is not with 0."""
+def conclude(
+    result: object,
+    page: Path,
+    screen: Console,
+    outputs: Outputs | None = None,
+    *,
+    store: Path | None = None,
+    sheet: Sheet | None = None,
+) -> None:
+    """Store a result, write its page and every file that is wanted, show it, and exit.
+
+    Args:
+        result: Of any kind.
+        page: Where the HTML page goes.
+        screen: For people.
+        outputs: What else is wanted.
+        store: Run folder that keeps the result; None where it is kept already.
+        sheet: What is said, where that is more than the kind says of the result alone.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    from ragwitness.kit.run_files import RESULT
+    from ragwitness.report.files import write
+    from ragwitness.report.html import write_page
+    from ragwitness.report.terminal import terminal
+    from ragwitness.results.registry import kind_for
+
+    kind, wanted = kind_for(result), outputs or Outputs()
+    # Step 1: the result itself, before anything that could fail in a renderer.
+    if store is not None:
+        write("json", kind, result, store / RESULT)
+    # Step 2: one sheet for page and terminal, so that both say the same.
+    said = sheet or kind.sheet(result)
+    write_page(said, page)
+    # Step 3: the files that were asked for, while the run folder is whole already.
+    wanted.write(kind, result)
+    screen.print(terminal(said, where=str(page)))
+    screen.print(f"report: {page}", markup=False, soft_wrap=True)
+    # Step 4: the exit code. Without --fail-on it is 0, whatever was found.
+    ruling = kind.rule(result, wanted.fail_on)
     if ruling.why:
         screen.print(ruling.why, markup=False, soft_wrap=True)
     if ruling.code:
         raise typer.Exit(ruling.code)
-
-
-def files_of_run(folder: Path) -> list[Path]:
-    """Return the files that a run keeps in its folder."""
-    return [folder / name for name in _OWN]
-
-
-def check_writable(path: Path) -> None:
-    """Find out before anything is spent whether a result can be written.
-
-    Raises:
-        InputError: It cannot.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.", "Choose another.") from error
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError(f"Cannot write {path}: no permission, or a folder.", "Choose another.")

@@ -7,69 +7,79 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.caps import PriceIn, PriceOut
+from ragwitness.cli.options import (
+    AuditSettings,
+    Documents,
+    JsonPath,
+    KnownOutIfAny,
+    Paragraphs,
+    PriceIn,
+    PriceOut,
+    Proxy,
+    TextField,
+)
+from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from ragwitness.runs import Outlook, OutlookPlan
+    from ragwitness.audits.forecast import Outlook, OutlookPlan
     from ragwitness.stats.power import Separation
-
-__all__ = ["assumed", "foresee", "plan", "store"]
 
 _AUCS = (0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 def plan(
-    documents: Annotated[
-        str,
-        typer.Option(help="Documents in question: JSONL, CSV, a folder of text, or pasted text."),
-    ],
-    known_out: Annotated[
-        str | None,
-        typer.Option(help="Documents known to be outside; default: 200 generated ones."),
-    ] = None,
-    method: Annotated[str, typer.Option(help="all, or names with commas between.")] = "all",
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="METHOD.NAME=VALUE of its configuration; may be repeated."),
-    ] = None,
-    alpha: Annotated[float, typer.Option(help="Level of the verdicts.")] = 0.05,
+    documents: Documents,
+    known_out: KnownOutIfAny = None,
+    method: Annotated[
+        str, typer.Option(help="The audits: all, or names with commas between them.")
+    ] = "all",
+    options: AuditSettings = None,
+    alpha: Annotated[
+        float, typer.Option(help="The share of wrong accusations that is accepted.")
+    ] = 0.05,
     inside_share: Annotated[
-        float, typer.Option(help="Probability that a document in question is inside.")
+        float, typer.Option(help="The probability that a document in question is inside.")
     ] = 0.5,
     auc: Annotated[
-        float | None, typer.Option(help="How well the audit tells members apart.")
+        float | None,
+        typer.Option(
+            help="How well the audit tells members from others (AUC).", show_default="several AUCs"
+        ),
     ] = None,
     evaluation: Annotated[
-        Path | None, typer.Option(help="JSON of ragwitness evaluate that measured it instead.")
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="The JSON of ragwitness evaluate, which has measured it instead."),
     ] = None,
-    proxy: Annotated[str, typer.Option(help="The auditor's own model.")] = "reader",
+    proxy: Proxy = "reader",
     sample: Annotated[
-        int, typer.Option(help="Documents of each kind that costs are counted on.")
+        int, typer.Option(help="The number of documents of each kind on which costs are counted.")
     ] = 20,
-    seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed that draws the sample.")] = 0,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
-    concurrency: Annotated[int, typer.Option(help="Documents in flight.")] = 4,
-    json_out: Annotated[Path | None, typer.Option("--json", help="Also write JSON here.")] = None,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column that holds the text.")
-    ] = None,
-    paragraphs: Annotated[
-        bool, typer.Option("--paragraphs", help="Each paragraph of a text file is a document.")
-    ] = False,
+    concurrency: Annotated[
+        int, typer.Option(help="The number of documents that are asked about at once.")
+    ] = 4,
+    json_out: JsonPath = None,
+    text_field: TextField = None,
+    paragraphs: Paragraphs = False,
 ) -> None:
-    """Say what audits would cost and find, before the first query. Sends nothing.
+    """Estimate what audits would cost and find; nothing is sent.
 
-    Without --auc and --evaluation the expected power is shown for several AUCs.
+    It counts queries, tokens and, with prices, money, and simulates what share of the members the
+    audits would find.
     """
-    from ragwitness.cli.common import console, per_audit, read_documents
-    from ragwitness.cli.outputs import check_writable
+    from ragwitness.asking.budget import Budget
+    from ragwitness.audits.forecast import OutlookPlan
+    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.cli.common import console, per_audit, read_documents, write_json_file
     from ragwitness.report.forecast import forecast_json, forecast_terminal
-    from ragwitness.runs import AuditPlan, Budget, OutlookPlan
 
+    # Options and documents are read; nothing here opens a target.
     names = _names(method)
     configs = _configs(names, per_audit(options or ()))
     asked = OutlookPlan(
@@ -81,17 +91,19 @@ def plan(
             alpha=alpha,
             in_flight=concurrency,
         ),
+        # Power needs a separation: one AUC, a measured ROC, or several AUCs side by side where none
+        # is known.
         separations=_separations(names, auc, evaluation, every=method == "all"),
         inside_share=inside_share,
         sample=sample,
         seed=seed,
         budget=Budget(price_in=price_in, price_out=price_out),
     )
-    if json_out is not None:
-        check_writable(json_out)
+    # The audits' own probes are counted on a sample, so the count is of queries that they would
+    # put.
     outlook = foresee(asked, configs, proxy)
     if json_out is not None:
-        store(json_out, forecast_json(outlook))
+        write_json_file(json_out, forecast_json(outlook))
     screen = console()
     screen.print(forecast_terminal(outlook))
     screen.print("Nothing was sent.")
@@ -108,18 +120,16 @@ def foresee(
         proxy: The auditor's own model.
         latency: Measured seconds per short answer.
     """
-    import asyncio
-
-    from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
+    from ragwitness.audits.forecast import look_ahead
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.cli.steps import wait
     from ragwitness.membership.registry import build_audit
-    from ragwitness.models import load_language_model
-    from ragwitness.runs import look_ahead
+    from ragwitness.models.registry import load_language_model
 
-    one_thread_per_answer()
     model = load_language_model(proxy)
     audits = {name: build_audit(name, model, config) for name, config in configs.items()}
     with progress_bars(console()) as progress:
-        return asyncio.run(look_ahead(plan, audits, model, latency=latency, progress=progress))
+        return wait(look_ahead(plan, audits, model, latency=latency, progress=progress))
 
 
 def assumed(names: Iterable[str]) -> dict[str, dict[str, Separation]]:
@@ -187,12 +197,15 @@ def _separations(
 
     if auc is not None and evaluation is not None:
         raise InputError("--auc and --evaluation say the same thing twice.", "Give one of them.")
+    # One AUC for all: the binormal ROC with that area.
     if auc is not None:
         return {name: {_label(auc): Binormal(auc)} for name in names}
     if evaluation is None:
         return assumed(names)
-    from ragwitness.report.evaluated import measured_rocs
+    from ragwitness.results.evaluation import measured_rocs
 
+    # A measured ROC brings the number of documents it rests on, and with it the spread of the
+    # forecast.
     found = measured_rocs(evaluation)
     missing = [name for name in names if name not in found]
     if missing and not (every and len(missing) < len(names)):
@@ -201,20 +214,3 @@ def _separations(
             f"It holds: {', '.join(found) or 'none'}.",
         )
     return {name: {"as evaluated": found[name]} for name in names if name in found}
-
-
-def store(path: Path, data: Mapping[str, Any]) -> None:
-    """Write what a verb foresees or found as JSON.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    import json
-
-    from ragwitness.errors import InputError
-
-    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.") from error

@@ -1,4 +1,4 @@
-"""``ragwitness receipt``: what an account keeps, and what the close says of it."""
+"""``ragwitness attest receipt``: what an account keeps, and what the close says of it."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.config import Configurable
-from ragwitness.cli.signing import Json, Key, Output, Trusted, print_values
+from ragwitness.cli.attest import print_values
+from ragwitness.cli.options import AsJson, Key, Output, Trusted, Window
+from ragwitness.cli.paths import PathRole
 from ragwitness.errors import VerificationError
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.notes import Policy as Signers
-
-__all__ = ["app"]
-
-app = typer.Typer(
-    help="Receipts: check one; show an account's count at the close.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+    from ragwitness.crypto.notes.witness import Signers
 
 _ACCOUNT = b'"version":"ragwitness/account/v1"'
 
 
-@app.command("check", cls=Configurable)
 def check(
-    file: Annotated[Path, typer.Argument(help="A receipt, or a proof of an account's count.")],
+    file: Annotated[
+        Path,
+        PathRole.READS,
+        typer.Argument(help="A receipt, or a proof of an account's count."),
+    ],
     trust: Trusted,
     query: Annotated[
         str | None, typer.Option(help="The query as you sent it; - reads standard input.")
     ] = None,
     nonce: Annotated[str | None, typer.Option(help="The nonce that you sent.")] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="The checkpoint that you named: size and root.")
+        str | None,
+        typer.Option(help="The checkpoint that you named, as text: its size and root."),
     ] = None,
     account: Annotated[str | None, typer.Option(help="Your name as an account.")] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Check a receipt offline. Signed, in the log, and of this query, vector and answer.
+    """Check a receipt offline.
 
-    Give all that you know: the noise hangs on query, nonce, checkpoint and account, and a provider
-    that changed one of them could have chosen it. Exits with 3 and the name of the check that
-    fails.
+    It must be signed, in the log, and of this query, vector and answer. Give all that you know:
+    the noise depends on query, nonce, checkpoint and account, and a provider that changed one of
+    them could have chosen it. It exits with 3 and the name of the check that fails.
     """
-    from ragwitness.attest.folder import read_bytes
     from ragwitness.attest.receipts import MOST_RECEIPT
-    from ragwitness.cli.signing import signers
+    from ragwitness.cli.attest import signers
+    from ragwitness.kit.files import read_file
 
-    data = read_bytes(file, MOST_RECEIPT)
+    data = read_file(file, MOST_RECEIPT)
     who = signers(trust)
     known = {"account": account, "nonce": nonce, "checkpoint": checkpoint}
+    # Two kinds of files look alike to a user; what stands in them tells them apart.
     found = _account(data, who) if _ACCOUNT in data else _query(data, who, query)
+    # What the user knows is compared with what was signed: the noise follows from exactly these
+    # values.
     for field, value in known.items():
         if value is not None and found.get(field, value) != value:
             raise VerificationError(
@@ -61,18 +61,22 @@ def check(
     print_values({"holds": True, **found}, as_json=as_json)
 
 
-@app.command("account", cls=Configurable)
 def account(
-    window: Annotated[Path, typer.Argument(help="The window's folder, closed.")],
-    tenant: Annotated[str, typer.Option(help="Whose index.")],
-    name: Annotated[str, typer.Option("--account", help="Whose count, be it 0.")],
+    window: Window,
+    tenant: Annotated[str, typer.Option(help="The tenant whose index was asked.")],
+    name: Annotated[
+        str, typer.Option("--account", help="The account that is counted; it may have none.")
+    ],
     key: Key,
     output: Output,
 ) -> None:
-    """Prove how many records a closed window has of an account."""
-    from ragwitness.attest.closing import prove_account
+    """Prove how many records an account has.
+
+    The window must be closed.
+    """
+    from ragwitness.attest.close import prove_account
     from ragwitness.attest.window import Window
-    from ragwitness.cli.signing import new_file
+    from ragwitness.cli.attest import new_file
     from ragwitness.crypto.keys import read_key
 
     held = Window.load(window, [read_key(key)])
@@ -83,6 +87,8 @@ def _query(data: bytes, who: Signers, query: str | None) -> dict[str, object]:
     from ragwitness.attest.receipts import Receipt, check_receipt
 
     receipt = Receipt.parse(data)
+    # Signature, inclusion in the log and the record's own digests; then the query, which only the
+    # user knows.
     record, proof, signed = check_receipt(receipt, who)
     _compare(receipt.opened.query, query)
     return {
@@ -112,10 +118,12 @@ def _compare(digest: bytes, query: str | None) -> None:
 
 
 def _account(data: bytes, who: Signers) -> dict[str, object]:
-    from ragwitness.attest.closing import AccountProof, check_account
-    from ragwitness.crypto.transcript import decode
+    from ragwitness.attest.close import AccountProof, check_account
+    from ragwitness.crypto.transcript.records import decode
 
     proof = AccountProof.parse(data)
+    # No entry is an answer, too: the map proves that an account has no record at all
+    # (docs/design/log.md).
     entry = check_account(proof, who)
     return {
         "window": decode(proof.entry).window,

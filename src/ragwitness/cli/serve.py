@@ -1,4 +1,4 @@
-"""``ragwitness serve``: the multi-tenant service."""
+"""``ragwitness service serve``: the multi-tenant service."""
 
 from __future__ import annotations
 
@@ -7,49 +7,56 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["DATABASE", "serve"]
-
-DATABASE = (
-    "File (SQLite) or postgresql://USER@HOST/NAME; without it $RAGWITNESS_DATABASE, then"
-    " ragwitness-service.db."
-)
-"""Help of every ``--database``."""
+from ragwitness.cli.options import Database, Template
+from ragwitness.cli.paths import PathRole
 
 
 def serve(
-    database: Annotated[str | None, typer.Option(help=DATABASE, show_default=False)] = None,
-    port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 8000,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    workers: Annotated[int, typer.Option(help="Processes that share port and database.")] = 1,
+    database: Database = None,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    workers: Annotated[
+        int, typer.Option(help="The number of processes that share the port and the database.")
+    ] = 1,
     generator: Annotated[
-        str, typer.Option(help="reader, hf:NAME or URL#MODEL (OpenAI-compatible).")
+        str,
+        PathRole.ADDRESS,
+        typer.Option(
+            help="The model that answers: reader, hf:NAME or URL#MODEL (OpenAI-compatible)."
+        ),
     ] = "reader",
-    template: Annotated[str, typer.Option(help="plain, defended, … or FILE.toml.")] = "plain",
+    template: Template = "plain",
     attest: Annotated[
         list[Path] | None,
+        PathRole.KEEPS,
         typer.Option(
             metavar="WINDOW",
-            help="Window of ragwitness commit --database: its tenant's answers stand in its log"
-            " and carry receipts. May be repeated.",
+            help="A window of ragwitness attest commit --database. The answers of its tenant stand"
+            " in its log and carry receipts. May be repeated.",
         ),
     ] = None,
     key: Annotated[
-        Path | None, typer.Option(help="The log's private key.", show_default=False)
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="The log's private key, with --attest.", show_default=False),
     ] = None,
 ) -> None:
-    """Serve chat and retrieval with noise; each query is metered.
+    """Serve chat and retrieval with noise.
 
-    Make tenants and keys with ragwitness tenants.
+    Each query is metered for its account. Make tenants and keys with ragwitness service
+    tenants.
     """
     import os
 
     from ragwitness.cli.common import one_thread_per_answer
-    from ragwitness.service import ServiceSettings
-    from ragwitness.service import serve as serve_tenants
+    from ragwitness.service.server import ServiceSettings
+    from ragwitness.service.server import serve as serve_tenants
     from ragwitness.service.store import DEFAULT_DATABASE, VARIABLE
 
+    # Answers are made side by side; each gets one thread of the linear algebra.
     one_thread_per_answer()
     where = database or os.environ.get(VARIABLE) or DEFAULT_DATABASE
+    # Plain strings: workers are other processes and read the settings anew.
     settings = ServiceSettings(
         where,
         generator,

@@ -4,49 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.runs import AuditResult
-    from ragwitness.runs.order import Order
-    from ragwitness.runs.worker import Progress
+    from ragwitness.asking.worker import Progress
+    from ragwitness.audits.order import Order
+    from ragwitness.results.membership import AuditResult
     from ragwitness.types import Audit, Target
-
-__all__ = [
-    "Engine",
-    "EngineName",
-    "Gpus",
-    "Prepare",
-    "RayAddress",
-    "Workers",
-    "prepare",
-    "spread",
-]
-
-EngineName = Annotated[
-    str,
-    typer.Option("--engine", help="local: this process; processes: several; ray: a Ray cluster."),
-]
-Workers = Annotated[int, typer.Option(help="Processes, or scorers of the Ray cluster.")]
-Gpus = Annotated[
-    float, typer.Option("--worker-gpus", help="ray: GPUs of each scorer; 0.5 shares one.")
-]
-RayAddress = Annotated[
-    str | None,
-    typer.Option(
-        envvar="RAY_ADDRESS", help="ray: cluster to join.", show_default="one on this machine"
-    ),
-]
-Prepare = Annotated[
-    bool,
-    typer.Option("--prepare", help="Write the run folder for ragwitness work; send nothing."),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +45,16 @@ class Engine:
 
 def prepare(order: Order, folder: Path, screen: Console) -> None:
     """Write an order into its folder and say how to go on."""
-    from ragwitness.runs.manifest import write_manifest
+    from ragwitness.audits.order import write_manifest
 
     stages = order.stages()
     write_manifest(folder, order)
+    # The parts of the order by stage, so that a shard's length can be guessed.
     counts = ", ".join(f"{len(part)} {stage}" for stage, part in stages.documents.items() if part)
     for line in (
         f"prepared {folder}: {stages.count} units ({counts}); nothing was sent",
-        f"work on it:   ragwitness work {folder} --shard 1/4    (2/4, 3/4, 4/4 elsewhere)",
-        f"then:         ragwitness merge {folder}",
+        f"work on it:   ragwitness run work {folder} --shard 1/4    (2/4, 3/4, 4/4 elsewhere)",
+        f"then:         ragwitness run merge {folder}",
     ):
         screen.print(line, markup=False, soft_wrap=True)
 
@@ -99,50 +68,53 @@ def spread(order: Order, folder: Path, engine: Engine, screen: Console) -> Audit
         MissingExtraError: Ray is not installed.
         RagwitnessError: A worker failed.
     """
+    from ragwitness.audits.order import write_manifest
+    from ragwitness.audits.shards import merge_run
     from ragwitness.cli.common import one_thread_per_answer
-    from ragwitness.cli.finish import leaving_resumable
-    from ragwitness.runs.manifest import write_manifest
-    from ragwitness.runs.merge import merge_run
+    from ragwitness.cli.steps import leaving_resumable
 
+    # A cap is divided before the start; processes do not talk to each other about what is left
+    # (docs/design/scale.md).
     cap = order.budget.queries
     if engine.name == "processes" and cap is not None and cap < engine.workers:
         raise InputError(
             f"A cap of {cap} queries cannot be shared by {engine.workers} processes.",
             "Give fewer --workers, or more --max-queries.",
         )
+    # The order is written down first: workers read it, and the merge concludes from it alone.
     manifest = write_manifest(folder, order)
     start = _with_processes if engine.name == "processes" else _with_ray
-    with leaving_resumable(screen, folder):
+    with leaving_resumable(folder):
         start(order, folder, engine, screen)
         one_thread_per_answer()
         return merge_run(manifest, folder)
 
 
 def _with_processes(order: Order, folder: Path, engine: Engine, screen: Console) -> None:
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.engines.processes import run_processes
+    from ragwitness.audits.shards import adopt_target
     from ragwitness.cli.common import progress_bars
-    from ragwitness.cli.finish import driven
-    from ragwitness.runs import Governor, Pace
-    from ragwitness.runs.engines.processes import run_processes
-    from ragwitness.runs.part import adopt_target
-    from ragwitness.targets import open_target
+    from ragwitness.cli.steps import driven
+    from ragwitness.targets.resolve import open_target
 
     async def nothing(target: Target, audit: Audit, identity: str, progress: Progress) -> None:
         """The target is measured once, here; that is all."""
 
+    # One measurement for all: workers that measured by themselves could disagree about the target
+    # and ask different questions.
     with Governor.of_run(folder, order.budget, Pace.up_to(1)) as governor:
         adopt_target(folder, folder)
         transport = order.reach.transport(1, governor.setback)
         opening = open_target(order.target, transport)
-        driven(
-            opening, (order.method, order.config, order.proxy), folder, screen, nothing, governor
-        )
+        driven(opening, (order.method, order.config, order.proxy), folder, nothing, governor)
     with progress_bars(screen) as progress:
         run_processes(folder, engine.workers, order.stages().count, progress)
 
 
 def _with_ray(order: Order, folder: Path, engine: Engine, screen: Console) -> None:
+    from ragwitness.audits.engines.ray import Cluster, run_on_ray
     from ragwitness.cli.common import progress_bars
-    from ragwitness.runs.engines.ray import Cluster, run_on_ray
 
     cluster = Cluster(engine.workers, engine.gpus, engine.address)
     with progress_bars(screen) as progress:

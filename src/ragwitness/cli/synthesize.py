@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.caps import (
+from ragwitness.cli.options import (
+    AnswerTokens,
+    ChatModel,
     Concurrency,
+    ContactFinder,
+    Contacts,
+    Domain,
     DryRun,
     KeyEnv,
     MaxCost,
@@ -16,94 +24,138 @@ from ragwitness.cli.caps import (
     MaxTokens,
     PriceIn,
     PriceOut,
+    PrivateCorpus,
     Retries,
     RunPath,
+    Secrets,
+    TextField,
     Timeout,
 )
-from ragwitness.cli.outputs import JsonPath
+from ragwitness.cli.outputs import Files, Outputs
+from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError, RagwitnessError
 
-__all__ = ["synthesize"]
+if TYPE_CHECKING:
+    from ragwitness.asking.governor import Governor
+    from ragwitness.asking.worker import Progress
+    from ragwitness.audits.synthesis import SynthesisResult
+    from ragwitness.defenses.synthetic.agents import Asking
+    from ragwitness.defenses.synthetic.base import AnyMethod
+    from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+    from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
+    from ragwitness.results.synthesis import SynthesisReport
+    from ragwitness.targets.transport import TransportOptions
+    from ragwitness.text.documents import Skipped
+    from ragwitness.text.secrets import Secret
+    from ragwitness.types import Document, Target
 
 
 def synthesize(
-    corpus: Annotated[
-        str, typer.Argument(help="The private records, as for ragwitness audit --documents.")
-    ],
+    corpus: PrivateCorpus,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where the synthetic records go, as JSONL.")
+        Path | None,
+        PathRole.WRITES,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The JSONL file for the synthetic records.",
+            show_default="safe.jsonl in the run folder",
+        ),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
-            help="sage, stage-1, paraphrase, paraphrase-checklist, zerogen, attrprompt; without a"
-            " model: redact, keywords; with or without: private-evolution, which is differentially"
-            " private."
+            help="The method. With a chat model: sage, stage-1, paraphrase, paraphrase-checklist,"
+            " zerogen, attrprompt. Without one: redact, keywords. With or without:"
+            " private-evolution, which is differentially private."
         ),
     ] = "sage",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Chat model that writes, addressed like a target, e.g. openai/MODEL or"
-            " http://host:port/v1#MODEL. It is shown the records, except by private-evolution."
-        ),
-    ] = None,
-    domain: Annotated[
-        str, typer.Option(help="What the records are: auto, medical, wiki or a .toml file.")
-    ] = "auto",
+    model: ChatModel = None,
+    domain: Domain = "auto",
     rounds: Annotated[
         int,
         typer.Option(
-            help="Most versions of a record that are judged; private-evolution: rounds of votes."
+            help="The most versions of a record that are judged; for private-evolution, the number"
+            " of rounds of votes."
         ),
     ] = 3,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="private-evolution: of the whole output, for one record more or less."),
+        typer.Option(
+            help="private-evolution: the epsilon of the whole output, for one record more or less."
+        ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="private-evolution: far below 1 / number of records.")
+        float,
+        typer.Option(
+            help="private-evolution: the delta, which must be far below 1 / number of records."
+        ),
     ] = 1e-6,
     public: Annotated[
         Path | None,
-        typer.Option(help="private-evolution: texts that are no secret, to choose from or vary."),
+        PathRole.READS,
+        typer.Option(
+            help="private-evolution: texts that are not secret, to choose among or to vary."
+        ),
     ] = None,
-    texts: Annotated[int, typer.Option(help="private-evolution: most texts to make.")] = 50,
-    secrets: Annotated[
-        Path | None, typer.Option(help='Known secrets, JSONL rows {"text", "kind", "record"}.')
-    ] = None,
-    contacts: Annotated[
-        bool, typer.Option("--contacts", help="Contact details in the corpus are secrets too.")
-    ] = False,
+    texts: Annotated[int, typer.Option(help="private-evolution: the most texts to make.")] = 50,
+    secrets: Secrets = None,
+    contacts: Contacts = False,
     longest_run: Annotated[
-        int, typer.Option(help="Withhold a text with so many tokens in a row of any record.")
+        int,
+        typer.Option(
+            help="Withhold a text that shares so many tokens in a row with any private record."
+        ),
     ] = 8,
     common: Annotated[
-        int, typer.Option(help="Runs in so many records may be shared; 0: none may.")
+        int,
+        typer.Option(
+            help="A run of tokens that stands in so many records may be shared; 0 allows none."
+        ),
     ] = 0,
-    rouge: Annotated[float, typer.Option(help="Highest ROUGE-L F1 with any record.")] = 0.5,
+    rouge: Annotated[
+        float, typer.Option(help="The highest ROUGE-L F1 with any private record.")
+    ] = 0.5,
     cosine: Annotated[
-        float | None, typer.Option(help="Highest cosine with any record, by --embedder.")
+        float | None,
+        typer.Option(
+            help="The highest cosine with any private record, by --embedder.",
+            show_default="not measured",
+        ),
     ] = None,
     embedder: Annotated[
         str,
-        typer.Option(help="minilm, hf:NAME or URL#MODEL; private-evolution also words, no model."),
+        PathRole.ADDRESS,
+        typer.Option(
+            help="The embedder: minilm, hf:NAME or URL#MODEL; for private-evolution also words,"
+            " which needs no model."
+        ),
     ] = "minilm",
-    pii: Annotated[
-        str,
-        typer.Option(help="Who finds contact details: presidio, contacts, none, or auto."),
-    ] = "auto",
-    k: Annotated[int, typer.Option(help="keywords: records that a word must stand in.")] = 10,
-    answer_tokens: Annotated[int, typer.Option(help="Most tokens of an answer.")] = 1024,
-    temperature: Annotated[float, typer.Option(help="Of the model.")] = 0.6,
+    pii: ContactFinder = "auto",
+    k: Annotated[
+        int, typer.Option(help="keywords: the number of records in which a kept word must stand.")
+    ] = 10,
+    answer_tokens: AnswerTokens = 1024,
+    temperature: Annotated[
+        float, typer.Option(help="The temperature at which the chat model is sampled.")
+    ] = 0.6,
     attempts: Annotated[
-        int, typer.Option(help="Times a question is asked while no answer can be used.")
+        int, typer.Option(help="How often a question is asked while no answer can be used.")
     ] = 2,
-    seed: Annotated[int, typer.Option(help="Of the model, and of what is drawn.")] = 0,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column that holds the text.")
-    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="The seed of the chat model and of everything that is drawn.")
+    ] = 0,
+    text_field: TextField = None,
     run: RunPath = None,
-    json_out: JsonPath = None,
+    files: Files | None = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 3 if a record has this fate, e.g. withheld, failed:3 or refused:5%."
+            " May be repeated.",
+        ),
+    ] = None,
     concurrency: Concurrency = 4,
     max_queries: MaxQueries = None,
     max_tokens: MaxTokens = None,
@@ -115,52 +167,318 @@ def synthesize(
     retries: Retries = 5,
     key_env: KeyEnv = None,
 ) -> None:
-    """Make synthetic records from a private corpus. What breaks a condition is withheld.
+    """Make synthetic records from private ones.
 
-    Each record that passes shares no long run of words with any record (redact copies), no known
-    secret and no contact detail. It may still tell a fact in other words: measure with
-    ragwitness leak. private-evolution looks at no condition on the records; its output depends on
-    them by noisy votes alone, within --epsilon and --delta.
+    A record that breaks a condition is withheld: each that passes shares no long run of words with
+    any private record (redact copies them), no known secret and no contact detail. It may still
+    tell a fact in other words; measure that with ragwitness leak. private-evolution looks at no
+    condition on the records: its output depends on them by noisy votes alone, within --epsilon and
+    --delta.
     """
+    from ragwitness.asking.budget import Budget
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.order import Reach
     from ragwitness.cli.common import load_saying, run_folder
-    from ragwitness.cli.outputs import Outputs, files_of_run
-    from ragwitness.cli.privately import check_options, only_run, private_of
-    from ragwitness.cli.synthesizing import (
-        conclude,
-        guard_of,
-        make,
-        method_of,
-        preview,
-        secrets_of,
-    )
-    from ragwitness.defenses.synthetic.asking import Asking
+    from ragwitness.cli.steps import preview
+    from ragwitness.defenses.synthetic.agents import Asking
     from ragwitness.defenses.synthetic.guard import GuardConfig
-    from ragwitness.errors import InputError
-    from ragwitness.runs import Budget, Governor, Pace
-    from ragwitness.runs.order import Reach
 
+    # Step 1, the options: what is asked, what it may cost, and what a text must not share.
+    outputs = Outputs.wanted("synthesis", files, fail_on)
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     reach = Reach(timeout, retries, key_env)
     asking = Asking(answer_tokens, temperature, attempts, seed)
     conditions = GuardConfig(longest_run, common, rouge, cosine, pii)
+    # Options that mean nothing for a method, or the opposite of what they promise, are refused.
     check_options(method, corpus, epsilon, public, looks=contacts or secrets is not None)
+    # Step 2, the private records, the known secrets and, for private evolution, the privacy budget.
     loaded = load_saying(corpus, text_field)
     known = secrets_of(secrets, loaded.documents, contacts=contacts)
     private = private_of(epsilon, delta, texts, rounds, public, embedder, text_field, model)
     chosen = method_of(method, domain, rounds, asking, known, pii, k, model, private)
-    folder = run_folder(
-        run, "synthesize", loaded.documents, chosen.describe(), model, conditions, known
-    )
-    if run is None and private is not None:
-        folder = only_run(folder)
+    # With a privacy budget a finished run is not followed by a new one: it would spend it again.
+    parts = "synthesize", loaded.documents, chosen.describe(), model, conditions, known
+    folder = run_folder(run, *parts, again=private is None)
+    # Step 3, the preview.
     if dry_run:
-        preview(chosen, len(loaded.documents), folder, budget)
+        records = len(loaded.documents)
+        most = f"at most {chosen.most(records):,} queries"
+        preview([f"{chosen.name}: {records:,} records, {most}"], folder, budget)
         return
-    Outputs(json_out).check([*files_of_run(folder), corpus, secrets, public], out=out)
+    # The texts replace a file as a whole; a device cannot be replaced.
     if out is not None and out.exists() and not out.is_file():
         raise InputError(f"--out {out} is a device, not a file.", "Choose another.")
+    # Step 4, the making. The guard is built inside: it loads the embedder, and what cannot be
+    # loaded must be known before the first query.
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         guard = guard_of(method, loaded.documents, known, conditions, embedder)
         transport = reach.transport(concurrency, governor.setback)
         result = make(loaded.documents, chosen, guard, model, transport, folder, governor)
-    conclude(result, loaded.skipped, folder, out, json_out)
+    # Step 5, the conclusion: texts that passed, what became of the others, the exit code.
+    finish(result, loaded.skipped, folder, out, outputs)
+
+
+# The steps of ``ragwitness synthesize``: read, make, write, show.
+
+
+def secrets_of(
+    path: Path | None, documents: Sequence[Document], *, contacts: bool
+) -> tuple[Secret, ...]:
+    """Return the known secrets, with the corpus's contact details where they count as such.
+
+    Raises:
+        InputError: The file cannot be used.
+    """
+    from ragwitness.text.secrets import contacts_of, read_secrets
+
+    found = read_secrets(path) if path is not None else []
+    own = contacts_of((d.id, d.text) for d in documents) if contacts else []
+    return (*found, *own)
+
+
+def method_of(
+    name: str,
+    domain: str,
+    rounds: int,
+    asking: Asking,
+    secrets: Sequence[Secret],
+    pii: str,
+    k: int,
+    model: str | None,
+    private: tuple[PrivateConfig, Candidates] | None = None,
+) -> AnyMethod:
+    """Return the method.
+
+    Raises:
+        InputError: An option cannot be used, or there is no model where one is needed.
+    """
+    from ragwitness.defenses.synthetic.agents import MakingConfig, load_domain
+    from ragwitness.defenses.synthetic.registry import build_method
+
+    config = MakingConfig(domain=load_domain(domain), asking=asking, rounds=rounds)
+    found = build_method(name, config, secrets, pii=pii, k=k, private=private)
+    if found.asks and model is None:
+        raise InputError(
+            f"{name} asks a chat model, and there is none.",
+            "Name one, e.g. --model openai/MODEL; redact and keywords need none.",
+        )
+    return found
+
+
+def guard_of(
+    method: str,
+    documents: Sequence[Document],
+    secrets: Sequence[Secret],
+    config: GuardConfig,
+    embedder: str,
+) -> SyntheticGuard:
+    """Return the conditions as they apply to a method.
+
+    Raises:
+        MissingExtraError: The embedder or Presidio is not installed.
+        ModelError: The embedder cannot be loaded.
+    """
+    from ragwitness.defenses.synthetic.guard import SyntheticGuard
+    from ragwitness.defenses.synthetic.registry import METHODS, guard_config
+
+    applied = guard_config(method, config)
+    # Private evolution is not held against the records: withholding a text because a record holds
+    # it would tell that, outside epsilon (docs/design/dp-synthesis.md).
+    if METHODS[method].private:
+        return SyntheticGuard((), (), applied)
+    embed = None
+    if applied.cosine is not None:
+        from ragwitness.rag.embedders import load_embedder
+
+        embed = load_embedder(embedder).embed
+    return SyntheticGuard([document.text for document in documents], secrets, applied, embed)
+
+
+def make(
+    documents: Sequence[Document],
+    method: AnyMethod,
+    guard: SyntheticGuard,
+    model: str | None,
+    transport: TransportOptions,
+    folder: Path,
+    governor: Governor,
+) -> SynthesisResult:
+    """Make the texts with a progress bar.
+
+    Raises:
+        TargetError: The model cannot be reached, or does not speak the protocol.
+        CapReachedError: A cap was reached before the first record.
+    """
+    from ragwitness.audits.synthesis import run_synthesis
+    from ragwitness.cli.steps import ask
+    from ragwitness.defenses.synthetic.base import CorpusMethod
+    from ragwitness.targets.resolve import open_target
+
+    async def work(target: Target | None, progress: Progress) -> SynthesisResult:
+        return await run_synthesis(
+            documents,
+            method,
+            guard,
+            target,
+            run=folder,
+            in_flight=transport.concurrency,
+            progress=progress,
+            governor=governor,
+        )
+
+    # A method that asks nobody opens nothing, whatever --model says.
+    opening = open_target(model, transport) if model and method.asks else None
+    items = "queries" if isinstance(method, CorpusMethod) else "records"
+    return ask(opening, work, folder, governor, items)
+
+
+def finish(
+    result: SynthesisResult,
+    skipped: Sequence[Skipped],
+    folder: Path,
+    out: Path | None,
+    outputs: Outputs,
+) -> None:
+    """Write the texts and the report; show what became of the records.
+
+    Raises:
+        RagwitnessError: No record passed, or a file cannot be written.
+    """
+    from ragwitness.audits.synthesis import write_made
+    from ragwitness.cli.common import console
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.kit.run_files import REPORT, RESULT, SAFE
+
+    path, screen = out or folder / SAFE, console()
+    # Texts first: they are what was paid for. An empty file would look like a corpus without
+    # records.
+    passed = bool(result.counts.get("passed"))
+    if passed:
+        write_made(path, result)
+        screen.print(f"synthetic records: {path}", markup=False, soft_wrap=True)
+    # Fail closed: where nothing passed there is a report, an exit code and no texts
+    # (docs/design/synthetic-data.md).
+    report = _report(result, skipped, str(path) if passed else None)
+    conclude(report, folder / REPORT, screen, outputs, store=folder)
+    if not passed:
+        raise RagwitnessError(
+            "No synthetic text may be used; nothing was written.",
+            f"{folder / RESULT} says why for each.",
+        )
+
+
+def _report(
+    result: SynthesisResult, skipped: Sequence[Skipped], path: str | None
+) -> SynthesisReport:
+    """The result for machines; it holds no text, only what became of each record."""
+    from ragwitness.results.synthesis import RecordFate, SynthesisReport, UnusableRow
+
+    return SynthesisReport(
+        method=result.method,
+        model=result.model,
+        settings=dict(result.settings),
+        counts=result.counts,
+        reasons=result.reasons,
+        skipped=tuple(UnusableRow(str(row.where), row.why) for row in skipped),
+        records=tuple(
+            RecordFate(one.record, str(one.fate), one.reason, one.rounds, one.violation)
+            for one in result.made
+        ),
+        queries=result.queries,
+        sent=result.sent,
+        seconds=result.seconds,
+        spent=result.spent,
+        warnings=tuple(result.warnings),
+        out=path,
+    )
+
+
+# The privacy budget of ``ragwitness synthesize``: read before anything is asked.
+
+_LONGEST = 20_000  # characters of a public text, as of a record
+
+
+def check_options(
+    method: str, corpus: str, epsilon: float | None, public: Path | None, *, looks: bool
+) -> None:
+    """Refuse options that mean nothing, or the opposite, for a method.
+
+    Args:
+        method: Name.
+        corpus: The private records.
+        epsilon: Of the budget, where one is given.
+        public: File of public texts, where one is given.
+        looks: Whether secrets of the records are to be looked for.
+
+    Raises:
+        InputError: A budget for a method without one, secrets for one with a budget, or the
+            private records as public texts.
+    """
+    from ragwitness.defenses.synthetic.registry import METHODS
+
+    # A budget on a method without one would promise what nothing keeps.
+    if method not in METHODS or not METHODS[method].private:
+        if epsilon is not None or public is not None:
+            given = "--epsilon" if epsilon is not None else "--public"
+            raise InputError(
+                f"{method} is not differentially private and has no use for {given}.",
+                "Take --method private-evolution, or leave it out.",
+            )
+    elif looks:
+        raise InputError(
+            f"{method} cannot look for secrets of the records: a text that is withheld for one"
+            " tells that a record holds it, and epsilon would not cover that.",
+            "Leave out --secrets and --contacts.",
+        )
+    # Compared as files, not as names: a link to the corpus is the corpus.
+    both = public is not None and os.path.exists(corpus) and public.exists()
+    if both and os.path.samefile(corpus, str(public)):
+        raise InputError(
+            f"--public {public} is the private corpus itself: its records would be written as"
+            " they are.",
+            "Give texts that are no secret, e.g. a published collection of the same kind.",
+        )
+
+
+def private_of(
+    epsilon: float | None,
+    delta: float,
+    texts: int,
+    rounds: int,
+    public: Path | None,
+    embedder: str,
+    text_field: str | None,
+    model: str | None,
+) -> tuple[PrivateConfig, Candidates] | None:
+    """Return a budget with what it is spent on; None without an epsilon.
+
+    Raises:
+        InputError: A number is out of range, the file of public texts cannot be used, or has too
+            few to choose among.
+    """
+    if epsilon is None:
+        return None
+    from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
+    from ragwitness.defenses.synthetic.private.sources import load_embedding
+
+    config = PrivateConfig(epsilon, delta, texts, rounds)
+    # The embedder is loaded later, by whoever draws: a preview must not load a model.
+    pool = _texts_of(public, text_field) if public is not None else ()
+    load = partial(load_embedding, embedder, pool)
+    return config, Candidates(pool, embedder, load, model)
+
+
+def _texts_of(public: Path, text_field: str | None) -> tuple[str, ...]:
+    from ragwitness.defenses.synthetic.base import flaw
+    from ragwitness.text.documents import load_documents
+
+    if not public.exists():
+        raise InputError(f"--public {public} does not exist.", "Check the path.")
+    found = (d.text for d in load_documents(public, text_field=text_field).documents)
+    texts = tuple(dict.fromkeys(text for text in found if flaw(text, _LONGEST) is None))
+    if len(texts) < 2:
+        raise InputError(
+            f"--public {public} has {len(texts)} usable texts, which is nothing to choose among.",
+            "Give many more texts than --texts.",
+        )
+    return texts

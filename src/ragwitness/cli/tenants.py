@@ -1,4 +1,4 @@
-"""``ragwitness tenants``: tenants, documents, accounts and keys of the service."""
+"""``ragwitness service tenants``: tenants, documents, accounts and keys of the service."""
 
 from __future__ import annotations
 
@@ -9,60 +9,67 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.config import Configurable
-from ragwitness.cli.serve import DATABASE
+from ragwitness.cli.options import Account, AsJson, Database, Embedder, Queries, Tenant, TextField
+from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
     from ragwitness.service.store import Store
 
-__all__ = ["app"]
 
-app = typer.Typer(
-    help="Tenants of the service: documents, accounts, keys, budgets.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-Database = Annotated[str | None, typer.Option(help=DATABASE, show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Tenant = Annotated[str, typer.Argument(help="Name of the tenant.")]
-Account = Annotated[str, typer.Argument(help="Name of the account.")]
-
-
-@app.command("create", cls=Configurable)
 def create(
-    name: Annotated[str, typer.Argument(help="Name of the new tenant.")],
-    epsilon: Annotated[float, typer.Option(help="Of one account per window.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Of one account per window.")] = 1e-8,
-    queries: Annotated[int, typer.Option(help="Of one account per window.")] = 1000,
-    accounts: Annotated[int, typer.Option(help="Accounts that may collude, k_max.")] = 16,
-    joint_delta: Annotated[float, typer.Option(help="Of the whole index per window.")] = 1e-6,
+    name: Annotated[str, typer.Argument(help="The name of the new tenant.")],
+    epsilon: Annotated[float, typer.Option(help="The epsilon of one account in a window.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The delta of one account in a window.")] = 1e-8,
+    queries: Queries = 1000,
+    accounts: Annotated[
+        int, typer.Option(help="The number of accounts that may collude, k_max.")
+    ] = 16,
+    joint_delta: Annotated[
+        float, typer.Option(help="The delta of the whole index in a window.")
+    ] = 1e-6,
     joint_epsilon: Annotated[
         float | None,
-        typer.Option(help="Of the whole index; without it what k_max accounts may come to."),
+        typer.Option(
+            help="The epsilon of the whole index in a window.",
+            show_default="what k_max accounts may come to",
+        ),
     ] = None,
     sigma: Annotated[
         float | None,
-        typer.Option(help="Noise (1 is a perfect match); without it the least that suffices."),
+        typer.Option(
+            help="The noise, where 1 is a perfect match.", show_default="the least that suffices"
+        ),
     ] = None,
     payer_queries: Annotated[
-        int | None, typer.Option(help="Of all accounts of one payer per window.")
+        int | None,
+        typer.Option(help="The most queries of all accounts of one payer in a window."),
     ] = None,
-    top: Annotated[int, typer.Option(help="Documents per answer.")] = 4,
-    capacity: Annotated[int, typer.Option(help="Slots for documents; public.")] = 1024,
-    neighbours: Annotated[str, typer.Option(help="replace or add-remove.")] = "replace",
-    window_days: Annotated[float, typer.Option(help="Length of a window.")] = 30.0,
+    top: Annotated[int, typer.Option(help="The number of documents in an answer.")] = 4,
+    capacity: Annotated[
+        int, typer.Option(help="The number of slots for documents, which is public.")
+    ] = 1024,
+    neighbours: Annotated[
+        str,
+        typer.Option(
+            help="What the promise compares: replace (one document is another) or add-remove."
+        ),
+    ] = "replace",
+    window_days: Annotated[float, typer.Option(help="The length of a window in days.")] = 30.0,
     scale: Annotated[
         int | None,
-        typer.Option(help="Norm of integer vectors, e.g. 128: answers can be proved (commit)."),
+        typer.Option(
+            help="The norm of integer vectors, e.g. 128, with which answers can be proved"
+            " (ragwitness attest)."
+        ),
     ] = None,
-    embedder: Annotated[
-        str, typer.Option(help="minilm, hf:NAME, URL#MODEL or hashing:DIMENSION.")
-    ] = "minilm",
+    embedder: Embedder = "minilm",
     database: Database = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Make a tenant; its policy never changes. Makes the database file as well."""
+    """Make a tenant.
+
+    Its policy never changes. The database file is made as well, if there is none.
+    """
     from ragwitness.service.policy import Claim
     from ragwitness.service.tenants import create_tenant
 
@@ -83,6 +90,8 @@ def create(
         scale=scale,
     )
     with _opened(database, create=True) as store:
+        # The claim becomes a policy with its noise; what cannot be promised is refused before the
+        # tenant exists.
         policy = create_tenant(store, name, claim)
     settled = {
         "tenant": name,
@@ -93,9 +102,14 @@ def create(
     _print(settled, as_json=as_json)
 
 
-@app.command("list", cls=Configurable)
-def list_(database: Database = None, as_json: Json = False) -> None:
-    """List tenants with documents, accounts and promises."""
+def list_(
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all tenants.
+
+    Each is shown with its documents, accounts and promises.
+    """
     from ragwitness.service.overview import list_tenants
 
     with _opened(database) as store:
@@ -113,65 +127,81 @@ def list_(database: Database = None, as_json: Json = False) -> None:
         typer.echo("There is no tenant yet.")
 
 
-@app.command("policy", cls=Configurable)
 def policy_(
     tenant: Tenant,
     window: Annotated[
-        str | None, typer.Option(help="Name of the audit window; TENANT-NUMBER without it.")
+        str | None,
+        typer.Option(help="The name of the audit window.", show_default="TENANT-NUMBER"),
     ] = None,
     accounts_most: Annotated[
-        int | None, typer.Option(help="Accounts that can be admitted; those there are, or k_max.")
+        int | None,
+        typer.Option(
+            help="The most accounts that can be admitted.", show_default="those there are, or k_max"
+        ),
     ] = None,
     database: Database = None,
 ) -> None:
-    """Print a tenant's promise as a policy for setup and commit."""
-    from ragwitness.service.committing import policy_text
+    """Print a tenant's promise as a policy.
+
+    ragwitness attest setup and ragwitness attest commit read it.
+    """
+    from ragwitness.service.window import policy_text
 
     with _opened(database) as store:
         typer.echo(policy_text(store, tenant, window, accounts_most), nl=False)
 
 
-@app.command("add-documents", cls=Configurable)
 def add_documents(
     tenant: Tenant,
-    corpus: Annotated[str, typer.Argument(help="JSONL, CSV, text or a folder.")],
+    corpus: Annotated[
+        str,
+        PathRole.DOCUMENTS,
+        typer.Argument(help="The documents: a JSONL or CSV file, a text file or a folder."),
+    ],
     split: Annotated[
-        bool, typer.Option("--split", help="Cut long documents; each part is a slot.")
+        bool, typer.Option("--split", help="Cut long documents; each part takes a slot.")
     ] = False,
-    text_field: Annotated[
-        str | None, typer.Option(help="Field or column that holds the text.")
-    ] = None,
+    text_field: TextField = None,
     end_window: Annotated[
         bool,
-        typer.Option("--end-window", help="Although a window was committed to without them."),
+        typer.Option(
+            "--end-window",
+            help="Add them although a window was committed to without them, which ends it.",
+        ),
     ] = False,
     database: Database = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Add documents to a tenant's index. All of CORPUS or nothing."""
+    """Add documents to a tenant's index.
+
+    All of them are added, or none.
+    """
     from ragwitness.cli.common import read_documents
     from ragwitness.service import tenants
-    from ragwitness.service.committing import check_unbound
+    from ragwitness.service.window import check_unbound
 
     documents = read_documents(corpus, text_field)
     with _opened(database) as store:
+        # A committed window covers the index as it was; another document ends it.
         if not end_window:
             check_unbound(store, tenant)
         added = tenants.add_documents(store, tenant, documents, split=split)
     _print({"tenant": tenant, "added": added}, as_json=as_json)
 
 
-@app.command("add-account", cls=Configurable)
 def add_account(
     tenant: Tenant,
     account: Account,
     payer: Annotated[
-        str | None, typer.Option(help="Who pays for it; without it the account itself.")
+        str | None, typer.Option(help="Who pays for it.", show_default="the account itself")
     ] = None,
     database: Database = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Admit an account and print its key, this once."""
+    """Admit an account and print its key.
+
+    The key is shown this once.
+    """
     from ragwitness.service import tenants
 
     with _opened(database) as store:
@@ -180,11 +210,16 @@ def add_account(
     _print(row, as_json=as_json)
 
 
-@app.command("rotate-key", cls=Configurable)
 def rotate_key(
-    tenant: Tenant, account: Account, database: Database = None, as_json: Json = False
+    tenant: Tenant,
+    account: Account,
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print a new key for an account; the old one ends. Its meters go on."""
+    """Print a new key for an account.
+
+    The old key ends at once; what was spent stays spent.
+    """
     from ragwitness.service import tenants
 
     with _opened(database) as store:
@@ -192,11 +227,16 @@ def rotate_key(
     _print({"tenant": tenant, "account": account, "key": key.text}, as_json=as_json)
 
 
-@app.command("revoke", cls=Configurable)
 def revoke(
-    tenant: Tenant, account: Account, database: Database = None, as_json: Json = False
+    tenant: Tenant,
+    account: Account,
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
-    """End an account's access; what it has spent stays spent."""
+    """End an account's access.
+
+    What it has spent stays spent.
+    """
     from ragwitness.service import tenants
 
     with _opened(database) as store:
@@ -204,9 +244,15 @@ def revoke(
     _print({"tenant": tenant, "account": account, "revoked": True}, as_json=as_json)
 
 
-@app.command("budget", cls=Configurable)
-def budget(tenant: Tenant, database: Database = None, as_json: Json = False) -> None:
-    """Show what a tenant's index, payers and accounts have spent."""
+def budget(
+    tenant: Tenant,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what has been spent.
+
+    It is shown for a tenant's index, its payers and its accounts.
+    """
     from ragwitness.service.overview import budget_of
 
     with _opened(database) as store:
@@ -214,6 +260,8 @@ def budget(tenant: Tenant, database: Database = None, as_json: Json = False) -> 
     if as_json:
         _print_json(asdict(found))
         return
+    # Three meters, as the service charges them: the index, the payer, the account
+    # (docs/design/service.md).
     days = found.seconds_left / 86_400
     typer.echo(f"{tenant}: window {found.window}, {days:.2f} days left")
     typer.echo(

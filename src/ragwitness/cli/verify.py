@@ -4,75 +4,92 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.signing import Json
+from ragwitness.cli.options import AsJson
+from ragwitness.cli.paths import PathRole
 from ragwitness.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from ragwitness.attest.trust import Trust
-    from ragwitness.attest.verdict import Empirical
-    from ragwitness.attest.verifying.steps import Embed
-
-__all__ = ["verify"]
+    from ragwitness.attest.verifier.steps import Embed
 
 _SMALL = 1 << 20
-_DRAFT = "Begin with the trust.json that ragwitness commit writes beside the window."
+_DRAFT = "Begin with the trust.json that ragwitness attest commit writes beside the window."
 _MOST_FILES = 100_000
 
 
 def verify(
-    bundle: Annotated[Path, typer.Argument(help="File that ragwitness prove wrote.")],
+    bundle: Annotated[
+        Path, PathRole.READS, typer.Argument(help="The file that ragwitness attest prove wrote.")
+    ],
     trust: Annotated[
         Path | None,
+        PathRole.READS,
         typer.Option(
-            help="Your own trust.json: log, setup, beacon. Without it nothing can pass.",
+            help="Your own trust.json: log, setup and beacon. Without it nothing can pass.",
         ),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
-        typer.Option(help="Receipt of an account, or a folder of them. May be repeated."),
+        PathRole.READS,
+        typer.Option(help="An account's receipt, or a folder of them. May be repeated."),
     ] = None,
     checkpoint: Annotated[
         list[Path] | None,
-        typer.Option(help="Checkpoint of this log that someone else was shown. May be repeated."),
+        PathRole.READS,
+        typer.Option(
+            help="A checkpoint of this log that somebody else was shown. May be repeated."
+        ),
     ] = None,
     embedder: Annotated[
         str | None,
-        typer.Option(help="Embed the opened texts again: minilm, hf:NAME, hashing:DIMENSION, …"),
+        PathRole.ADDRESS,
+        typer.Option(
+            help="Embed the opened texts again, by minilm, hf:NAME, URL#MODEL or hashing:DIMENSION."
+        ),
     ] = None,
     empirical: Annotated[
-        Path | None, typer.Option(help="Lower bound that an attack has shown, JSON.")
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="A lower bound that an attack has shown (JSON)."),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Check an audit window from its bundle alone. No network, no index, no trust in the provider.
+    """Check an audit window from its bundle alone, offline.
 
-    Exit codes: 0 PASS, 3 FAIL, 4 INCONCLUSIVE (nothing is wrong, and something is missing).
+    It needs no network, no index and no trust in the provider. It exits with 0 for PASS, with 3
+    for FAIL, and with 4 for INCONCLUSIVE, where nothing is wrong and something is missing.
     """
-    from ragwitness.attest.archive import MAX_ARCHIVE
-    from ragwitness.attest.folder import read_bytes
-    from ragwitness.attest.trust import parse_trust
-    from ragwitness.attest.verifying import verify as judge
-    from ragwitness.cli.common import console, progress_bars
+    import json
 
+    from ragwitness.attest.bundle import MAX_ARCHIVE
+    from ragwitness.attest.trust import parse_trust
+    from ragwitness.attest.verdict import parse_empirical
+    from ragwitness.attest.verifier import verify as judge
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.kit.files import read_file
+    from ragwitness.report.verification import verdict_json, verdict_terminal
+
+    # Step 1: what the auditor brings. It is not in the bundle, because the provider wrote the
+    # bundle.
     known: Trust | None = None
     if trust is not None:
-        known = parse_trust(read_bytes(trust, _SMALL, _DRAFT))
-    receipts = [read_bytes(path, _SMALL) for path in _files(receipt or ())]
-    seen = [read_bytes(path, _SMALL) for path in _files(checkpoint or ())]
-    shown = None if empirical is None else _empirical(empirical)
+        known = parse_trust(read_file(trust, _SMALL, _DRAFT))
+    receipts = [read_file(path, _SMALL) for path in _files(receipt or ())]
+    seen = [read_file(path, _SMALL) for path in _files(checkpoint or ())]
+    shown = None if empirical is None else parse_empirical(read_file(empirical, _SMALL))
     embed = None if embedder is None else _embed(embedder)
-    data = read_bytes(bundle, MAX_ARCHIVE, "Give the file that ragwitness prove wrote.")
+    # Step 2: the bundle, read up to a bound before anything in it is believed.
+    data = read_file(bundle, MAX_ARCHIVE, "Give the file that ragwitness attest prove wrote.")
     screen = console()
+    # Step 3: the checks, one after the other; both forms of output show the same verdict.
     if as_json:
         found = judge(data, known, receipts=receipts, seen=seen, embed=embed, empirical=shown)
-        _print_json(found)
+        typer.echo(json.dumps(verdict_json(found), indent=1, allow_nan=False))
     else:
-        from ragwitness.report.attested import verdict_terminal
-
         with progress_bars(screen, items="proofs") as progress:
             found = judge(
                 data,
@@ -84,20 +101,13 @@ def verify(
                 progress=progress,
             )
         screen.print(verdict_terminal(found))
+    # Step 4: the exit code. Something missing is not something wrong, and neither is a pass.
     codes = {
         "pass": ExitCode.PASS,
         "fail": ExitCode.FAILED,
         "inconclusive": ExitCode.INCONCLUSIVE,
     }
     raise typer.Exit(codes[found.outcome])
-
-
-def _print_json(verdict: Any) -> None:
-    import json
-
-    from ragwitness.report.attested import verdict_json
-
-    typer.echo(json.dumps(verdict_json(verdict), indent=1, allow_nan=False))
 
 
 def _files(given: Sequence[Path]) -> list[Path]:
@@ -111,13 +121,6 @@ def _files(given: Sequence[Path]) -> list[Path]:
 
 
 def _embed(name: str) -> Embed:
-    from ragwitness.service.embedding import tenant_embedder
+    from ragwitness.service.indexes import tenant_embedder
 
     return tenant_embedder(name).embed
-
-
-def _empirical(path: Path) -> Empirical:
-    from ragwitness.attest.empirical import parse_empirical
-    from ragwitness.attest.folder import read_bytes
-
-    return parse_empirical(read_bytes(path, _SMALL))

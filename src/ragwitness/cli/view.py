@@ -7,28 +7,34 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["view"]
+from ragwitness.cli.paths import PathRole
 
 
 def view(
     runs: Annotated[
         list[Path] | None,
+        PathRole.READS,
         typer.Argument(help="Run folders, or folders of runs.", show_default="ragwitness-runs"),
     ] = None,
-    port: Annotated[int, typer.Option(help="0 takes a free one and prints it.")] = 8765,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; beyond this machine a token is needed.")
+        str,
+        typer.Option(
+            help="The address to listen on. Beyond this machine a token is needed to read."
+        ),
     ] = "127.0.0.1",
 ) -> None:
-    """Show runs in a browser: verdicts, evidence and costs.
+    """Show runs as pages in a browser.
 
-    It only reads; runs under way can be watched.
+    The pages show verdicts, evidence and costs. Runs are only read, and runs under way can be
+    watched.
     """
     from ragwitness.cli.common import RUNS
     from ragwitness.errors import InputError
-    from ragwitness.web import serve
+    from ragwitness.web.app import serve
 
     roots = runs or [RUNS]
+    # Checked here and not on the first page: a server without runs looks like one that lost them.
     for root in roots:
         if not root.is_dir():
             raise InputError(

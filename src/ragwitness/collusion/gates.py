@@ -20,15 +20,13 @@ from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.composition import joint_budget
 from ragwitness.privacy.accounting.inference import auc_limit, mu_of_auc
 
-__all__ = ["Findings", "Gate", "Row", "State", "band_of", "judge"]
-
 State: TypeAlias = Literal["pass", "fail", "not resolved"]
 _LEVEL = 0.05
 _FEWEST_WRONG = 10  # pairs out of order per trial count, from where on the scale is linear
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GateRow:
     """One budget over all coalition sizes.
 
     Attributes:
@@ -51,7 +49,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class TheoryGate:
     """One prediction and what the cells say of it."""
 
     name: str
@@ -77,9 +75,9 @@ class Findings:
     outside: int
     within_one: int
     chance: float
-    rows: tuple[Row, ...]
+    rows: tuple[GateRow, ...]
     ceilings: tuple[float, ...]
-    gates: tuple[Gate, ...]
+    gates: tuple[TheoryGate, ...]
 
 
 def band_of(family: int) -> float:
@@ -97,6 +95,7 @@ def judge(config: SweepConfig, cells: Sequence[Cell]) -> Findings:
     """
     if not cells:
         raise InputError("There is no cell to judge.")
+    # One band for all cells, Bonferroni; then slope (P1), tightness (P3), collapse (P2).
     band = band_of(len(cells))
     rows = tuple(_row(epsilon, cells) for epsilon in config.epsilons)
     ceilings = tuple(_ceiling(config, cell) for cell in cells)
@@ -115,9 +114,10 @@ def judge(config: SweepConfig, cells: Sequence[Cell]) -> Findings:
     )
 
 
-def _row(epsilon: float, cells: Sequence[Cell]) -> Row:
+def _row(epsilon: float, cells: Sequence[Cell]) -> GateRow:
     mine = [cell for cell in cells if cell.epsilon == epsilon]
     used = [cell for cell in mine if not _saturated(cell)]
+    # Weighted least squares through the origin on the probit scale, delta method for the errors.
     x = np.sqrt([cell.accounts for cell in used])
     found = np.array([mu_of_auc(cell.area.value) for cell in used])
     # d mu / d AUC = sqrt(2) / phi(mu / sqrt 2)
@@ -127,7 +127,7 @@ def _row(epsilon: float, cells: Sequence[Cell]) -> Row:
     slope = float((weight * x * found).sum() / total) if used else math.nan
     first, last = (choose(mine, key=lambda c: c.accounts) for choose in (min, max))
     expected = mine[0].mu / math.sqrt(mine[0].accounts)
-    return Row(
+    return GateRow(
         epsilon=epsilon,
         slope=slope,
         error=1 / math.sqrt(total) if used else math.nan,
@@ -156,7 +156,7 @@ def _ceiling(config: SweepConfig, cell: Cell) -> float:
     return auc_limit(joint.epsilon, joint.delta)
 
 
-def _slope_gate(rows: Sequence[Row], band: float) -> Gate:
+def _slope_gate(rows: Sequence[GateRow], band: float) -> TheoryGate:
     """P1: one slope per budget, positive, and the predicted one."""
     from scipy.special import ndtr
 
@@ -166,48 +166,49 @@ def _slope_gate(rows: Sequence[Row], band: float) -> Gate:
         z = (row.slope - row.expected) / row.error
         if row.misfit < 2 * float(ndtr(-band)):
             why = f"at epsilon {row.epsilon:g} the cells lie on no line (p = {row.misfit:.2g})"
-            return Gate(name, "fail", why)
+            return TheoryGate(name, "fail", why)
         if abs(z) >= band:
             why = f"at epsilon {row.epsilon:g} the slope is {z:+.1f} standard errors off mu_1"
-            return Gate(name, "fail", why)
+            return TheoryGate(name, "fail", why)
     weak = [row for row in rows if not row.cells or row.slope < band * row.error]
     if weak:
         named = ", ".join(f"{row.epsilon:g}" for row in weak)
         why = f"no slope above 0 can be told at epsilon {named}: more trials, or AUCs below 1"
-        return Gate(name, "not resolved", why)
-    return Gate(name, "pass", "linear in sqrt(k) with slope mu_1 at every epsilon")
+        return TheoryGate(name, "not resolved", why)
+    return TheoryGate(name, "pass", "linear in sqrt(k) with slope mu_1 at every epsilon")
 
 
-def _tightness_gate(cells: Sequence[Cell], ceilings: Sequence[float], band: float) -> Gate:
+def _tightness_gate(cells: Sequence[Cell], ceilings: Sequence[float], band: float) -> TheoryGate:
     """P3: not below the attack's own prediction, above chance, and below the joint bound."""
     name = "P3 tightness"
     for cell, ceiling in zip(cells, ceilings, strict=True):
         where = f"at epsilon {cell.epsilon:g}, k = {cell.accounts}"
         if cell.z <= -band:
-            return Gate(name, "fail", f"{where} the AUC is below (3.10): z = {cell.z:.1f}")
+            return TheoryGate(name, "fail", f"{where} the AUC is below (3.10): z = {cell.z:.1f}")
         if cell.area.value - band * cell.area.error > ceiling:
-            return Gate(name, "fail", f"{where} the AUC is above what (3.2) allows")
+            return TheoryGate(name, "fail", f"{where} the AUC is above what (3.2) allows")
     dim = [cell for cell in cells if cell.area.value <= 0.5 + band * cell.area.error]
     if dim:
         # standard error at chance: sqrt(1 / 6n)
         needed = (band / min(cell.predicted - 0.5 for cell in dim)) ** 2 / 6
         why = f"chance explains {len(dim)} of {len(cells)} cells too"
-        return Gate(name, "not resolved", f"{why}; some {needed:.1e} trials would tell")
-    return Gate(name, "pass", "every cell lies above chance, at its prediction, below (3.2)")
+        return TheoryGate(name, "not resolved", f"{why}; some {needed:.1e} trials would tell")
+    return TheoryGate(name, "pass", "every cell lies above chance, at its prediction, below (3.2)")
 
 
-def _collapse(rows: Sequence[Row], family: int) -> Gate:
+def _collapse(rows: Sequence[GateRow], family: int) -> TheoryGate:
     """P2: whether all budgets share one curve over sqrt(k) epsilon."""
     name = "P2 collapse"
     usable = [row for row in rows if row.cells]
     if len(usable) < 2:
-        return Gate(name, "not resolved", "needs two epsilons with AUCs below 1")
+        return TheoryGate(name, "not resolved", "needs two epsilons with AUCs below 1")
+    # mu_1 / epsilon of every budget against their common mean, chi-square.
     ratios = np.array([row.slope / row.epsilon for row in usable])
     weights = np.array([(row.epsilon / row.error) ** 2 for row in usable])
     common = float((weights * ratios).sum() / weights.sum())
     p = _tail(float((weights * (ratios - common) ** 2).sum()), len(usable) - 1)
     said = f"mu_1 / epsilon is {', '.join(f'{ratio:.4f}' for ratio in ratios)}; p = {p:.2g}"
     if p < _LEVEL / family:
-        return Gate(name, "fail", f"{said}: the curves differ, as they do off classic noise")
+        return TheoryGate(name, "fail", f"{said}: the curves differ, as they do off classic noise")
     weak = any(row.slope < 2 * row.error for row in usable)
-    return Gate(name, "not resolved" if weak else "pass", said)
+    return TheoryGate(name, "not resolved" if weak else "pass", said)

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, probability, whole
 
-__all__ = ["even_queries", "expected_cosine", "expected_error", "nearest", "queries_for", "solve"]
-
 Values = NDArray[np.float64]
 
 
@@ -35,6 +33,7 @@ def even_queries(rng: np.random.Generator, count: int, dim: int) -> Values:
     """
     whole("count", count)
     bases = math.ceil(count / whole("dim", dim, 2))
+    # Whole random bases: Q^T Q is a multiple of the identity, the best design there is.
     rows = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(bases)]
     return np.concatenate(rows)[:count]
 
@@ -56,6 +55,7 @@ def solve(queries: Values, answers: Values, sigma: float) -> Values:
     if len(queries) != len(answers) or queries.ndim != 2:
         raise InputError("There must be one answer per query.")
     dim = queries.shape[1]
+    # Ridge regression with the prior of a random unit vector: variance 1/dim per entry.
     penalty = positive("sigma", sigma) ** 2 * dim
     solved: Values = np.linalg.solve(
         queries.T @ queries + penalty * np.eye(dim), queries.T @ answers

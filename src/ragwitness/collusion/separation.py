@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.composition import classic_sigma, leading_sigma
+from ragwitness.privacy.accounting.gaussian import sigma_for
+from ragwitness.privacy.accounting.ranges import positive, whole
 from ragwitness.stats.intervals import proportion_interval
-
-__all__ = ["Area", "area_of", "null_spread", "spread"]
 
 Values = NDArray[np.float64]
 
@@ -101,3 +103,118 @@ def spread(mu: float, n: int) -> float:
 def null_spread(n: int) -> float:
     """Return the standard error where nothing is told apart: sqrt((2n + 1) / 12) / n."""
     return math.sqrt((2 * n + 1) / 12) / n
+
+
+# The noise that follows from a budget per account, by the calibrations in use.
+
+Calibration: TypeAlias = Literal["classic", "leading", "exact"]
+CALIBRATIONS: tuple[Calibration, ...] = ("classic", "leading", "exact")
+"""``classic``: the paper's (3.1) with (3.4). ``leading``: sigma = S / eps_q, behind (3.7).
+``exact``: the least noise with which q answers keep the budget."""
+
+
+def noise_for(
+    calibration: str, epsilon: float, delta: float, queries: int, sensitivity: float = 1.0
+) -> float:
+    """Return sigma.
+
+    Args:
+        calibration: One of :data:`CALIBRATIONS`.
+        epsilon: Budget per account.
+        delta: Failure probability per account.
+        queries: Of each account.
+        sensitivity: L2 change of one answer when one document changes.
+
+    Raises:
+        InputError: An unknown calibration, a value outside its range, or a budget per query for
+            which (3.4) does not hold.
+    """
+    if calibration == "exact":
+        return sigma_for(epsilon, delta, queries, sensitivity)
+    if calibration not in CALIBRATIONS:
+        raise InputError(
+            f"There is no calibration {calibration!r}.", f"Available: {', '.join(CALIBRATIONS)}."
+        )
+    classic = calibration == "classic"
+    return (classic_sigma if classic else leading_sigma)(epsilon, delta, queries, sensitivity)
+
+
+# How answers are pooled: by likelihood, by the mean, and with probes wasted elsewhere (§4.6).
+#
+# A weighted sum of answers with gaps g and weights w separates the worlds by
+# mu = sum(w g) / (sigma sqrt(sum w^2)); the likelihood ratio is the sum with w = g, the best of
+# them. Where all gaps are equal the mean is that sum.
+
+PoolingValues = NDArray[np.float64]
+Pooling: TypeAlias = Literal["everything", "on-target"]
+
+
+def pooled_mu(gaps: PoolingValues, sigma: float, weights: PoolingValues | None = None) -> float:
+    """Return how far apart the two worlds are in a weighted sum of answers.
+
+    Args:
+        gaps: Score with the document minus score without it, per answer, shape (answers,).
+        sigma: Of the noise.
+        weights: Of the sum, shape (answers,); None for the likelihood ratio's.
+
+    Raises:
+        InputError: ``sigma`` is outside its range, or gaps and weights differ in size.
+    """
+    weights = gaps if weights is None else weights
+    if gaps.shape != weights.shape or gaps.ndim != 1:
+        raise InputError("There must be one weight per gap.")
+    length = float(np.linalg.norm(weights))
+    return float(weights @ gaps) / (positive("sigma", sigma) * length) if length else 0.0
+
+
+def likelihood_ratio(
+    answers: PoolingValues, with_it: PoolingValues, without: PoolingValues, sigma: float
+) -> PoolingValues:
+    """Return the log-likelihood ratio: the sum of (s1 - s0)(y - (s1 + s0)/2) / sigma^2.
+
+    Args:
+        answers: y, shape (trials, answers).
+        with_it: s1, scores with the document, shape (answers,).
+        without: s0, scores without it.
+        sigma: Of the noise.
+
+    Returns:
+        Shape (trials,).
+
+    Raises:
+        InputError: ``sigma`` is outside its range, or the shapes differ.
+    """
+    if answers.shape[-1:] != with_it.shape or with_it.shape != without.shape:
+        raise InputError("There must be one score per answer in either world.")
+    gaps = with_it - without
+    ratio: PoolingValues = (
+        (answers - (with_it + without) / 2) @ gaps / positive("sigma", sigma) ** 2
+    )
+    return ratio
+
+
+def effective_accounts(accounts: int, on_target: int, pooling: Pooling = "everything") -> float:
+    """Return how many accounts with every probe on target tell as much.
+
+    The others probe a direction that holds nothing (the paper's adversary C). With the share
+    alpha on target, the mean of everything is worth alpha^2 k accounts; a coalition that knows
+    its own probes pools those on target alone, as the likelihood ratio does, and is worth
+    alpha k. The paper measures the first.
+
+    Args:
+        accounts: k.
+        on_target: Of them.
+        pooling: What goes into the mean.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    k = whole("accounts", accounts)
+    aimed = whole("accounts on target", on_target, 0)
+    if aimed > k:
+        raise InputError(f"{aimed} of {k} accounts cannot be on target.")
+    if pooling == "everything":
+        return aimed * aimed / k
+    if pooling == "on-target":
+        return float(aimed)
+    raise InputError(f"There is no pooling {pooling!r}.", "Use everything or on-target.")

@@ -9,15 +9,15 @@ the number of other slots above it is a sum of independent 0/1 variables.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, whole
-
-__all__ = ["Hits", "count_area", "hit_probability", "planted_index", "transfer_factor"]
 
 Vector = NDArray[np.float64]
 _STEP = 0.0125
@@ -26,7 +26,7 @@ _NODES: Vector = np.arange(-720, 721).astype(np.float64) * _STEP
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
+class TopHits:
     """How often the slot under attack is among the K returned, in either world.
 
     Attributes:
@@ -57,6 +57,7 @@ def transfer_factor(k: int, n: int) -> float:
     """
     from scipy.special import ndtri
 
+    # eta = phi(z_p) / sqrt(p (1 - p)): a slot at the threshold, seen as in or out.
     p = _within(k, n) / n
     z = float(-ndtri(p))
     return math.exp(-z * z / 2) / math.sqrt(2 * math.pi * p * (1 - p))
@@ -78,6 +79,7 @@ def hit_probability(own: float, others: Vector, sigma: float, k: int) -> float:
     positive("sigma", sigma)
     if not (math.isfinite(own) and np.isfinite(others).all()):
         raise InputError("A score is not a finite number.")
+    # Over the slot's own noise: the chance that fewer than K others end above its level.
     levels: Vector = own + sigma * _NODES
     fewer = _fewer_above(levels, others, sigma, k)
     density = np.exp(-(_NODES**2) / 2) * (_STEP / math.sqrt(2 * math.pi))
@@ -88,6 +90,7 @@ def _fewer_above(levels: Vector, others: Vector, sigma: float, k: int) -> Vector
     """Probability that fewer than ``k`` of the others' noisy scores exceed each level."""
     from scipy.special import ndtr
 
+    # One slot after the other: Poisson binomial, kept up to K - 1.
     counts = np.zeros((k, levels.size))  # P[exactly i above], i < k
     counts[0] = 1.0
     for score in others:
@@ -113,6 +116,7 @@ def count_area(present: float, absent: float, queries: int) -> float:
 
     if not (0 <= present <= 1 and 0 <= absent <= 1):
         raise InputError(f"A hit has no probability of {present:g} or {absent:g}.")
+    # P(more hits with than without) + half of P(equal).
     counts = np.arange(whole("queries", queries) + 1)
     with_it, without = binom.pmf(counts, queries, present), binom.pmf(counts, queries, absent)
     under = np.cumsum(without) - without
@@ -141,6 +145,7 @@ def planted_index(
     whole("dim", dim, 2)
     if not 0 <= gap <= 2:
         raise InputError(f"The gap of unit vectors lies within 0 and 2, not {gap:g}.")
+    # The decoy lies at cosine 1 - gap of the target, in a random direction.
     index = rng.standard_normal((n, dim))
     index /= np.linalg.norm(index, axis=1, keepdims=True)
     target, side = index[0], rng.standard_normal(dim)
@@ -155,3 +160,85 @@ def _within(k: int, n: int) -> int:
     if not 1 <= k < n:
         raise InputError(f"The top {k} of {n} slots is not a choice.", "Give 1 <= K < n.")
     return k
+
+
+# Where colluding accounts stand (§2.3, §4.7): in the tenant, in another, or in none.
+#
+# A query is scored against the index that the service routes its account to. Only the tenant's own
+# accounts reach the victim's index, unless access control fails (assumption M4: a shared backend
+# routes everybody there). Whoever does not reach it gets answers that are the same in both worlds.
+
+Matrix = NDArray[np.float64]
+Regime: TypeAlias = Literal["same-tenant", "cross-tenant", "external"]
+REGIMES: tuple[Regime, ...] = ("same-tenant", "cross-tenant", "external")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deployment:
+    """A service with several tenants.
+
+    Attributes:
+        indices: Vectors by tenant, each shape (n, dim).
+        victim: Tenant whose slot 0 is under attack.
+        shared: Whether access control has failed (M4): every account reaches the victim's index.
+    """
+
+    indices: Mapping[str, Matrix]
+    victim: str
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a victim that is no tenant."""
+        if self.victim not in self.indices:
+            raise InputError(f"There is no tenant {self.victim!r}.")
+
+    def route(self, tenant: str | None) -> str | None:
+        """Return the tenant whose index answers an account of ``tenant``; None refuses it."""
+        if self.shared:
+            return self.victim
+        return tenant if tenant in self.indices else None
+
+
+def regime_hits(
+    deployment: Deployment, regime: Regime, decoy: Matrix, sigma: float, k: int
+) -> TopHits | None:
+    """Return how often slot 0 comes back to a coalition that repeats the target's own vector.
+
+    Args:
+        deployment: With the target in slot 0 of the victim's index.
+        regime: Where the coalition's accounts stand.
+        decoy: What slot 0 holds in the other world, shape (dim,).
+        sigma: Of the noise.
+        k: Ids returned.
+
+    Returns:
+        Probabilities per query in either world; None where the accounts are refused.
+
+    Raises:
+        InputError: An unknown regime, no second tenant for ``cross-tenant``, or a value outside
+            its range.
+    """
+    reached = deployment.route(_tenant(deployment, regime))
+    if reached is None:
+        return None
+    index = deployment.indices[reached]
+    probe = deployment.indices[deployment.victim][0]
+    others = index[1:] @ probe
+    swapped = decoy if reached == deployment.victim else index[0]
+    return TopHits(
+        hit_probability(float(index[0] @ probe), others, sigma, k),
+        hit_probability(float(swapped @ probe), others, sigma, k),
+    )
+
+
+def _tenant(deployment: Deployment, regime: Regime) -> str | None:
+    if regime == "same-tenant":
+        return deployment.victim
+    if regime == "external":
+        return None
+    if regime != "cross-tenant":
+        raise InputError(f"There is no regime {regime!r}.", f"Available: {', '.join(REGIMES)}.")
+    others = [name for name in deployment.indices if name != deployment.victim]
+    if not others:
+        raise InputError("Cross-tenant collusion needs a second tenant.")
+    return others[0]

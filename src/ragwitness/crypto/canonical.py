@@ -14,8 +14,6 @@ from typing import Any, Never
 
 from ragwitness.errors import InputError, VerificationError
 
-__all__ = ["MAX_SAFE", "U64_MAX", "canonical", "parse", "parse_u64", "u64_text"]
-
 MAX_SAFE = (1 << 53) - 1
 """Largest whole number that every JSON reader keeps."""
 
@@ -59,6 +57,7 @@ def parse(data: bytes, limit: int, check: str = "json") -> Any:
         raise VerificationError(
             f"{check}.size", f"The JSON text has {len(data):,} bytes; at most {limit:,} are read."
         )
+    # 1. Depth, before any recursive reader. 2. The value. 3. Its one text, to the byte.
     _shallow(data, check)
     value = _loads(data, check)
     try:
@@ -113,8 +112,9 @@ def _checked(value: object, depth: int) -> object:
             )
         return int(value)
     if isinstance(value, Mapping):
+        # RFC 8785, §3.2.3: names in order of their UTF-16 code units.
         names = sorted((_name(name) for name in value), key=lambda name: name.encode("utf-16-be"))
-        return {name: _checked(value[name], depth + 1) for name in names}  # RFC 8785, §3.2.3
+        return {name: _checked(value[name], depth + 1) for name in names}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_checked(item, depth + 1) for item in value]
     raise InputError(

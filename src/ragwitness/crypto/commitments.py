@@ -12,25 +12,18 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragwitness.crypto.canonical import canonical
-from ragwitness.crypto.hashing import HASH_BYTES, tagged_hash
+from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.errors import InputError, VerificationError
-
-__all__ = [
-    "BLINDING_BYTES",
-    "Opening",
-    "commit",
-    "commit_digests",
-    "draw_blinding",
-    "verify_opening",
-]
 
 BLINDING_BYTES = 32
 
 _DOMAIN = "ragwitness/commit/v1"
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,8 @@ def commit_digests(domain: str, digests: Mapping[str, str], blinding: bytes) -> 
         InputError: A digest is not 64 lower-case hex digits, there is none, or the blinding has
             another length.
     """
-    wrong = [name for name, digest in digests.items() if not _is_digest(digest)]
+    # Names and digests as one text: nothing can be left out, added or exchanged.
+    wrong = [name for name, digest in digests.items() if not _DIGEST.fullmatch(digest)]
     if wrong or not digests:
         raise InputError(
             f"Not a SHA-256 in lower-case hex: the digest of {wrong[0]!r}."
@@ -109,7 +103,3 @@ def verify_opening(commitment: bytes, opening: Opening) -> None:
             "commitment.opening",
             f"What was opened under {opening.domain!r} is not what was committed to.",
         )
-
-
-def _is_digest(text: str) -> bool:
-    return len(text) == 2 * HASH_BYTES and all(c in "0123456789abcdef" for c in text)

@@ -14,18 +14,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from ragwitness.crypto.encoding import b64, parse_b64
+from ragwitness.crypto.hashing import b64, parse_b64
 from ragwitness.errors import InputError, VerificationError
-
-__all__ = [
-    "KeyKind",
-    "PrivateKey",
-    "PublicKey",
-    "ml_dsa_available",
-    "read_key",
-    "require_ml_dsa",
-    "write_key",
-]
+from ragwitness.kit.files import replace_file
 
 _PRIVATE = "PRIVATE+KEY+"
 _SEED_BYTES = 32
@@ -227,15 +218,11 @@ def write_key(path: Path, key: PrivateKey) -> None:
     kind = bytes([key.kind])
     text = f"{_PRIVATE}{key.name}+{key.public.key_id.hex()}+{b64(kind + key.seed)}\n"
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        replace_file(path, text, secret=True, new=True)
     except FileExistsError as error:
         raise InputError(
             f"{path} exists; a key is never overwritten.", "Choose another file, or move it away."
         ) from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def read_key(path: Path) -> PrivateKey:
@@ -250,6 +237,7 @@ def read_key(path: Path) -> PrivateKey:
             data = file.read(_LONGEST_FILE + 1)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    # A key that others can read has signed for others.
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InputError(
             f"{path} is a private key that other users of this machine can open.",

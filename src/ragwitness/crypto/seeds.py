@@ -13,11 +13,8 @@ from dataclasses import dataclass
 
 from ragwitness.crypto.canonical import U64_MAX, u64_text
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.log.verify import verify_inclusion
+from ragwitness.crypto.log.tree import MerkleLog, verify_inclusion
 from ragwitness.errors import InputError, VerificationError
-
-__all__ = ["SeedOpening", "SeedTree", "verify_seed"]
 
 _DOMAIN = b"ragwitness/sub-seed-leaf/v1\n"
 
@@ -83,7 +80,7 @@ def verify_seed(root: bytes, size: int, opening: SeedOpening) -> None:
 
     Raises:
         VerificationError: ``seed.size``, or by
-            :func:`~ragwitness.crypto.log.verify.verify_inclusion` ``log.*``.
+            :func:`~ragwitness.crypto.log.tree.verify_inclusion` ``log.*``.
     """
     if len(opening.seed) != HASH_BYTES:
         raise VerificationError(
@@ -91,6 +88,7 @@ def verify_seed(root: bytes, size: int, opening: SeedOpening) -> None:
         )
     if not 0 <= opening.number < min(size, U64_MAX):
         raise VerificationError("log.index", f"There is no sub-seed {opening.number:,}.")
+    # The leaf names its number, so no sub-seed can stand in for another.
     verify_inclusion(_entry(opening.number, opening.seed), opening.number, size, opening.path, root)
 
 

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from ragwitness.errors import InputError
-from ragwitness.rag.config import RagConfig
-from ragwitness.rag.index import Hit
+from ragwitness.rag.config import PromptTemplate, RagConfig
+from ragwitness.rag.index.base import Hit
 from ragwitness.rag.pipeline import Lookup, RagSystem, Use
-from ragwitness.rag.prompts import PromptTemplate
-
-__all__ = ["Chain", "Defense", "NoDefense", "chain", "defend", "undefended"]
 
 
 class Defense(abc.ABC):
@@ -107,6 +104,7 @@ class Chain(Defense):
                     f"{part.name} needs the retriever's scores, which {rescored} replaces.",
                     "Put it first.",
                 )
+            # From here on some hits, or the retriever's scores of them, are gone.
             narrowed = narrowed or (part.name if part.narrows else "")
             rescored = rescored or (part.name if part.rescores else "")
         self.parts = tuple(parts)
@@ -193,5 +191,6 @@ def undefended(system: RagSystem) -> RagSystem:
     """Return the system as it was before :func:`defend`; itself where nothing defends it."""
     if system.defense is None:
         return system
+    # Without the name of the defense, which is part of the defended system's identity.
     config = RagConfig(**{f.name: getattr(system.config, f.name) for f in fields(RagConfig)})
     return RagSystem(system.passages, system.index, system.generator, config)

@@ -17,10 +17,8 @@ from numpy.typing import ArrayLike
 
 from ragwitness.defenses.base import Defense
 from ragwitness.errors import InputError
-from ragwitness.rag.index import Hit
+from ragwitness.rag.index.base import Hit
 from ragwitness.rag.pipeline import Lookup
-
-__all__ = ["Mirabel", "Rule", "hide_threshold"]
 
 Rule: TypeAlias = Literal["algorithm", "equation", "grubbs"]
 """How far out the largest of n scores must lie; see :class:`Mirabel`."""
@@ -55,7 +53,7 @@ class Mirabel(Defense):
     scope: Literal["passage", "document"] = "passage"
 
     def __post_init__(self) -> None:
-        """Refuse values that make no test."""
+        """Refuse values with which nothing can be tested."""
         if not 0 < self.rho < 1:
             raise InputError(f"Mirabel's rho must lie between 0 and 1, not {self.rho}.")
         if self.rule not in get_args(Rule):
@@ -77,6 +75,7 @@ class Mirabel(Defense):
         if not hits or not self.detects([hit.score for hit in hits], lookup):
             return hits
         target = hits[0]
+        # §4.2: the target is hidden, and the passages behind it move up.
         if self.scope == "passage":
             return hits[1:]
         passages = lookup.passages
@@ -123,6 +122,7 @@ def hide_threshold(scores: ArrayLike, rho: float = 0.05, rule: Rule = "algorithm
         return mean + spread * _studentized(n, rho)
     root = math.sqrt(2 * math.log(n))
     shift = root  # line 7: Eq. 7 in the limit
+    # Eq. 7 before it is simplified: the location of the largest of n normal scores.
     if rule == "equation":
         shift = math.sqrt(max(0.0, root**2 - math.log(math.log(n)) - math.log(4 * math.pi)))
     critical = -math.log(-math.log1p(-rho))  # line 8

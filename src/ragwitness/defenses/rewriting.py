@@ -2,18 +2,205 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from ragwitness.defenses.base import Defense
-from ragwitness.defenses.rules import RULES_VERSION, rule_rewrite
 from ragwitness.errors import InputError
 from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.rag.pipeline import QueryTooLongError, Use
+from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Message, Role
 
-__all__ = ["PARAPHRASE", "REWRITE", "QueryRewriting", "RewritingConfig", "paraphrase", "rewrite"]
+# Words and what the rule-based rewrite puts in their place: a table of our own.
+
+FILLERS = frozenset(
+    """actually also basically certainly definitely honestly just literally obviously please quite
+    rather really simply so-called totally truly very""".split()
+)
+"""Words that a sentence can do without."""
+
+# One row: what is replaced = what replaces it. Keys never repeat; nothing is replaced twice.
+_TABLE = """
+a lot of = many | lots of = many | as well as = and | because of = due to | in order to = to
+as soon as = once | at the moment = now | each other = one another | such as = like
+a few = several | a couple of = some | instead of = in place of | next to = beside | because = as
+but = yet | perhaps = maybe | maybe = perhaps | however = still | although = though
+though = although | until = till | whether = if | upon = on | within = inside | often = frequently
+always = at all times | never = at no time | sometimes = at times | usually = normally
+again = once more | now = at present | soon = shortly | almost = nearly | today = this day
+currently = at present | recently = lately | lately = recently | quickly = rapidly
+slowly = gradually | suddenly = abruptly | together = jointly | begin = start | began = started
+start = commence | started = commenced | starts = commences | stop = cease | stopped = ceased
+stops = ceases | give = provide | gives = provides | gave = provided | help = assist
+helps = assists | helped = assisted | want = wish | wants = wishes | wanted = wished
+try = attempt | tries = attempts | tried = attempted | show = display | shows = displays
+showed = displayed | ask = inquire | asked = inquired | say = state | says = states
+said = stated | think = believe | thinks = believes | thought = believed | find = discover
+finds = discovers | found = discovered | buy = purchase | buys = purchases | bought = purchased
+live = reside | lives = resides | lived = resided | happen = occur | happens = occurs
+happened = occurred | suggest = recommend | suggests = recommends | suggested = recommended
+fix = repair | fixed = repaired | choose = select
+chose = selected | send = forward | sent = forwarded | end = finish | ends = finishes
+ended = finished | big = large | large = big | small = little | little = small | quick = fast
+fast = quick | good = fine | bad = poor | worse = poorer | hard = difficult | difficult = hard
+easy = simple | important = significant | severe = serious | serious = severe | strange = odd
+odd = strange | happy = glad | sad = unhappy | angry = annoyed | afraid = scared
+worried = concerned | concerned = worried | sick = ill | ill = sick | tired = weary
+sore = painful | swollen = puffy | whole = entire | many = numerous | several = a number of
+enough = sufficient | correct = right | wrong = incorrect | main = chief | possible = feasible
+normal = usual | common = widespread | different = distinct | pain = ache | pains = aches
+ache = pain | doctor = physician | doctors = physicians | physician = doctor
+medicine = medication | medicines = medications | medication = medicine | medications = medicines
+drug = remedy | drugs = remedies | illness = disease | disease = illness | symptom = complaint
+symptoms = complaints | stomach = belly | belly = stomach | test = examination
+tests = examinations | treatment = therapy | therapy = treatment | child = kid | children = kids
+kids = children | baby = infant | mother = mom | mom = mother | father = dad | dad = father
+house = home | home = house | job = work | money = funds | car = vehicle | cars = vehicles
+trip = journey | journey = trip | city = town | town = city | problem = issue | problems = issues
+issue = problem | issues = problems | question = query | answer = reply | answers = replies
+idea = thought | reason = cause | cause = reason | result = outcome | results = outcomes
+story = tale | king = monarch | forest = woods | road = path | boy = lad | people = persons
+man = fellow | near = close to | under = beneath | above = over | during = in the course of
+therefore = thus | thus = therefore | hence = therefore | so that = in order that
+huge = enormous | tiny = minute | entire = whole | purchase = buy | assist = help | attempt = try
+believe = think | received = got | infant = baby | hurts = aches | fever = high temperature
+rash = skin eruption | itching = itchiness | vomiting = throwing up | tablet = pill
+tablets = pills | pills = tablets | pill = tablet | surgery = operation | operation = surgery
+injury = wound | high blood pressure = hypertension | hypertension = high blood pressure
+holiday = vacation | vacation = holiday | beautiful = lovely | lovely = beautiful
+castle = palace | palace = castle | ship = boat | boat = ship | stone = rock | rock = stone
+street = road | garden = yard | wealthy = rich | rich = wealthy | clever = smart | smart = clever
+brave = courageous | woman = lady | girl = lass
+"""
+
+_CONTRACTIONS = """
+i'm = I am | i've = I have | i'll = I will | i'd = I would | it's = it is | that's = that is
+what's = what is | there's = there is | don't = do not | doesn't = does not | didn't = did not
+can't = cannot | won't = will not | isn't = is not | aren't = are not | wasn't = was not
+weren't = were not | couldn't = could not | shouldn't = should not | wouldn't = would not
+haven't = have not | hasn't = has not | you're = you are | they're = they are | we're = we are
+"""
+
+
+def _read(table: str) -> dict[str, str]:
+    pairs = (pair.split("=") for pair in table.replace("\n", "|").split("|") if pair.strip())
+    return {old.strip(): new.strip() for old, new in pairs}
+
+
+SUBSTITUTES = _read(_TABLE) | _read(_CONTRACTIONS)
+"""Word or phrase in lower case -> its substitute."""
+
+
+# A rewrite by rules, where no language model is at hand that can paraphrase.
+#
+# It is a stand-in: it changes the words and the order of clauses as a paraphrase does, but it
+# knows no meaning, and a good model changes more. Text in other languages than English comes
+# back as it was, and so do names, numbers and anything in brackets.
+
+RULES_VERSION = 1
+"""Changes whenever a text may be rewritten differently."""
+
+_OPENERS = "because|although|though|unless|whenever|while|when|if"
+_SENTENCE_END = re.compile(r"((?<=[.!?])\s+|\n+)")
+_LEADING = re.compile(rf"({_OPENERS})\s+([^,]+),\s+([^,]+)", re.IGNORECASE)
+_MEDIAL = re.compile(rf"([^,]+?),?\s+({_OPENERS})\s+([^,]+)")
+_ASKS_WHETHER = re.compile(r"\b(know|knows|wonder|wondering|ask|asked|see|sure|tell|as)$", re.I)
+_FEWEST_WORDS = 2
+
+_EDGE = r"(?<![\w@./'\-\[<])"
+_NO_MORE = r"(?![\w@'\-\]>]|[./:]\w)"
+_PHRASES = "|".join(
+    re.escape(phrase).replace("'", "['\u2019]").replace(r"\ ", r"\s+")
+    for phrase in sorted(SUBSTITUTES, key=len, reverse=True)
+)
+_SUBSTITUTE = re.compile(rf"{_EDGE}(?:(an?)\s+)?({_PHRASES}){_NO_MORE}", re.IGNORECASE)
+_FILLER = re.compile(rf"{_EDGE}(?:{'|'.join(sorted(FILLERS))}){_NO_MORE}[ \t]+", re.IGNORECASE)
+_FIRST_PERSON = re.compile("I['\u2019]")
+_SOUNDS_LIKE_A_CONSONANT = ("uni", "use", "eu", "one")
+
+
+def rule_rewrite(text: str, *, clauses: bool = True, fillers: bool = True) -> str:
+    """Return the text in other words.
+
+    Args:
+        text: One or more sentences.
+        clauses: Whether a subordinate clause changes places with its main clause.
+        fillers: Whether words a sentence can do without are dropped.
+    """
+    pieces = _SENTENCE_END.split(text)
+    # Sentences stand at even places, what separates them at odd ones.
+    return "".join(
+        piece if place % 2 else _sentence(piece, clauses, fillers)
+        for place, piece in enumerate(pieces)
+    )
+
+
+def _sentence(text: str, clauses: bool, fillers: bool) -> str:
+    if clauses:
+        # 1. Clauses change places.
+        text = _swap_clauses(text)
+    if fillers:
+        # 2. Words that a sentence can do without go.
+        text = _keep_capital(text, _FILLER.sub("", text))
+    # 3. Words and phrases are replaced, all in one pass: what came in is not replaced again.
+    return _SUBSTITUTE.sub(_substitute, text)
+
+
+def _swap_clauses(sentence: str) -> str:
+    """Turn "If A, B." into "B if A." and "B because A." into "Because A, B."."""
+    body = sentence.rstrip(".!?")
+    end = sentence[len(body) :]
+    leading = _LEADING.fullmatch(body)
+    if leading:
+        opener, side, main = leading.groups()
+        if _long_enough(side, main):
+            return f"{_capital(main)} {opener.lower()} {side}{end}"
+        return sentence
+    medial = _MEDIAL.fullmatch(body)
+    if medial:
+        main, opener, side = medial.groups()
+        if _long_enough(side, main) and not _ASKS_WHETHER.search(main):
+            return f"{_capital(opener)} {side}, {_small(main)}{end}"
+    return sentence
+
+
+def _long_enough(*clauses: str) -> bool:
+    return all(len(clause.split()) >= _FEWEST_WORDS for clause in clauses)
+
+
+def _substitute(match: re.Match[str]) -> str:
+    article, old = match.groups()
+    opens = not re.search(r"\w", match.string[: match.start(2)])
+    if old[0].isupper() and old[1:].islower() and not opens and not _FIRST_PERSON.match(old):
+        return match.group()  # a name
+    new = SUBSTITUTES[" ".join(old.lower().replace("\u2019", "'").split())]
+    if old.isupper() and len(old) > 1:
+        new = new.upper()
+    elif old[0].isupper():
+        new = _capital(new)
+    if not article:
+        return new
+    vowel = new[0].lower() in "aeiou" and not new.lower().startswith(_SOUNDS_LIKE_A_CONSONANT)
+    return f"{article[0]}{'n' if vowel else ''} {new}"
+
+
+def _keep_capital(before: str, after: str) -> str:
+    return _capital(after) if before[:1].isupper() else after
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _small(text: str) -> str:
+    """Lower the first letter where the first word is not a name."""
+    first = text.split()[0]
+    lower = first.lower() in STOP_WORDS and first != "I"
+    return text[:1].lower() + text[1:] if lower else text
+
 
 _SLACK = 64  # tokens a conversation may need beside its texts
 _QUOTES = {'"': '"', "\u201c": "\u201d", "'": "'"}
@@ -40,7 +227,7 @@ class RewritingConfig:
     fillers: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse values that make no rewrite."""
+        """Refuse values with which nothing can be rewritten."""
         if self.where not in ("retrieve", "answer", "both"):
             raise InputError(f"where must be 'retrieve', 'answer' or 'both', not {self.where!r}.")
         if "{query}" not in self.prompt:
@@ -79,7 +266,7 @@ class QueryRewriting(Defense):
     Args:
         config: What is told the model, and who is given the result.
         model: Greedy, so that the same query is rewritten the same way; None uses
-            :func:`~ragwitness.defenses.rules.rule_rewrite`, a stand-in.
+            :func:`~ragwitness.defenses.rewriting.rule_rewrite`, a stand-in.
     """
 
     def __init__(self, config: RewritingConfig, model: LanguageModel | None = None) -> None:

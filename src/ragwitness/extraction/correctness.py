@@ -17,11 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
+from ragwitness.kit.quotes import unquoted
 from ragwitness.models.base import Embedder
-from ragwitness.quoting import unquoted
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
-
-__all__ = ["BOTH_EMPTY", "Case", "Correctness"]
 
 BOTH_EMPTY = "neither the answer nor the reference states anything"
 """Reason of two texts without a statement."""
@@ -42,7 +40,7 @@ _CHECK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgedAnswer:
     """An answer to judge.
 
     Attributes:
@@ -69,7 +67,7 @@ class Correctness:
     requires = frozenset({Capability.TEXT})
 
     def __init__(
-        self, cases: Mapping[str, Case], embedder: Embedder, max_tokens: int = 1024
+        self, cases: Mapping[str, JudgedAnswer], embedder: Embedder, max_tokens: int = 1024
     ) -> None:
         self._cases = dict(cases)
         self._embedder = embedder
@@ -88,6 +86,7 @@ class Correctness:
         case = self._cases.get(document.id)
         if case is None:
             raise InputError(f"There is no case {document.id!r} to judge.")
+        # 1. Split both texts into statements.
         texts = (case.answer, case.reference)
         splitting = [self._query(_SPLIT, question=case.question, text=text) for text in texts]
         split = yield splitting
@@ -97,6 +96,7 @@ class Correctness:
         ours, theirs = (found or [] for found in statements)
         if not ours and not theirs:
             return Score(None, reason=BOTH_EMPTY)
+        # 2. Check.
         # Each side's statements are held against the other text.
         asked = [
             self._query(
@@ -114,13 +114,15 @@ class Correctness:
         verdicts = [_truths(next(held), len(stated)) if stated else [] for stated in (ours, theirs)]
         if reason := _unread(asked, checked, verdicts):
             return Score(None, reason=reason)
+        # 3. Score.
         supported, covered = (found or [] for found in verdicts)
         return self._score(case, supported, covered)
 
-    def _score(self, case: Case, supported: list[bool], covered: list[bool]) -> Score:
+    def _score(self, case: JudgedAnswer, supported: list[bool], covered: list[bool]) -> Score:
         """Weigh the F1 of statements with the cosine of the texts."""
         true = sum(supported)
         wrong, missing = len(supported) - true, len(covered) - sum(covered)
+        # Ragas: F1 = TP / (TP + (FP + FN) / 2).
         f1 = true / (true + (wrong + missing) / 2) if true else 0.0
         first, second = self._embedder.embed([case.answer, case.reference])
         cosine = max(0.0, float(first @ second)) if case.answer.strip() else 0.0

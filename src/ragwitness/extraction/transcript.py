@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ragwitness.errors import InputError
-
-__all__ = ["Transcript", "read_transcripts", "write_transcripts"]
+from ragwitness.kit.files import write_rows
 
 _FORM = 'Each line is a JSON object with at least "prompt" and "output".'
 
@@ -41,18 +40,14 @@ def write_transcripts(path: Path, transcripts: Iterable[Transcript]) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    lines = (json.dumps(asdict(t), ensure_ascii=False) + "\n" for t in transcripts)
-    try:
-        path.write_text("".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.") from error
+    write_rows(path, map(asdict, transcripts))
 
 
 def read_transcripts(path: Path) -> list[Transcript]:
     """Read what :func:`write_transcripts` wrote.
 
     Raises:
-        InputError: The file cannot be read, or a line is no transcript.
+        InputError: The file cannot be read, or a line is not a transcript.
     """
     found = []
     try:
@@ -68,6 +63,7 @@ def read_transcripts(path: Path) -> list[Transcript]:
 def _transcript(line: str, path: Path, number: int) -> Transcript:
     try:
         row = json.loads(line)
+        # Transcripts of others may lack all but prompt and output; then retrieval is not known.
         contexts = row.get("contexts")
         return Transcript(
             attack=str(row.get("attack", "")),
@@ -78,7 +74,4 @@ def _transcript(line: str, path: Path, number: int) -> Transcript:
             error=row.get("error"),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"Line {number} of {path} is no transcript.",
-            _FORM,
-        ) from error
+        raise InputError(f"Line {number} of {path} is not a transcript.", _FORM) from error

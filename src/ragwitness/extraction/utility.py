@@ -7,31 +7,18 @@ question has several reference answers, the best counts. All are within [0, 1].
 
 from __future__ import annotations
 
-import math
 import re
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.text.runs import Vocabulary
 from ragwitness.text.subsequence import lcs_length
-from ragwitness.text.tokens import Vocabulary
-
-__all__ = [
-    "MEASURES",
-    "answer_lengths",
-    "bleu_1",
-    "bleu_1_sacre",
-    "contains",
-    "contains_verbatim",
-    "exact_match",
-    "measure_utility",
-    "rouge_l",
-    "token_f1",
-]
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -45,6 +32,7 @@ def rouge_l(answer: str, references: Sequence[str]) -> float:
 
     def f1(place: int) -> float:
         sizes = len(said) + len(texts[place])
+        # F1 = 2 LCS / (|answer| + |reference|).
         return 2 * lcs_length(said, texts[place]) / sizes if sizes else 0.0
 
     return max(f1(place) for place in range(1, len(texts)))
@@ -54,31 +42,29 @@ def bleu_1(answer: str, references: Sequence[str]) -> float:
     """BLEU-1 as published: NLTK's ``sentence_bleu``, lower case, split at white space.
 
     Weights (1, 0, 0, 0), no smoothing; all references count together.
+
+    Raises:
+        MissingExtraError: sacrebleu is not installed.
     """
-    said = answer.lower().split()
-    truths = [text.lower().split() for text in references]
-    if not said:
-        return 0.0
-    known = Counter[str]()
-    for truth in truths:
-        known |= Counter(truth)
-    matched = (Counter(said) & known).total()
-    nearest = min((abs(len(t) - len(said)), len(t)) for t in truths)[1]
-    brevity = 1.0 if len(said) > nearest else math.exp(1 - nearest / len(said))
-    return brevity * matched / len(said)
+    return _sacrebleu(answer, references, tokenize="none", lowercase=True)
 
 
 def bleu_1_sacre(answer: str, references: Sequence[str]) -> float:
-    """BLEU-1 by sacrebleu: its 13a tokens, case kept.
+    """BLEU-1 by sacrebleu's own settings: its 13a tokens, case kept.
 
     Raises:
-        MissingExtraError: It is not installed.
+        MissingExtraError: sacrebleu is not installed.
     """
+    return _sacrebleu(answer, references)
+
+
+def _sacrebleu(answer: str, references: Sequence[str], **settings: Any) -> float:
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
-        raise MissingExtraError("sacrebleu's BLEU-1", "leak") from error
-    scorer = BLEU(max_ngram_order=1, effective_order=True)
+        raise MissingExtraError("BLEU-1", "leak") from error
+    # Order 1 with brevity penalty; sacrebleu counts in percent.
+    scorer = BLEU(max_ngram_order=1, effective_order=True, **settings)
     return float(scorer.sentence_score(answer, list(references)).score) / 100
 
 
@@ -146,6 +132,7 @@ def measure_utility(
         raise InputError(f"{len(answers)} answers have {len(references)} lists of references.")
     if unknown := [name for name in names if name not in MEASURES]:
         raise InputError(f"There is no measure {unknown[0]!r}.", f"Known: {', '.join(MEASURES)}.")
+    # A blank reference would stand in every answer.
     given = [[truth for truth in truths if truth.strip()] for truths in references]
     if bare := sum(not truths for truths in given):
         raise InputError(f"{bare} answers have no reference answer.", "Leave them out.")

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
-
-__all__ = ["CHUNK", "KINDS", "WikiPii", "chunks", "made_up", "wiki_pii"]
 
 CHUNK = 1500
 """Characters of a chunk."""
@@ -78,6 +76,7 @@ def wiki_pii(text: str, *, seed: int = 0, size: int = CHUNK, most: int | None = 
         planted, found = _planted(piece, maker)
         records.append(Document(name, planted))
         secrets += [Secret(made, kind, name) for kind, made in found]
+    # Decoys last: the planted secrets of a seed do not depend on them.
     decoys = [Secret(maker.make(secret.kind), secret.kind, "") for secret in secrets]
     return WikiPii(tuple(records), tuple(secrets), tuple(decoys))
 
@@ -112,6 +111,7 @@ def _cut(text: str, size: int, level: int) -> Iterator[str]:
     if level == len(_SEPARATORS):
         yield from (text[at : at + size] for at in range(0, len(text), size))
         return
+    # Join neighbouring parts as long as they fit; cut what alone does not, one level finer.
     separator = _SEPARATORS[level]
     held = ""
     for part in text.split(separator):
@@ -130,6 +130,7 @@ def _cut(text: str, size: int, level: int) -> Iterator[str]:
 def _planted(piece: str, maker: _Maker) -> tuple[str, list[tuple[str, str]]]:
     """A chunk with a secret behind each sentence, and the secrets."""
     ends = [match.end() for match in _SENTENCE_END.finditer(piece)]
+    # What follows the last full sentence is a sentence, too.
     if not ends or piece[ends[-1] :].strip():
         ends.append(len(piece))
     parts, found, start = [], [], 0
@@ -147,15 +148,10 @@ class _Maker:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self._made: set[str] = set()
-        self._by_kind: dict[str, Callable[[], str]] = {
-            "email": self._email,
-            "phone": self._phone,
-            "url": self._url,
-        }
 
     def make(self, kind: str) -> str:
         for _ in range(_MOST_DRAWS):
-            text = self._by_kind[kind]()
+            text = self._draw(kind)
             plain = re.sub(r"\W", "", text)  # two forms of one number are one secret
             if plain not in self._made:
                 self._made.add(plain)
@@ -168,15 +164,13 @@ class _Maker:
     def _name(self, syllables: int) -> str:
         return "".join(self.rng.choices(_SYLLABLES, k=syllables))
 
-    def _email(self) -> str:
-        return f"{self._name(2)}.{self._name(3)}@{self.rng.choice(_DOMAINS)}"
-
-    def _phone(self) -> str:
+    def _draw(self, kind: str) -> str:
+        if kind == "email":
+            return f"{self._name(2)}.{self._name(3)}@{self.rng.choice(_DOMAINS)}"
+        if kind == "url":
+            host, path = self.rng.choice(_DOMAINS), self.rng.choice(_PATHS)
+            return f"https://www.{self._name(3)}.{host}/{path}/{self.rng.randint(10, 9999)}"
         area = f"{self.rng.randint(2, 9)}{self.rng.randint(0, 99):02}"
         line = f"01{self.rng.randint(0, 99):02}"
         form = self.rng.choice(("({0}) 555-{1}", "{0}-555-{1}", "{0} 555 {1}", "{0}.555.{1}"))
         return form.format(area, line)
-
-    def _url(self) -> str:
-        host, path = self.rng.choice(_DOMAINS), self.rng.choice(_PATHS)
-        return f"https://www.{self._name(3)}.{host}/{path}/{self.rng.randint(10, 9999)}"

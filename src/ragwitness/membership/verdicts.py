@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragwitness.stats import benjamini_hochberg, conformal_p_values
+from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
 from ragwitness.types import Decision, Document, Score, Verdict
-
-__all__ = ["Judged", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +49,18 @@ def judge(
             without any, no document is called out.
         alpha: Level of the verdicts.
     """
+    # 1. p- and q-values against documents known to be outside.
     scored = [item for item in items if item.statistic is not None]
     values = np.array([item.statistic for item in scored], dtype=np.float64)
     ranked = bool(len(scored) and len(outside))
     p_in = conformal_p_values(values, outside) if ranked else np.full(values.size, np.nan)
     q_in = benjamini_hochberg(p_in) if ranked else p_in
-    # Against membership a low statistic is the evidence: the same test on negated values.
+    # 2. Against membership a low statistic is the evidence: the same test on negated values.
     known = bool(len(scored) and len(inside))
     p_out = conformal_p_values(-values, [-value for value in inside]) if known else None
     q_out = benjamini_hochberg(p_out) if p_out is not None else None
 
+    # 3. A decision where one test refuses and the other does not.
     verdicts, place = [], 0
     for item in items:
         if item.statistic is None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.errors import ModelError
+from ragwitness.models.base import ChatPrompt, Generation, sample, score_rows, top_rows
 from ragwitness.types import TokenLogprob
-
-from .base import Generation
-from .logits import sample, score_rows, top_rows
-
-__all__ = ["Decoding", "Vocabulary", "score_tokens"]
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
@@ -22,7 +20,7 @@ _LOGIT_ROWS = 256
 """Rows of logits made at once while scoring: 256 x 6,144 float32 are 6 MB."""
 
 
-class Vocabulary:
+class TokenVocabulary:
     """What decoding needs of a tokenizer.
 
     Args:
@@ -52,6 +50,7 @@ def _described(
     """Describe tokens ``ids`` (n,) under ``logits`` (n, vocabulary) with ``top`` alternatives."""
     alternatives: list[tuple[tuple[str, float], ...]] = [()] * len(ids)
     if top:
+        # log Z = logit - log p of the true token: the alternatives need no second log-sum-exp.
         normaliser = logits[np.arange(len(ids)), ids] - logprobs
         best, best_logprobs = (found.tolist() for found in top_rows(logits, top, normaliser))
         alternatives = [
@@ -79,6 +78,7 @@ def score_tokens(
     logprobs, ranks = np.empty(len(ids)), np.empty(len(ids), np.int64)
     tokens: list[TokenLogprob] = []
     for start in range(0, len(ids), _LOGIT_ROWS):
+        # A vocabulary's logits for every position at once would not fit into memory.
         part = slice(start, min(start + _LOGIT_ROWS, len(ids)))
         logits = logits_of(part)
         logprobs[part], ranks[part] = score_rows(logits, ids[part])
@@ -106,7 +106,7 @@ class Decoding:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: TokenVocabulary,
         *,
         prompt_tokens: int,
         room: int,
@@ -134,15 +134,18 @@ class Decoding:
         Returns:
             The token, to be read by the model; None where the answer is complete.
         """
+        # 1. Choose; the answer's own generator makes it independent of what runs beside it.
         token = sample(row, self._temperature, self._generator)
         self._spent += 1
         if token in self._vocabulary.stop_ids:
             self.finish_reason = "stop"
             return None
+        # 2. Describe it as the model saw it, before any temperature.
         self._ids.append(token)
         true, rows = np.array([token]), row[None]
         logprobs, _ = score_rows(rows, true)
         self._tokens += _described(true, logprobs, rows, self._top, self._vocabulary.token_text)
+        # 3. Stop at a stop string, or for want of room.
         if self._stop and self._found_stop():
             self.finish_reason = "stop"
         elif self._spent >= self.room:
@@ -150,6 +153,7 @@ class Decoding:
         return token if self.finish_reason is None else None
 
     def _found_stop(self) -> bool:
+        # The whole answer is decoded: a stop string may begin inside a token and end in another.
         text = self._vocabulary.decode(self._ids)
         places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
         self._cut = min(places, default=None)
@@ -186,3 +190,67 @@ class Decoding:
             self._prompt_tokens,
             self._spent,
         )
+
+
+class TokenModel(ABC):
+    """What all models that decode here have in common: from conversations to answers."""
+
+    _vocabulary: TokenVocabulary
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The model, with a hash of its weights."""
+
+    @property
+    @abstractmethod
+    def context_length(self) -> int:
+        """Tokens it can attend to, prompt and answer together."""
+
+    @abstractmethod
+    def _prompt_ids(self, prompt: ChatPrompt) -> Int64:
+        """Return a conversation as token ids, shape (n,)."""
+
+    @abstractmethod
+    def _decode(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
+        """Feed every answer with logits until it is complete."""
+
+    def _check_length(self, tokens: int, what: str) -> None:
+        if tokens > self.context_length:
+            raise ModelError(
+                f"{what} has {tokens} tokens; {self.name} reads {self.context_length}.",
+                "Shorten it, or retrieve fewer or shorter passages.",
+            )
+
+    def generate(
+        self,
+        prompts: Sequence[ChatPrompt],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        top_logprobs: int = 0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> list[Generation]:
+        """Continue each conversation; see :class:`~ragwitness.models.base.LanguageModel`.
+
+        Where a prompt leaves less room than ``max_tokens``, the answer ends at the context
+        length with ``finish_reason`` ``"length"``.
+        """
+        encoded = [self._prompt_ids(prompt) for prompt in prompts]
+        for ids in encoded:
+            self._check_length(len(ids) + 1, "The prompt with room for one token")
+        answers = [
+            Decoding(
+                self._vocabulary,
+                prompt_tokens=len(ids),
+                room=min(max_tokens, self.context_length - len(ids)),
+                temperature=temperature,
+                top=top_logprobs,
+                stop=stop,
+                seed=seed,
+            )
+            for ids in encoded
+        ]
+        self._decode(encoded, answers)
+        return [answer.result() for answer in answers]

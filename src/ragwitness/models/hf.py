@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,142 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import ModelError
+from ragwitness.models.base import ChatPrompt, TextScores, close_gaps
+from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
+from ragwitness.models.hf_files import identity, import_libraries, load_pretrained
 from ragwitness.types import TokenLogprob
 
-from .base import ChatPrompt, Generation, TextScores
-from .decoding import Decoding, Vocabulary, score_tokens
-from .hf_embedder import HFEmbedder
-from .hf_loading import identity, import_libraries, load_pretrained
-from .hf_prompt import PromptTokenizer, Tokenized
+# Conversations and texts as tokens of any transformers tokenizer.
 
-__all__ = ["HFEmbedder", "HFLanguageModel"]
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptedText:
+    """A text to score behind its prompt.
+
+    Attributes:
+        prompt: Token ids before the text, shape (m,); none before a raw text of a model without
+            a BOS token.
+        ids: Token ids of the text, shape (n,).
+        offsets: Character range of each in the text, shape (n, 2).
+    """
+
+    prompt: Int64
+    ids: Int64
+    offsets: Int64
+
+    @property
+    def whole(self) -> Int64:
+        """Prompt and text, shape (m + n,)."""
+        return np.concatenate((self.prompt, self.ids))
+
+    @property
+    def size(self) -> int:
+        """Tokens of both."""
+        return len(self.prompt) + len(self.ids)
+
+
+def joined(before: str, text: str) -> str:
+    """Put ``text`` behind ``before``, with one space unless either brings white space."""
+    if not before or not text or before[-1].isspace() or text[0].isspace():
+        return before + text
+    return f"{before} {text}"
+
+
+class PromptTokenizer:
+    """One tokenizer with its chat layout.
+
+    Args:
+        tokenizer: Of transformers; must be a fast one, because offsets are needed.
+        source: Where it came from, for errors.
+
+    Raises:
+        ModelError: The tokenizer gives no offsets, or has no token to start a text after.
+    """
+
+    def __init__(self, tokenizer: Any, source: str) -> None:
+        self._tokenizer = tokenizer
+        if not getattr(tokenizer, "is_fast", False):
+            raise ModelError(
+                f"The tokenizer of {source} is not a fast one and gives no character offsets.",
+                "Convert it to tokenizer.json.",
+            )
+        start = tokenizer.bos_token_id
+        self._begin = tokenizer.eos_token_id if start is None else start
+        self._always_begins = start is not None
+        if self._begin is None:
+            raise ModelError(
+                f"The tokenizer of {source} has neither a BOS nor an EOS token.",
+                "Set one of them in its tokenizer_config.json.",
+            )
+
+    def _encode(self, text: str) -> tuple[Int64, Int64]:
+        encoded = self._tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        offsets = np.asarray(encoded["offset_mapping"], np.int64).reshape(-1, 2)
+        return np.asarray(encoded["input_ids"], np.int64), offsets
+
+    def count(self, text: str) -> int:
+        """Tokens of ``text``, without special ones."""
+        return len(self._encode(text)[0])
+
+    def _render(self, prompt: ChatPrompt) -> tuple[str, bool]:
+        """Lay a conversation out; says whether the layout brings its own special tokens."""
+        if not prompt.messages:
+            return prompt.prefill, False
+        if not self._tokenizer.chat_template:
+            turns = [message.content for message in prompt.messages]
+            return joined("\n\n".join(turns), prompt.prefill), False
+        messages = [{"role": str(m.role), "content": m.content} for m in prompt.messages]
+        rendered = self._tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        )
+        return joined(rendered, prompt.prefill), True
+
+    def _with_begin(self, ids: Int64, has_layout: bool) -> Int64:
+        if len(ids) and (has_layout or not self._always_begins):
+            return ids
+        return np.concatenate((np.array([self._begin], np.int64), ids))
+
+    def prompt(self, prompt: ChatPrompt) -> Int64:
+        """Token ids of a conversation the assistant continues, shape (m,)."""
+        rendered, has_layout = self._render(prompt)
+        return self._with_begin(self._encode(rendered)[0], has_layout)
+
+    def scored(self, text: str, prompt: ChatPrompt | None) -> PromptedText:
+        """Tokens of ``text`` behind a conversation, or behind the start of a text.
+
+        The two are tokenised as one string; a token across the seam belongs to the text.
+        """
+        rendered, has_layout = ("", False) if prompt is None else self._render(prompt)
+        whole = joined(rendered, text)
+        ids, offsets = self._encode(whole)
+        # Tokens that end within the prompt come before the text; one across the seam is its own.
+        seam = int(np.count_nonzero(np.cumsum(offsets[:, 1] > len(rendered)) == 0))
+        relative = np.maximum(offsets[seam:] - (len(whole) - len(text)), 0)
+        raw = prompt is not None and not prompt.messages and not self._always_begins
+        # A raw text is continued with nothing before it, so it is scored so, too.
+        nothing = raw and len(ids) > 0
+        before = ids[:seam] if nothing else self._with_begin(ids[:seam], has_layout)
+        return PromptedText(before, ids[seam:], close_gaps(relative))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ``ids`` without special tokens."""
+        return str(
+            self._tokenizer.decode(
+                list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
+
+    def token_text(self, token: int) -> str:
+        """Text of one token, its leading space included; U+FFFD for part of a character."""
+        text = str(self._tokenizer.decode([token], clean_up_tokenization_spaces=False))
+        raw = self._tokenizer.convert_ids_to_tokens(token) or ""
+        # SentencePiece marks the space by U+2581 and drops it at the start of a text.
+        return f" {text}" if raw.startswith("\u2581") and not text.startswith(" ") else text
+
 
 Float32 = NDArray[np.float32]
 
@@ -36,7 +164,7 @@ _PARALLEL = 8
 """Sequences decoded together."""
 
 
-class HFLanguageModel:
+class HFLanguageModel(TokenModel):
     """A causal language model run by transformers.
 
     With a chat template, conversations follow it; without one (e.g. GPT-2 XL) the messages are
@@ -66,7 +194,7 @@ class HFLanguageModel:
         self._model.to(self._device).eval()
         tokenizer = load_pretrained(transformers.AutoTokenizer, self._source)
         self._prompts = PromptTokenizer(tokenizer, self._source)
-        self._vocabulary = Vocabulary(
+        self._vocabulary = TokenVocabulary(
             self._prompts.token_text, self._prompts.decode, self._stop_ids(tokenizer)
         )
         accepted = inspect.signature(self._model.forward).parameters
@@ -97,12 +225,8 @@ class HFLanguageModel:
         """Tokens of ``text``, without special ones."""
         return self._prompts.count(text)
 
-    def _check_length(self, tokens: int, what: str) -> None:
-        if tokens > self.context_length:
-            raise ModelError(
-                f"{what} has {tokens} tokens; {self._source} reads {self.context_length}.",
-                "Shorten it, or retrieve fewer or shorter passages.",
-            )
+    def _prompt_ids(self, prompt: ChatPrompt) -> Int64:
+        return self._prompts.prompt(prompt)
 
     def score(
         self,
@@ -111,7 +235,7 @@ class HFLanguageModel:
         after: Sequence[ChatPrompt] | None = None,
         top: int = 0,
     ) -> list[TextScores]:
-        """Score each text teacher-forced; see :class:`~ragwitness.models.LanguageModel`."""
+        """Score each text teacher-forced; see :class:`~ragwitness.models.base.LanguageModel`."""
         if after is not None and len(after) != len(texts):
             raise ValueError("after must hold one conversation per text")
         prompts: Sequence[ChatPrompt | None] = [None] * len(texts) if after is None else after
@@ -120,10 +244,10 @@ class HFLanguageModel:
             self._check_length(row.size, "The text with what precedes it")
         return [scores for batch in self._batches(rows) for scores in self._score(batch, top)]
 
-    def _batches(self, rows: Sequence[Tokenized]) -> Iterator[list[Tokenized]]:
+    def _batches(self, rows: Sequence[PromptedText]) -> Iterator[list[PromptedText]]:
         """Neighbouring rows whose logits fit the memory set aside for them."""
         limit = _LOGIT_BYTES // (4 * int(self._model.config.get_text_config().vocab_size))
-        batch: list[Tokenized] = []
+        batch: list[PromptedText] = []
         for row in rows:
             longest = max([row.size, *(other.size for other in batch)])
             if batch and longest * (len(batch) + 1) > limit:
@@ -133,8 +257,9 @@ class HFLanguageModel:
         if batch:
             yield batch
 
-    def _score(self, batch: Sequence[Tokenized], top: int) -> Iterator[TextScores]:
+    def _score(self, batch: Sequence[PromptedText], top: int) -> Iterator[TextScores]:
         ids, mask = self._padded([row.whole for row in batch], left=False)
+        # Logits are needed from the last token of the shortest prompt on.
         keep = ids.shape[1] - min(len(row.prompt) for row in batch) + 1
         with self._torch.inference_mode():
             logits = self._forward(ids, mask, keep=keep, use_cache=False).logits
@@ -157,6 +282,7 @@ class HFLanguageModel:
 
     def _padded(self, rows: Sequence[NDArray[np.int64]], *, left: bool) -> tuple[Any, Any]:
         """Token ids and attention mask, each (n, longest), on the device."""
+        # Scores are read from the left, so rows are padded right; decoding pads left.
         longest = max(len(row) for row in rows)
         ids, mask = np.zeros((2, len(rows), longest), np.int64)
         for place, row in enumerate(rows):
@@ -169,59 +295,27 @@ class HFLanguageModel:
 
     def _forward(self, ids: Any, mask: Any, *, keep: int, **others: Any) -> Any:
         if self._takes_positions:
+            # Padding takes no position.
             positions = (mask.cumsum(-1) - 1).clamp(min=0)
             others["position_ids"] = positions[:, -ids.shape[1] :]
         if self._takes_keep:
             others["logits_to_keep"] = keep
         return self._model(input_ids=ids, attention_mask=mask, **others)
 
-    def generate(
-        self,
-        prompts: Sequence[ChatPrompt],
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        top_logprobs: int = 0,
-        stop: Sequence[str] = (),
-        seed: int | None = None,
-    ) -> list[Generation]:
-        """Continue each conversation; see :class:`~ragwitness.models.LanguageModel`.
-
-        Where a prompt leaves less room than ``max_tokens``, the answer ends at the context
-        length with ``finish_reason`` ``"length"``.
-        """
-        encoded = [self._prompts.prompt(prompt) for prompt in prompts]
-        for ids in encoded:
-            self._check_length(len(ids) + 1, "The prompt with room for one token")
-        answers = [
-            Decoding(
-                self._vocabulary,
-                prompt_tokens=len(ids),
-                room=min(max_tokens, self.context_length - len(ids)),
-                temperature=temperature,
-                top=top_logprobs,
-                stop=stop,
-                seed=seed,
-            )
-            for ids in encoded
-        ]
-        for start in range(0, len(encoded), _PARALLEL):
-            part = slice(start, start + _PARALLEL)
-            self._decode(encoded[part], answers[part])
-        return [answer.result() for answer in answers]
-
     def _decode(self, encoded: Sequence[NDArray[np.int64]], answers: Sequence[Decoding]) -> None:
-        """Decode a batch until every answer is complete."""
-        ids, mask = self._padded(encoded, left=True)
-        past = None
-        with self._torch.inference_mode():
-            while any(answer.finish_reason is None for answer in answers):
-                output = self._forward(ids, mask, keep=1, use_cache=True, past_key_values=past)
-                past = output.past_key_values
-                logits = output.logits[:, -1].float().cpu().numpy()
-                chosen = [
-                    (answer.push(row) or 0) if answer.finish_reason is None else 0
-                    for answer, row in zip(answers, logits, strict=True)
-                ]
-                ids = self._tensor(np.array(chosen, np.int64)[:, None])
-                mask = self._torch.cat((mask, self._torch.ones_like(ids)), -1)
+        """Decode ``_PARALLEL`` answers at a time, each batch until all of its are complete."""
+        for start in range(0, len(encoded), _PARALLEL):
+            batch = answers[start : start + _PARALLEL]
+            ids, mask = self._padded(encoded[start : start + _PARALLEL], left=True)
+            past = None
+            with self._torch.inference_mode():
+                while any(answer.finish_reason is None for answer in batch):
+                    output = self._forward(ids, mask, keep=1, use_cache=True, past_key_values=past)
+                    past = output.past_key_values
+                    logits = output.logits[:, -1].float().cpu().numpy()
+                    chosen = [
+                        (answer.push(row) or 0) if answer.finish_reason is None else 0
+                        for answer, row in zip(batch, logits, strict=True)
+                    ]
+                    ids = self._tensor(np.array(chosen, np.int64)[:, None])
+                    mask = self._torch.cat((mask, self._torch.ones_like(ids)), -1)

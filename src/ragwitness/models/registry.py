@@ -5,50 +5,40 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ragwitness.errors import InputError
+from ragwitness.kit.registry import Listing, Registry
+from ragwitness.models.base import Embedder, LanguageModel
 
-from .base import Embedder, LanguageModel
+LANGUAGE_MODELS = Registry(
+    "language model",
+    {
+        "reader": Listing(
+            "ragwitness.models.reader.model:Reader.load",
+            "the packaged reader, or a folder of the Qwen3 layout, in numpy",
+            "reader[:/folder]",
+        ),
+        "hf": Listing(
+            "ragwitness.models.hf:HFLanguageModel", "any model of transformers", "hf:NAME_OR_FOLDER"
+        ),
+    },
+)
+"""The auditor's own language models."""
 
-__all__ = ["EMBEDDER_FORMS", "LANGUAGE_MODEL_FORMS", "load_embedder", "load_language_model"]
-
-LANGUAGE_MODEL_FORMS = ("reader", "reader:/folder", "hf:NAME_OR_FOLDER")
-"""Valid names of language models."""
-
-EMBEDDER_FORMS = ("minilm", "hf:NAME_OR_FOLDER")
-"""Valid names of embedders."""
+EMBEDDERS = Registry(
+    "embedder",
+    {
+        "minilm": Listing("ragwitness.models.embedders:MiniLMEmbedder", "MiniLM, from its package"),
+        "hf": Listing(
+            "ragwitness.models.embedders:HFEmbedder",
+            "any model of sentence-transformers",
+            "hf:NAME_OR_FOLDER",
+        ),
+    },
+    more=", URL#MODEL",
+)
+"""Embedders that run here; :func:`ragwitness.rag.embedders.load_embedder` also opens endpoints."""
 
 _loaded: dict[tuple[str, str], Any] = {}
 _lock = threading.RLock()
-
-
-def _unknown(what: str, spec: str, forms: tuple[str, ...]) -> InputError:
-    return InputError(f"There is no {what} {spec!r}.", f"Valid forms: {', '.join(forms)}")
-
-
-def _new_language_model(spec: str) -> LanguageModel:
-    kind, colon, rest = spec.partition(":")
-    if kind == "reader" and bool(colon) == bool(rest):
-        from .reader import Reader
-
-        return Reader.load(rest or None)
-    if kind == "hf" and rest:
-        from .hf import HFLanguageModel
-
-        return HFLanguageModel(rest)
-    raise _unknown("language model", spec, LANGUAGE_MODEL_FORMS)
-
-
-def _new_embedder(spec: str) -> Embedder:
-    kind, _, rest = spec.partition(":")
-    if spec == "minilm":
-        from .minilm import MiniLMEmbedder
-
-        return MiniLMEmbedder()
-    if kind == "hf" and rest:
-        from .hf import HFEmbedder
-
-        return HFEmbedder(rest)
-    raise _unknown("embedder", spec, EMBEDDER_FORMS)
 
 
 def load_language_model(spec: str = "reader") -> LanguageModel:
@@ -63,12 +53,8 @@ def load_language_model(spec: str = "reader") -> LanguageModel:
         MissingExtraError: The form needs an extra that is not installed.
         ModelError: The model cannot be loaded.
     """
-    with _lock:
-        key = ("language model", spec)
-        if key not in _loaded:
-            _loaded[key] = _new_language_model(spec)
-        model: LanguageModel = _loaded[key]
-        return model
+    model: LanguageModel = _load(LANGUAGE_MODELS, spec)
+    return model
 
 
 def load_embedder(spec: str = "minilm") -> Embedder:
@@ -82,9 +68,17 @@ def load_embedder(spec: str = "minilm") -> Embedder:
         MissingExtraError: The form needs an extra that is not installed.
         ModelError: The model cannot be loaded.
     """
+    embedder: Embedder = _load(EMBEDDERS, spec)
+    return embedder
+
+
+def _load(registry: Registry[Listing], spec: str) -> Any:
+    """Load what ``NAME`` or ``NAME:OPTION`` names, once; a failure is not remembered."""
+    # Looked up before the lock: a bad name must not wait for a model that loads.
+    name, option = registry.split(spec)
+    make = registry.load(name)
     with _lock:
-        key = ("embedder", spec)
+        key = (registry.noun, spec)
         if key not in _loaded:
-            _loaded[key] = _new_embedder(spec)
-        embedder: Embedder = _loaded[key]
-        return embedder
+            _loaded[key] = make(option) if option else make()
+        return _loaded[key]

@@ -6,11 +6,8 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.text.words import split_words
-
-from .base import ChatPrompt, LanguageModel, TextScores
-
-__all__ = ["WordScore", "map_to_words", "word_scores"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class WordScore:
     tokens: int
 
 
-def _characters(text: str, start: int, end: int) -> tuple[int, int]:
+def counted_characters(text: str, start: int, end: int) -> tuple[int, int]:
     """The characters a token counts for.
 
     A lone space counts for the character after it: where a tokenizer splits " 500" into a space
@@ -65,9 +62,11 @@ def map_to_words(text: str, scores: TextScores) -> list[WordScore]:
     ends = [word.end for word in found]
     logprobs, ranks, counts = [0.0] * len(found), [0] * len(found), [0] * len(found)
     for index, (first, last) in enumerate(scores.offsets.tolist()):
-        start, end = _characters(text, first, last)
+        start, end = counted_characters(text, first, last)
+        # Every word that the token touches, from the first that does not end before it.
         place = bisect.bisect_right(ends, start)
         while place < len(found) and found[place].start < end:
+            # log p(word) = sum of log p(token | all before) over its tokens (chain rule).
             logprobs[place] += float(scores.logprobs[index])
             ranks[place] = max(ranks[place], int(scores.ranks[index]))
             counts[place] += 1

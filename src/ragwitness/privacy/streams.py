@@ -11,36 +11,26 @@ of the others (``docs/design/mechanism.md``).
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from ragwitness.crypto import canonical as jcs
 from ragwitness.errors import InputError
-from ragwitness.privacy.sampler import ShakeBits
-
-__all__ = [
-    "SEED_BYTES",
-    "Record",
-    "canonical",
-    "hkdf_sha256",
-    "record_key",
-    "slot_bits",
-    "sub_seed",
-]
+from ragwitness.privacy.sampler.exact import ShakeBits
 
 SEED_BYTES = 32
 """Length of a window's seed, of a record's, and of a key."""
 
 _NOISE = "ragwitness/noise/v1"
 _SUB_SEED = "ragwitness/sub-seed/v1"
-_HASH_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What the noise of one answer hangs on: nothing that the provider can choose once it is asked.
+class NoiseRecord:
+    """What decides the noise of one answer: nothing the provider can choose once it is asked.
 
     The policy fixes ``window`` and ``mechanism``, the log ``account`` and ``sequence``, the client
     the rest. The answer and the time are left out on purpose: by either a provider could look
@@ -55,7 +45,7 @@ class Record:
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that the client names in its request, the last it saw.
         query: SHA-256 of the query as the client sent it, in hex.
-        mechanism: :attr:`~ragwitness.privacy.mechanism.Mechanism.digest` of what answers, in hex.
+        mechanism: ``digest`` of what answers, in hex.
     """
 
     window: str
@@ -68,18 +58,30 @@ class Record:
     mechanism: str
 
 
+def sub_seed_number(place: int, queries: int, sequence: int) -> int:
+    """Return the number of a query's sub-seed, which is known before the window opens.
+
+    A number by order of arrival would let a provider that dislikes a noise slip in a query of its
+    own; this one follows from the account's place and its own count alone.
+
+    Args:
+        place: Of the account among those admitted, from 0.
+        queries: Most queries of one account.
+        sequence: How many queries of this account came before.
+    """
+    return place * queries + sequence
+
+
 def sub_seed(window_seed: bytes, window: str, number: int) -> bytes:
     """Return the secret of one record; it tells nothing of the window's seed or other records.
 
     All numbers are known before the window opens, so that a Merkle tree over them can be
-    committed: an account that is admitted gets a place p, and its query of sequence s has the
-    number ``p * queries_per_account + s``. A number by order of arrival would let a provider that
-    dislikes a noise slip in a query of its own.
+    committed.
 
     Args:
         window_seed: 32 secret bytes.
         window: Identifier of the audit window.
-        number: Of the record, from 0.
+        number: See :func:`sub_seed_number`.
 
     Returns:
         32 bytes.
@@ -87,12 +89,13 @@ def sub_seed(window_seed: bytes, window: str, number: int) -> bytes:
     Raises:
         InputError: The seed has another length, or the number is negative or above 2⁶⁴ - 1.
     """
+    # HKDF with the window's seed as key and the record's number as context.
     info = {"domain": _SUB_SEED, "number": jcs.u64_text(number), "window": window}
     return hkdf_sha256(_seed(window_seed), canonical(info))
 
 
-def record_key(seed: bytes, record: Record) -> bytes:
-    """Return the key of one answer's noise.
+def record_key(seed: bytes, record: NoiseRecord) -> bytes:
+    """Return the key of one answer's noise (A2: the noise is a function of the record).
 
     Args:
         seed: The record's :func:`sub_seed`, 32 bytes.
@@ -102,14 +105,32 @@ def record_key(seed: bytes, record: Record) -> bytes:
         32 bytes.
 
     Raises:
-        InputError: The seed has another length, the sequence is no unsigned 64-bit integer, or a
-            field holds half a surrogate pair, which has no UTF-8.
+        InputError: The seed has another length, the sequence is not an unsigned 64-bit integer, or
+            a field holds half a surrogate pair, which has no UTF-8.
     """
+    # Every field of the record is in the context, under its name (A2).
     info = asdict(record) | {
         "sequence": jcs.u64_text(record.sequence, "sequence"),
         "domain": _NOISE,
     }
     return hkdf_sha256(_seed(seed), canonical(info))
+
+
+def answer_key(window_seed: bytes, number: int, record: NoiseRecord) -> bytes:
+    """Return the key of one answer's noise as whoever holds the window's seed derives it.
+
+    Args:
+        window_seed: 32 secret bytes.
+        number: See :func:`sub_seed_number`.
+        record: What is answered.
+
+    Raises:
+        InputError: As for :func:`sub_seed` and :func:`record_key`.
+    """
+    # Step 1: the record's own secret, committed to before the window and opened if challenged.
+    seed = sub_seed(window_seed, record.window, number)
+    # Step 2: bound to the request, which the client has a part in: its nonce and its checkpoint.
+    return record_key(seed, record)
 
 
 def slot_bits(key: bytes, number: int) -> ShakeBits:
@@ -144,12 +165,7 @@ def hkdf_sha256(secret: bytes, info: bytes, *, salt: bytes = b"", size: int = 32
         salt: Optional; none counts as 32 zero bytes.
         size: At most 8,160.
     """
-    key = hmac.digest(salt or bytes(_HASH_BYTES), secret, hashlib.sha256)
-    block, found = b"", b""
-    for counter in range(1, -(-size // _HASH_BYTES) + 1):
-        block = hmac.digest(key, block + info + bytes([counter]), hashlib.sha256)
-        found += block
-    return found[:size]
+    return HKDF(SHA256(), size, salt or None, info).derive(secret)
 
 
 def _seed(seed: bytes) -> bytes:

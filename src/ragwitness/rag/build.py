@@ -9,11 +9,11 @@ from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder, LanguageModel
 from ragwitness.rag.chunk import Passage, chunk_documents
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.index import DenseIndex, Index, LexicalIndex
+from ragwitness.rag.index.base import Index
+from ragwitness.rag.index.dense import DenseIndex
+from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.rag.pipeline import RagSystem
 from ragwitness.types import Document
-
-__all__ = ["build_system"]
 
 
 def build_system(
@@ -44,6 +44,8 @@ def build_system(
         TargetError: The embeddings endpoint does not answer.
     """
     config = config or RagConfig()
+    # 1. Documents become passages. 2. Their keys, which are found, may differ from their text,
+    # which is shown. 3. Index and generator are loaded last: a mistake above costs no model.
     passages = chunk_documents(documents, config.chunk_words, config.chunk_overlap)
     if originals is not None:
         passages = _found_by(originals, passages)

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragwitness.errors import InputError, MissingExtraError, TargetError, TargetResponseError
+from ragwitness.errors import InputError, TargetError, TargetResponseError
 from ragwitness.models.base import Embedder
 from ragwitness.models.registry import load_embedder as load_local
-from ragwitness.targets.keys import find_key
+from ragwitness.targets.failures import find_key
 from ragwitness.targets.openai import Endpoint, parse_endpoint
 from ragwitness.targets.transport import JsonClient, TransportOptions
-
-__all__ = ["KEY_VARIABLE", "EndpointEmbedder", "load_embedder"]
 
 KEY_VARIABLE = "RAGWITNESS_EMBEDDINGS_KEY"
 """Environment variable with the key of the embeddings endpoint; unset, ``OPENAI_API_KEY`` goes
@@ -44,12 +42,7 @@ def load_embedder(spec: str = "minilm") -> Embedder:
     """
     if spec.lower().startswith(("http://", "https://")):
         return _endpoint(spec)
-    try:
-        return load_local(spec)
-    except MissingExtraError:
-        raise
-    except InputError as error:
-        raise InputError(error.message, f"{error.hint}, URL#MODEL") from None
+    return load_local(spec)
 
 
 @cache
@@ -73,7 +66,8 @@ class EndpointEmbedder:
     def __init__(self, spec: str, options: TransportOptions | None = None) -> None:
         endpoint = _read(spec)
         self._options = options or TransportOptions()
-        variable = self._options.key_env or _variable()
+        own = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+        variable = self._options.key_env or own
         self._key = find_key(endpoint.url, variable)
         self._url, self._model = endpoint.url, endpoint.model
         self._dim: int | None = None
@@ -113,6 +107,7 @@ class EndpointEmbedder:
         payload = {"model": self._model, "input": texts, "encoding_format": "float"}
         reply = await client.post("/embeddings", payload)
         try:
+            # All vectors of one endpoint have one size, from call to call.
             vectors = _vectors(reply, len(texts))
             if self._dim not in (None, vectors.shape[1]):
                 raise _UnusableError("the vectors' size has changed")
@@ -126,19 +121,15 @@ class _UnusableError(Exception):
     """Why a reply holds no embeddings."""
 
 
-class _Row(BaseModel):
+class _EmbeddingRow(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
     index: int
     embedding: Annotated[list[float], Field(min_length=1)]
 
 
-class _Reply(BaseModel):
-    data: list[_Row]
-
-
-def _variable() -> str | None:
-    return KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+class _EmbeddingReply(BaseModel):
+    data: list[_EmbeddingRow]
 
 
 def _read(spec: str) -> Endpoint:
@@ -163,7 +154,7 @@ def _vectors(reply: object, count: int) -> NDArray[np.float32]:
         _UnusableError: Another form, number or size of vectors, or one without direction.
     """
     try:
-        rows = sorted(_Reply.model_validate(reply).data, key=lambda row: row.index)
+        rows = sorted(_EmbeddingReply.model_validate(reply).data, key=lambda row: row.index)
     except ValidationError:
         raise _UnusableError("a field of the protocol is missing or has another type") from None
     if [row.index for row in rows] != list(range(count)):

@@ -9,22 +9,11 @@ from typing import Literal, Protocol, TypeAlias
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import ChatPrompt, Generation, LanguageModel, TextScores
-from ragwitness.rag.chunk import Passage
-from ragwitness.rag.config import DefendedConfig, RagConfig
-from ragwitness.rag.fitting import FitCounts, FitLog, chat_overhead, fit_passages
-from ragwitness.rag.index import DenseIndex, Hit, Index
-from ragwitness.rag.prompts import PromptTemplate
+from ragwitness.rag.chunk import FitCounts, FitLog, Passage, chat_overhead, fit_passages
+from ragwitness.rag.config import DefendedConfig, PromptTemplate, RagConfig
+from ragwitness.rag.index.base import Hit, Index
+from ragwitness.rag.index.dense import DenseIndex
 from ragwitness.types import Answer, Message, Query, Role
-
-__all__ = [
-    "PARALLEL",
-    "DefenseHook",
-    "Echo",
-    "Lookup",
-    "QueryTooLongError",
-    "RagSystem",
-    "Use",
-]
 
 Use: TypeAlias = Literal["retrieve", "answer"]
 """What a rewritten query is for: the index, or the generator."""
@@ -157,8 +146,10 @@ class RagSystem:
             return []
         if defense is None:
             return self.index.search(query, k)
+        # A defense may rewrite what retrieves, ask for more hits, and drop some of them.
         key = defense.rewrite(query, "retrieve")
         distances = isinstance(self.index, DenseIndex) and self.config.metric == "l2"
+        # More candidates than k where the defense is going to drop some: k passages still arrive.
         hits = self.index.search(key, defense.candidates(k, len(self.index)))
         return defense.select(hits, Lookup(key, k, self.passages, distances))[:k]
 
@@ -172,6 +163,7 @@ class RagSystem:
         Raises:
             QueryTooLongError: It does not fit even without any passage.
         """
+        # A defense may give retriever and generator two different texts; see DefenseHook.rewrite.
         user = query if self.defense is None else self.defense.rewrite(query, "answer")
         return self._prompt(query, user, "", max_tokens)
 
@@ -193,6 +185,7 @@ class RagSystem:
             QueryTooLongError: It does not fit even without any passage.
             ModelError: The generator failed.
         """
+        # 1. Retrieve and fill in the template. 2. Generate. 3. Show only what a client may see.
         prompt = self.prompt(query.prompt, query.max_tokens)
         generation = self._generate(prompt, query, stop)
         return Answer(
@@ -220,6 +213,7 @@ class RagSystem:
         prompt = self.completion_prompt(query.prompt, query.max_tokens)
         scores = None
         if scored and query.prompt:
+            # The text is scored in the place of the prefill, under the passages that it retrieves.
             bare = replace(prompt, prefill="")
             top = query.top_logprobs
             scores = self.generator.score([query.prompt], after=[bare], top=top)[0]
@@ -252,6 +246,7 @@ class RagSystem:
         def fits(passages: Sequence[str]) -> bool:
             return count(render(passages)) + fixed <= limit
 
+        # Retrieve, let a defense change what is shown, then drop or cut what does not fit.
         found = [self.passages[hit.index].text for hit in self.retrieve(key)]
         if self.defense is not None:
             found = self.defense.show(key, found)

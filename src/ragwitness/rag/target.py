@@ -6,15 +6,67 @@ import asyncio
 import dataclasses
 import hashlib
 import json
+import math
 import threading
 from dataclasses import replace
 
 from ragwitness.errors import TargetResponseError
-from ragwitness.rag.echo import completed, echo_tokens
+from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
+from ragwitness.rag.chunk import Passage
+from ragwitness.rag.config import PromptTemplate, RagConfig
+from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
-from ragwitness.types import Answer, Capability, Query, TokenLogprob
+from ragwitness.types import Answer, Capability, Message, Query, Role, TokenLogprob
 
-__all__ = ["LabTarget"]
+# Raw texts scored and continued, as the completions protocol tells it.
+
+
+def completed(
+    system: RagSystem, query: Query, stop: tuple[str, ...] = (), *, echo: bool = False
+) -> Answer:
+    """Continue a raw text; with ``echo`` the text and its tokens come first.
+
+    Raises:
+        QueryTooLongError: It does not fit even without any passage.
+        ModelError: The generator failed.
+    """
+    wanted = echo and query.top_logprobs > 0
+    result = system.complete(query, scored=wanted, stop=stop)
+    text, tokens = (query.prompt, echo_tokens(query.prompt, result.scores)) if echo else ("", ())
+    made = result.generation
+    read = system.generator.count_tokens(query.prompt)
+    if made is None:
+        return Answer(text, tokens, "length", read, 0)
+    return Answer(
+        text + made.text,
+        (*tokens, *made.tokens),
+        made.finish_reason,
+        read,
+        made.completion_tokens,
+    )
+
+
+def echo_tokens(text: str, scores: TextScores | None) -> tuple[TokenLogprob, ...]:
+    """Return one entry per token, the first without a log-probability (NaN).
+
+    Each token is the slice of the text from its first character to the next token's, so
+    that they join to the text.
+    """
+    if scores is None or not len(scores.ids):
+        return ()
+    # Slices from token to token: joined, they are the text.
+    starts = [0, *(int(start) for start in scores.offsets[1:, 0]), len(text)]
+    tokens = [
+        TokenLogprob(
+            text[starts[i] : starts[i + 1]],
+            float(scores.logprobs[i]),
+            scores.tokens[i].top if scores.tokens else (),
+        )
+        for i in range(len(scores.ids))
+    ]
+    # As in the protocol: nothing stands before the first token that could predict it.
+    tokens[0] = TokenLogprob(tokens[0].token, math.nan)
+    return tuple(tokens)
 
 
 class LabTarget:
@@ -132,3 +184,56 @@ def _fingerprint(system: RagSystem) -> str:
             data = text.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()[:16]
+
+
+# A language model alone behind the same protocol: no passages, no instruction of ours.
+
+
+class BareSystem(RagSystem):
+    """Hands a query to the model as its user's only message, and continues a raw text as it is.
+
+    Args:
+        generator: Answers, and reads a text without a conversation.
+        name: By which it is loaded, for reports.
+    """
+
+    def __init__(self, generator: LanguageModel, name: str = "") -> None:
+        config = RagConfig(
+            retrieve=False,
+            template=PromptTemplate("none", ""),
+            generator=name or generator.name,
+            completion_task="",
+        )
+        super().__init__([Passage("", 0, 1, "-")], LexicalIndex(["-"]), generator, config)
+
+    def prompt(self, query: str, max_tokens: int = 256) -> ChatPrompt:
+        """Return the query as the only message.
+
+        Raises:
+            QueryTooLongError: The model cannot read it.
+        """
+        del max_tokens  # nothing of ours makes room
+        return self._checked(ChatPrompt((Message(Role.USER, query),)), query)
+
+    def completion_prompt(self, text: str, max_tokens: int = 256) -> ChatPrompt:
+        """Return the text alone, without a conversation.
+
+        Raises:
+            QueryTooLongError: The model cannot read it.
+        """
+        del max_tokens
+        return self._checked(ChatPrompt((), text), text)
+
+    def describe(self) -> dict[str, str | int | bool]:
+        """Return everything in use, for people."""
+        return {
+            "generator": self.generator.name,
+            "context length": self.generator.context_length,
+            "passages": "none: the model alone",
+        }
+
+    def _checked(self, prompt: ChatPrompt, text: str) -> ChatPrompt:
+        tokens, limit = self.generator.count_tokens(text) + 1, self.generator.context_length
+        if tokens > limit:
+            raise QueryTooLongError(tokens, limit)
+        return prompt

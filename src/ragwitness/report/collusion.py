@@ -7,31 +7,25 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.privacy.accounting.bounds import Bounds, Plan, joint_bounds
+from ragwitness.collusion.coalition.estimate import Estimates, LogEstimate
+from ragwitness.collusion.gates import Findings
+from ragwitness.collusion.scalar import Cell, SweepConfig
+from ragwitness.privacy.accounting.bounds import Bounds, Certificate, NoisePlan, joint_bounds
 from ragwitness.privacy.accounting.inference import (
     advantage_limit,
     advantage_of,
     auc_limit,
     auc_of,
+    mu_of_auc,
 )
-from ragwitness.privacy.accounting.verdict import Certificate
-from ragwitness.report import wording as say
-from ragwitness.report.lines import Axis, Line, Panel, lines_svg
+from ragwitness.report.figures import Axis, Line, lines_svg
+from ragwitness.report.figures import LinesPanel as Panel
+from ragwitness.report.terminal import figure_table
+from ragwitness.results import wording as say
+from ragwitness.results.kind import finite
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
-    from rich.table import Table
-
-__all__ = [
-    "Room",
-    "bounds_json",
-    "bounds_svg",
-    "bounds_terminal",
-    "plan_json",
-    "plan_svg",
-    "plan_terminal",
-    "powers_to",
-]
 
 _ROWS = (
     ("paper", "Theorem 3.4 (the paper)"),
@@ -63,6 +57,8 @@ def bounds_json(bounds: Bounds, certificate: Certificate | None = None) -> dict[
         **asdict(bounds),
         "label_kept": bounds.kept,
         "attack": {"advantage": advantage_of(bounds.mu), "auc": auc_of(bounds.mu)},
+        # What each bound allows an attacker at most, beside what the best attack on this noise
+        # reaches.
         "limits": {
             name: {
                 "advantage": advantage_limit(epsilon, bounds.delta),
@@ -85,7 +81,8 @@ def bounds_terminal(bounds: Bounds, certificate: Certificate | None = None) -> G
         f"k = {say.count(asked.accounts)} accounts of {say.count(asked.queries)} queries pool"
         f" their answers; noise sigma {bounds.sigma:.6g}, delta {bounds.delta:.3g}"
     )
-    table = _table("joint privacy by", "epsilon", "advantage", "AUC", "of exact")
+    # One row for each way of accounting, all of the same noise at the same joint delta.
+    table = figure_table("joint privacy by", "epsilon", "advantage", "AUC", "of exact")
     for name, words in _ROWS:
         epsilon = getattr(bounds, name)
         if epsilon is None:
@@ -93,11 +90,13 @@ def bounds_terminal(bounds: Bounds, certificate: Certificate | None = None) -> G
             continue
         table.add_row(
             words,
-            _three(epsilon),
+            say.three(epsilon),
             f"{advantage_limit(epsilon, bounds.delta):.4f}",
             f"{auc_limit(epsilon, bounds.delta):.4f}",
             f"{epsilon / bounds.exact:.3g}x" if bounds.exact else say.MISSING,
         )
+    # The last row is no bound: repeating one query k q times is the best there is against Gaussian
+    # noise.
     reached = ("best attack on scores", "", advantage_of(bounds.mu), auc_of(bounds.mu))
     table.add_row(*reached[:2], f"{reached[2]:.4f}", f"{reached[3]:.4f}", "")
     lines = _notes(bounds)
@@ -105,10 +104,11 @@ def bounds_terminal(bounds: Bounds, certificate: Certificate | None = None) -> G
         lines.append(_verdict(certificate))
     parts: list[RenderableType] = [Text(title, style="bold"), table]
     parts += [*(Text(line, style="dim") for line in lines)]
+    # The claim of one account is checked on its own; pooling has not even begun.
     if bounds.kept is False:
         parts.append(
             Text(
-                f"The label does not hold: one account alone spends {_three(bounds.one)}, not"
+                f"The label does not hold: one account alone spends {say.three(bounds.one)}, not"
                 f" {asked.epsilon:g}.",
                 style="red",
             )
@@ -121,26 +121,28 @@ def _notes(bounds: Bounds) -> list[str]:
     lines = [
         "Advantage and AUC: the most that (epsilon, delta) allows. Last row: what repeating one"
         f" query reaches on Gaussian noise, mu = {bounds.mu:.4g}.",
-        f"One account alone: exact epsilon {_three(bounds.one)} at delta {asked.delta:g}. Score"
+        f"One account alone: exact epsilon {say.three(bounds.one)} at delta {asked.delta:g}. Score"
         f" sensitivity {asked.sensitivity:g} (1: a document added or removed; 2: replaced).",
     ]
+    # A bound of the paper that does not apply says why; nothing is put in its place.
     if bounds.why:
         lines.append(f"{say.MISSING} {bounds.why}")
     elif asked.sigma is not None and bounds.label is not None:
-        lines.append(f"(3.4) would have chosen this noise for epsilon {_three(bounds.label)}.")
+        lines.append(f"(3.4) would have chosen this noise for epsilon {say.three(bounds.label)}.")
     return lines
 
 
 def _verdict(made: Certificate) -> str:
-    paper = say.MISSING if made.paper is None else _three(made.paper)
     return (
-        f"Audit (5.2) up to the cap, delta* = {made.delta:g}: the paper certifies {paper}; this"
-        f" noise gives {_three(made.epsilon)}."
+        f"Audit (5.2) up to the cap, delta* = {made.delta:g}: the paper certifies"
+        f" {say.three(made.paper)}; this"
+        f" noise gives {say.three(made.epsilon)}."
     )
 
 
 def bounds_svg(bounds: Bounds) -> str:
     """Return epsilon against the number of accounts, one curve per account of it."""
+    # Powers of 4 up to the number asked for: the growth is like a root, and the axis logarithmic.
     sizes = powers_to(bounds.service.accounts)
     rows = [joint_bounds(replace(bounds.service, accounts=k)) for k in sizes]
     lines = []
@@ -159,7 +161,9 @@ def bounds_svg(bounds: Bounds) -> str:
     return lines_svg("Joint privacy of pooled accounts", [panel])
 
 
-def plan_json(plans: Sequence[Plan], asked: dict[str, Any], room: Room | None) -> dict[str, Any]:
+def plan_json(
+    plans: Sequence[NoisePlan], asked: dict[str, Any], room: Room | None
+) -> dict[str, Any]:
     """Return everything, strict JSON.
 
     Args:
@@ -174,7 +178,7 @@ def plan_json(plans: Sequence[Plan], asked: dict[str, Any], room: Room | None) -
     }
 
 
-def plan_terminal(plans: Sequence[Plan], asked: dict[str, Any], room: Room | None) -> Group:
+def plan_terminal(plans: Sequence[NoisePlan], asked: dict[str, Any], room: Room | None) -> Group:
     """Return the noise for each coalition size for a terminal of 80 columns."""
     from rich.console import Group
     from rich.text import Text
@@ -183,15 +187,17 @@ def plan_terminal(plans: Sequence[Plan], asked: dict[str, Any], room: Room | Non
         f"Joint epsilon {asked['epsilon']:g} at delta {asked['delta']:g}; k accounts of"
         f" {say.count(asked['queries'])} queries each"
     )
-    table = _table("k", "sigma, exact", "paper", "times", "eps of one", "eps / sqrt k")
+    # The exact noise for k accounts beside (3.4) at epsilon / sqrt k, the paper's rule of section
+    # 3.6.
+    table = figure_table("k", "sigma, exact", "paper", "times", "eps of one", "eps / sqrt k")
     for plan in plans:
         table.add_row(
             say.count(plan.accounts),
             f"{plan.exact:.5g}",
             say.MISSING if plan.paper is None else f"{plan.paper:.5g}",
             say.MISSING if plan.ratio is None else f"{plan.ratio:.2f}",
-            _three(plan.share),
-            _three(plan.rule),
+            say.three(plan.share),
+            say.three(plan.rule),
         )
     lines = [
         "paper: (3.4) for epsilon / sqrt k per account (§3.6). eps of one: what one account alone"
@@ -210,7 +216,7 @@ def _room(room: Room, asked: dict[str, Any]) -> str:
     )
 
 
-def plan_svg(plans: Sequence[Plan], asked: dict[str, Any]) -> str:
+def plan_svg(plans: Sequence[NoisePlan], asked: dict[str, Any]) -> str:
     """Return the noise against the number of accounts."""
     exact = tuple((float(plan.accounts), plan.exact) for plan in plans)
     paper = tuple((float(p.accounts), p.paper) for p in plans if p.paper is not None)
@@ -228,6 +234,7 @@ def plan_svg(plans: Sequence[Plan], asked: dict[str, Any]) -> str:
 def powers_to(most: int) -> list[int]:
     """Return 1, 4, 16, … below ``most``, and ``most``."""
     sizes = [1]
+    # The last size is the one asked for, whether it is a power or not.
     while sizes[-1] * 4 < most:
         sizes.append(sizes[-1] * 4)
     return sizes if most == 1 else [*sizes, most]
@@ -237,6 +244,7 @@ def _ticks(values: Sequence[float]) -> tuple[float, ...]:
     """Return 1, 2 and 5 times powers of ten within the values; fewer where those are many."""
     low, high = min(values), max(values)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    # Fewer ticks a decade until they fit.
     for steps in ((1, 2, 5), (1, 3), (1,)):
         found = tuple(step * 10.0**power for power in powers for step in steps)
         found = tuple(value for value in found if low <= value <= high)
@@ -245,15 +253,243 @@ def _ticks(values: Sequence[float]) -> tuple[float, ...]:
     return found
 
 
-def _three(value: float) -> str:
-    return f"{value:#.3g}".rstrip(".") if value < 999.5 else f"{value:,.0f}"
+# Estimates of a coalition: table for 80 columns, JSON and figure.
+
+_SHOWN = 6  # names per group; the JSON has all
+_WHAT = {
+    "pairs": "similar queries, joined (R5)",
+    "cores": "the same, innermost core",
+    "lsh": "the same by sign hashes",
+    "means": "similar mean queries",
+    "spectral": "one direction shared by many",
+    "communities": "rare buckets in common",
+}
 
 
-def _table(*columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
+def counts(one: LogEstimate) -> bool:
+    """Whether an estimate counts against a cap: ordinary traffic does not explain it at 5 %."""
+    return one.traffic_p is None or one.traffic_p <= 0.05
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, name in enumerate(columns):
-        table.add_column(name, justify="right" if index else "left", no_wrap=True)
-    return table
+
+def coalition_json(found: Estimates) -> dict[str, Any]:
+    """Return everything, strict JSON."""
+    told = asdict(found)
+    return told | {"estimates": {one["name"]: one for one in told["estimates"]}}
+
+
+def coalition_terminal(found: Estimates, *, k_max: int | None = None) -> Group:
+    """Return one line per estimator, and whom it names.
+
+    Args:
+        found: The estimates.
+        k_max: Declared cap on a coalition; estimates that count and are above it are marked.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    names = ("estimator", "accounts", "p", "p traffic", "looks for")
+    table = figure_table(*names, left=(names[0], names[-1]))
+    for one in found.estimates:
+        # Marked only where it also counts against the cap: ordinary traffic does not explain it.
+        over = k_max is not None and one.size > k_max and counts(one)
+        table.add_row(
+            one.name,
+            f"{one.size}{' > k_max' if over else ''}",
+            say.p_text(one.own_p),
+            say.p_text(one.traffic_p),
+            _WHAT[one.name],
+            style="bold" if over else "",
+        )
+    parts: list[Any] = [table]
+    parts += [Text(line) for line in _named(found.estimates)]
+    parts += [Text(line, style="dim") for line in _notes_of_coalition(found)]
+    return Group(*parts)
+
+
+def _named(estimates: Sequence[LogEstimate]) -> list[str]:
+    """Each group once, with the estimators that name it."""
+    # Estimators that agree name one group together; more names are not more evidence.
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for one in estimates:
+        if one.members:
+            groups.setdefault(tuple(sorted(one.members)), []).append(one.name)
+    lines = []
+    for members, names in groups.items():
+        shown = ", ".join(say.visible(name, 24) for name in members[:_SHOWN])
+        more = f" and {say.count(len(members) - _SHOWN)} more" if len(members) > _SHOWN else ""
+        lines.append(f"{', '.join(names)}: {shown}{more}")
+    return lines
+
+
+def _notes_of_coalition(found: Estimates) -> list[str]:
+    lines = [
+        f"{say.count(found.accounts)} accounts, {say.count(found.queries)} queries,"
+        f" {found.dim} dimensions; queries are similar from cosine {found.threshold:.3f}.",
+    ]
+    if found.draws:
+        lines.append(
+            f"p traffic: among {found.draws} samples of {found.accounts} ordinary accounts,"
+            f" {found.disjoint} of which fit into that traffic without overlap."
+        )
+    else:
+        lines.append(
+            "Without ordinary traffic (--ordinary) an embedder's habits and questions that many"
+            " users share pass for a coalition."
+        )
+    lines.append("An estimate names suspects; it bounds no leakage (ragwitness collusion bound).")
+    return lines
+
+
+def coalition_svg(curve: Sequence[tuple[float, int, int]], found: Estimates) -> str:
+    """Return the size of the group against the threshold.
+
+    Args:
+        curve: (threshold, accounts in the component, accounts in the core).
+        found: The estimates.
+    """
+    most = max(component for _, component, _ in curve)
+    lines = (
+        Line("largest component (R5)", tuple((tau, float(size)) for tau, size, _ in curve), 0),
+        Line("innermost core", tuple((tau, float(size)) for tau, _, size in curve), 1),
+        Line(
+            "threshold in use",
+            ((found.threshold, 0.0), (found.threshold, float(most))),
+            5,
+            dashed=True,
+        ),
+    )
+    return lines_svg(
+        "Accounts joined by similar queries",
+        [Panel("by least cosine of two queries", Axis("cosine"), Axis("accounts"), lines, 0.0)],
+    )
+
+
+# A sweep over coalition sizes and budgets: table for 80 columns, JSON and figure.
+
+_COLOURS = {"pass": "green", "fail": "red", "not resolved": "yellow"}
+
+
+def sweep_json(config: SweepConfig, cells: Sequence[Cell], findings: Findings) -> dict[str, Any]:
+    """Return everything, strict JSON."""
+    return {
+        "config": asdict(config),
+        "cells": [
+            asdict(cell) | {"most": most}
+            for cell, most in zip(cells, findings.ceilings, strict=True)
+        ],
+        "findings": {
+            "band": findings.band,
+            "outside": findings.outside,
+            "within_one_error": findings.within_one,
+            "chance_of_all_within_one_error": findings.chance,
+            "rows": [
+                {name: finite(value) for name, value in asdict(row).items()}
+                for row in findings.rows
+            ],
+            "gates": [asdict(gate) for gate in findings.gates],
+        },
+    }
+
+
+def sweep_terminal(config: SweepConfig, cells: Sequence[Cell], findings: Findings) -> Group:
+    """Return the cells, the slopes and the gates for a terminal of 80 columns."""
+    from rich.console import Group
+    from rich.text import Text
+
+    names = ("epsilon", "k", "sigma", "AUC", "95 %", "theory", "z", "at most")
+    table = figure_table(*names, left=())
+    for at, (cell, most) in enumerate(zip(cells, findings.ceilings, strict=True)):
+        # Budget and noise stand once, above the coalition sizes that share them.
+        first = at == 0 or cells[at - 1].epsilon != cell.epsilon
+        table.add_row(
+            f"{cell.epsilon:g}" if first else "",
+            str(cell.accounts),
+            f"{cell.sigma:.4g}" if first else "",
+            f"{cell.area.value:.4f}",
+            f"{cell.area.low:.4f} to {cell.area.high:.4f}",
+            f"{cell.predicted:.4f}",
+            f"{cell.z:+.1f}".replace("-", "\N{MINUS SIGN}"),
+            say.rate_text(most),
+        )
+    parts: list[Any] = [table]
+    for gate in findings.gates:
+        # P2 is a diagnostic and has no colour of a gate.
+        style = _COLOURS[gate.state] if not gate.name.startswith("P2") else ""
+        parts.append(Text(f"{gate.name}: {gate.state}: {gate.why}", style=style))
+    parts += [Text(line, style="dim") for line in _notes_of_sweep(config, cells, findings)]
+    return Group(*parts)
+
+
+def _notes_of_sweep(config: SweepConfig, cells: Sequence[Cell], findings: Findings) -> list[str]:
+    n = len(cells)
+    growth = ", ".join(
+        f"{row.growth:.2f} at {row.epsilon:g}" for row in findings.rows if math.isfinite(row.growth)
+    )
+    largest, smallest = max(config.accounts), min(config.accounts)
+    lines = [
+        f"{say.count(config.trials)} paired trials per cell; q = {say.count(config.queries)},"
+        f" delta = {config.delta:g}, gap {config.gap:g}, {config.calibration} noise. theory:"
+        " Phi(sqrt(kq) gap / (sigma sqrt 2)). z: in exact standard errors. at most: what"
+        " Theorem 3.4 allows.",
+        f"{findings.outside} of {n} cells outside the band |z| < {findings.band:.2f}, which all"
+        " keep with 95 % where theory holds.",
+        f"The paper's criterion, within one standard error: {findings.within_one} of {n}; all"
+        f" {n} would be chance once in {1 / findings.chance:,.0f}.",
+    ]
+    if growth and largest > smallest:
+        root = math.sqrt(largest / smallest)
+        lines.append(
+            f"AUC excess at k = {largest} over that at {smallest} (sqrt: {root:.3g}): {growth}."
+        )
+    return lines
+
+
+def sweep_svg(config: SweepConfig, cells: Sequence[Cell]) -> str:
+    """Return the AUC against k, and the scale on which theory is a line."""
+    largest = max(config.accounts)
+    dense = [1 + (largest - 1) * step / 60 for step in range(61)] if largest > 1 else [1.0]
+    areas, scaled = [], []
+    for at, epsilon in enumerate(config.epsilons):
+        mine = [cell for cell in cells if cell.epsilon == epsilon]
+        # mu of k accounts is sqrt k times that of one; both panels draw theory from this single
+        # number.
+        one = mine[0].mu / math.sqrt(mine[0].accounts)
+        theory, measured = f"epsilon {epsilon:g}, theory", f"epsilon {epsilon:g}, measured"
+        areas += [
+            Line(theory, tuple((k, auc_of(one * math.sqrt(k))) for k in dense), at),
+            Line(
+                measured,
+                tuple((c.accounts, c.area.value, c.area.low, c.area.high) for c in mine),
+                at,
+                marks=True,
+            ),
+        ]
+        # In sqrt k and probit AUC, theory is a straight line through the origin: its slope is what
+        # P1 tests.
+        ends = (0.0, math.sqrt(largest))
+        scaled += [
+            Line(theory, tuple((root, one * root) for root in ends), at),
+            Line(measured, tuple(_probit(cell) for cell in mine if cell.area.high < 1), at, True),
+        ]
+    ks = tuple(float(k) for k in sorted(config.accounts))
+    return lines_svg(
+        "Accounts that pool their answers: how well they tell one document's presence",
+        [
+            Panel("coalition size k", Axis("k", ks, log=True), Axis("AUC"), tuple(areas), 0.5),
+            Panel(
+                "P1: a line in sqrt k",
+                Axis("sqrt k"),
+                Axis("sqrt 2 · probit of AUC"),
+                tuple(scaled),
+                0.0,
+            ),
+        ],
+    )
+
+
+def _probit(cell: Cell) -> tuple[float, ...]:
+    area = cell.area
+    return (
+        math.sqrt(cell.accounts),
+        *(mu_of_auc(value) for value in (area.value, area.low, area.high)),
+    )

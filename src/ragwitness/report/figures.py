@@ -1,196 +1,209 @@
-"""Geometry of the figures: every coordinate is computed here, the templates only draw."""
+"""Panels of curves with whiskers as one self-contained SVG, for light and dark paper."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
+from markupsafe import escape
 
-from ragwitness.report.wording import count, rate_text
-from ragwitness.runs.result import AuditResult
+from ragwitness.results.geometry import round_numbers
 
-__all__ = [
-    "Curve",
-    "Histogram",
-    "Panel",
-    "Square",
-    "p_value_figure",
-    "roc_figure",
-    "roc_of",
-    "round_numbers",
-    "score_figure",
-]
-
-_SIDE = 240.0
-"""Side of a square plot in SVG units."""
-_WIDTH, _HEIGHT = 560.0, 64.0
-"""Size of one histogram row."""
-_POINTS = 400
-"""Corners beyond which a step function is thinned: no eye sees more."""
+_WIDTH_LINES, _HEIGHT_LINES = 300.0, 220.0  # of the plotted area
+_LEFT, _TOP, _GAP, _BELOW = 56.0, 44.0, 76.0, 44.0
+_ROW, _COLUMN, _LETTER = 18, 180, 6
+STYLE = (
+    "<style>svg{color-scheme:light dark;background:#fcfbf8;color:#1d1f21}.m{fill:#5c5f62}"
+    ".g{stroke:#c9c5ba}.c0{color:#17637f}.c1{color:#a83a12}.c2{color:#4d6b1f}.c3{color:#6b3f86}"
+    ".c4{color:#8a6a00}.c5{color:#3c4654}"
+    "@media(prefers-color-scheme:dark){svg{background:#17191b;color:#e8e6e1}.m{fill:#a5a8ab}"
+    ".g{stroke:#43474b}.c0{color:#6db8d6}.c1{color:#f09a75}.c2{color:#aecb7c}"
+    ".c3{color:#c9a2e0}.c4{color:#dcbc55}.c5{color:#b5bfcc}}</style>"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """A step function inside a square plot."""
+class Axis:
+    """One axis.
+
+    Attributes:
+        label: What it shows.
+        ticks: Values to mark; none for round numbers.
+        log: Whether the scale is logarithmic.
+    """
+
+    label: str
+    ticks: tuple[float, ...] = ()
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve.
+
+    Attributes:
+        name: In the legend.
+        points: (x, y), or (x, y, low, high) with a whisker.
+        colour: Number of the colour, 0 to 5; lines of one colour belong together.
+        marks: Whether points are marked instead of joined.
+        dashed: Whether the curve is dashed.
+    """
 
     name: str
-    path: str
-    style: str
+    points: tuple[tuple[float, ...], ...]
+    colour: int = 0
+    marks: bool = False
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Square:
-    """A plot of the unit square."""
+class LinesPanel:
+    """One plot.
+
+    Attributes:
+        title: Above it.
+        x: Axis.
+        y: Axis.
+        lines: In order of drawing.
+        floor: Least value of y shown, if the lines stay above it.
+    """
 
     title: str
-    description: str
-    curves: tuple[Curve, ...]
-    mark: float | None = None
-    """Where a vertical rule stands, in SVG units; None for no rule."""
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...] = field(default=())
+    floor: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One group of documents in a histogram."""
-
-    name: str
-    n: int
-    style: str
-    path: str
-    median: float
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Groups over the same bins, one below the other."""
-
-    description: str
-    panels: tuple[Panel, ...]
-    ticks: tuple[tuple[float, str], ...]
-
-
-def roc_figure(result: AuditResult) -> Square | None:
-    """Return the ROC as a step function; None where the truth is not known."""
-    if result.evaluation is None or len(result.evaluation.roc) < 2:
-        return None
-    return roc_of(result.evaluation.roc, result.evaluation.auc.value, "audit")
-
-
-def roc_of(corners: Sequence[tuple[float, float]], area: float, name: str) -> Square:
-    """Return an ROC as a step function.
+def lines_svg(title: str, panels: Sequence[LinesPanel]) -> str:
+    """Return the panels side by side over one legend.
 
     Args:
-        corners: (false-positive rate, true-positive rate).
-        area: Under it.
-        name: Of the curve.
+        title: Said to readers of the figure who do not see it, and above it.
+        panels: One or more, each with at least one point.
     """
-    return Square(
-        title="ROC curve",
-        description="True-positive rate against false-positive rate; area under it "
-        f"{rate_text(area)}.",
-        curves=(Curve(name, _steps(corners), "in"),),
-    )
-
-
-def p_value_figure(result: AuditResult) -> Square | None:
-    """Return the distribution of p-values against the uniform; None without any."""
-    known = any(verdict.member is not None for verdict in result.verdicts)
-    wanted: list[tuple[str, str, bool | None]] = (
-        [("known non-members", "out", False), ("known members", "in", True)]
-        if known
-        else [("audited documents", "in", None)]
-    )
-    curves = []
-    for name, style, member in wanted:
-        values = sorted(
-            v.p_value for v in result.verdicts if v.p_value is not None and v.member is member
+    # Pass 1: one legend for all panels; a line that several panels share has one entry.
+    names = list(
+        dict.fromkeys(
+            (line.name, line.colour, line.marks, line.dashed)
+            for panel in panels
+            for line in panel.lines
         )
-        if values:
-            corners = [(p, (i + 1) / len(values)) for i, p in enumerate(values)]
-            path = _steps([(0.0, 0.0), *corners, (1.0, 1.0)])
-            curves.append(Curve(f"{name} (n = {count(len(values))})", path, style))
-    if not curves:
-        return None
-    return Square(
-        title="p-values against uniform",
-        description="Share of documents with a p-value at most x; uniform values follow the "
-        "diagonal.",
-        curves=tuple(curves),
-        mark=_SIDE * result.alpha,
     )
-
-
-def _steps(corners: Sequence[tuple[float, float]]) -> str:
-    """Return an SVG path that goes right first, then up, through ``corners``."""
-    stride = max(1, math.ceil(len(corners) / _POINTS))
-    kept = [*corners[:-1:stride], corners[-1]]
-    path = [f"M{_SIDE * kept[0][0]:.1f} {_SIDE * (1 - kept[0][1]):.1f}"]
-    for x, y in kept[1:]:
-        path.append(f"H{_SIDE * x:.1f}V{_SIDE * (1 - y):.1f}")
-    return "".join(path)
-
-
-def score_figure(result: AuditResult) -> Histogram | None:
-    """Return the distributions of scores over shared bins; None without any score."""
-    groups = [(name, style, scores) for name, style, scores in _groups(result) if len(scores)]
-    if not groups:
-        return None
-    pooled = np.concatenate([scores for _, _, scores in groups])
-    low, high = float(pooled.min()), float(pooled.max())
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    bins = int(np.clip(2 * math.sqrt(pooled.size), 8, 40))
-    edges = np.linspace(low, high, bins + 1)
-    shares = [np.histogram(scores, edges)[0] / len(scores) for _, _, scores in groups]
-    top = max(float(share.max()) for share in shares)
-    panels = tuple(
-        Panel(
-            name=name,
-            n=len(scores),
-            style=style,
-            path=_bars(share / top),
-            median=_WIDTH * (float(np.median(scores)) - low) / (high - low),
-        )
-        for (name, style, scores), share in zip(groups, shares, strict=True)
-    )
-    ticks = tuple(
-        (_WIDTH * (x - low) / (high - low), f"{x:.6g}".replace("-", "\N{MINUS SIGN}"))
-        for x in round_numbers(low, high)
-    )
-    return Histogram("Scores; higher means more evidence of membership.", panels, ticks)
-
-
-def round_numbers(low: float, high: float) -> list[float]:
-    """Return round numbers (steps of 1, 2 or 5 times a power of ten) within the range."""
-    raw = (high - low) / 6
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(step * power for step in (1, 2, 5, 10) if step * power >= raw)
-    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _groups(result: AuditResult) -> list[tuple[str, str, NDArray[np.float64]]]:
-    def scores(*truths: bool | None) -> NDArray[np.float64]:
-        found = [v.score for v in result.verdicts if v.score is not None and v.member in truths]
-        return np.array([score for score in found if math.isfinite(score)])
-
-    calibration = np.array([score for score in result.calibration.scores if math.isfinite(score)])
-    return [
-        ("calibration: known to be outside", "calibration", calibration),
-        ("audited: known non-members", "out", scores(False)),
-        ("audited: known members", "in", scores(True)),
-        ("audited: truth not known", "unknown", scores(None)),
+    # Pass 2: the size follows from panels and legend, so that nothing has to be scaled.
+    width = _LEFT + len(panels) * (_WIDTH_LINES + _GAP) - _GAP + 24
+    bottom = _TOP + _HEIGHT_LINES + _BELOW
+    column = max([_COLUMN, *(34 + _LETTER * len(name) for name, *_ in names)])
+    columns = max(1, int(width // column))
+    height = bottom + _ROW * math.ceil(len(names) / columns) + 12
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
+        ' font-family="system-ui, sans-serif" font-size="11" fill="currentColor">',
+        f"<title>{escape(title)}</title>{STYLE}",
+        f'<text x="12" y="18" font-size="13" font-weight="600">{escape(title)}</text>',
     ]
+    # Pass 3: the panels, then the legend below them.
+    parts += [_panel(panel, _LEFT + at * (_WIDTH_LINES + _GAP)) for at, panel in enumerate(panels)]
+    for at, name in enumerate(names):
+        x, y = 16 + column * (at % columns), bottom + 12 + _ROW * (at // columns)
+        parts.append(_key(x, y, *name))
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _bars(shares: NDArray[np.float64]) -> str:
-    """Return one path of adjoining bars, a hairline of paper between them."""
-    step = _WIDTH / len(shares)
-    return "".join(
-        f"M{i * step + 0.5:.1f} {_HEIGHT:g}v{-_HEIGHT * share:.1f}h{step - 1:.1f}"
-        f"v{_HEIGHT * share:.1f}z"
-        for i, share in enumerate(shares.tolist())
-        if share > 0
+def _panel(panel: LinesPanel, left: float) -> str:
+    points = [point for line in panel.lines for point in line.points]
+    x = _Scale(panel.x, [p[0] for p in points], left, left + _WIDTH_LINES, None)
+    # Whiskers count for the scale: an interval is never cut off.
+    tall = [value for p in points for value in p[1:]]
+    y = _Scale(panel.y, tall, _TOP + _HEIGHT_LINES, _TOP, panel.floor)
+    parts = [f'<text x="{left:g}" y="{_TOP - 8:g}">{escape(panel.title)}</text>']
+    parts += [
+        f'<path class="g" d="M{x(value):.1f} {_TOP:g}v{_HEIGHT_LINES:g}"/>'
+        f'<text class="m" x="{x(value):.1f}" y="{_TOP + _HEIGHT_LINES + 14:g}"'
+        f' text-anchor="middle">{_number(value)}</text>'
+        for value in x.ticks
+    ]
+    parts += [
+        f'<path class="g" d="M{left:g} {y(value):.1f}h{_WIDTH_LINES:g}"/>'
+        f'<text class="m" x="{left - 5:g}" y="{y(value) + 4:.1f}"'
+        f' text-anchor="end">{_number(value)}</text>'
+        for value in y.ticks
+    ]
+    parts.append(
+        f'<text class="m" x="{left + _WIDTH_LINES / 2:g}" y="{_TOP + _HEIGHT_LINES + 30:g}"'
+        f' text-anchor="middle">{escape(panel.x.label)}</text>'
+        f'<text class="m" x="{left + _WIDTH_LINES:g}" y="{_TOP - 8:g}"'
+        f' text-anchor="end">{escape(panel.y.label)}</text>'
+    )
+    parts += [_line(line, x, y) for line in panel.lines if line.points]
+    return "\n".join(parts)
+
+
+class _Scale:
+    """Values to coordinates."""
+
+    def __init__(
+        self, axis: Axis, values: Sequence[float], start: float, end: float, floor: float | None
+    ) -> None:
+        self._log = axis.log
+        # Wide enough for ticks that were asked for; a single value gets room on both sides.
+        low, high = min([*values, *axis.ticks]), max([*values, *axis.ticks])
+        if floor is not None:
+            low = min(low, floor)
+        if low == high:
+            low, high = (low / 2, high * 2) if axis.log else (low - 0.5, high + 0.5)
+        self._low, self._span = self._at(low), self._at(high) - self._at(low)
+        self._start, self._length = start, end - start
+        self.ticks = axis.ticks or (
+            tuple(_powers(low, high)) if axis.log else tuple(round_numbers(low, high))
+        )
+
+    def _at(self, value: float) -> float:
+        return math.log10(value) if self._log else value
+
+    def __call__(self, value: float) -> float:
+        return self._start + self._length * (self._at(value) - self._low) / self._span
+
+
+def _powers(low: float, high: float) -> list[float]:
+    # Whole decades within the axis; the tolerance keeps an end that floats have moved by one bit.
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    return [10.0**power for power in range(first, last + 1)] or [low, high]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
+
+
+def _line(line: Line, x: _Scale, y: _Scale) -> str:
+    parts = [f'<g class="c{line.colour % 6}" stroke="currentColor" fill="none">']
+    # Curve first, whiskers above it, marks on top.
+    if not line.marks:
+        corners = "L".join(f"{x(p[0]):.1f} {y(p[1]):.1f}" for p in line.points)
+        dash = ' stroke-dasharray="5 4"' if line.dashed else ""
+        parts.append(f'<path d="M{corners}" stroke-width="1.6"{dash}/>')
+    for point in line.points:
+        if len(point) == 4:
+            parts.append(
+                f'<path d="M{x(point[0]):.1f} {y(point[2]):.1f}V{y(point[3]):.1f}"'
+                ' stroke-width="2" opacity=".6"/>'
+            )
+        if line.marks:
+            parts.append(
+                f'<circle cx="{x(point[0]):.1f}" cy="{y(point[1]):.1f}" r="3"'
+                ' fill="currentColor" stroke="none"/>'
+            )
+    return "".join([*parts, "</g>"])
+
+
+def _key(x: float, y: float, name: str, colour: int, marks: bool, dashed: bool) -> str:
+    dash = ' stroke-dasharray="5 4"' if dashed else ""
+    sign = (
+        f'<circle cx="{x + 10:g}" cy="{y - 4:g}" r="3" fill="currentColor"/>'
+        if marks
+        else f'<path d="M{x:g} {y - 4:g}h20" stroke="currentColor" stroke-width="1.6"{dash}/>'
+    )
+    return (
+        f'<g class="c{colour % 6}">{sign}</g><text x="{x + 26:g}" y="{y:g}">{escape(name)}</text>'
     )

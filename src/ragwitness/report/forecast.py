@@ -6,19 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ragwitness.report import wording
-from ragwitness.runs.outlook import Asked, Expected, Outlook
-from ragwitness.stats import documents_needed, needed_together, proportion_interval
-from ragwitness.stats.power import Power
+from ragwitness.audits.forecast import Expected, Outlook, Workload
+from ragwitness.report.terminal import figure_table
+from ragwitness.results import wording
+from ragwitness.results.kind import finite
+from ragwitness.stats.conformal import documents_needed
+from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.power import AuditPower, needed_together
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
-
-__all__ = ["forecast_json", "forecast_terminal"]
 
 _REASONS = 2  # shown per method; the JSON has all
 _HEADING = "\nexpected share of members found"
@@ -42,6 +43,8 @@ def forecast_json(outlook: Outlook) -> dict[str, Any]:
 
 
 def _method(one: Expected, outlook: Outlook) -> dict[str, Any]:
+    # Documents that cannot be scored cost nothing and decide nothing: p-values are counted without
+    # them.
     asked, known = one.documents.scorable, one.known_out.scorable
     seconds = _seconds(one, outlook)
     return {
@@ -58,13 +61,13 @@ def _method(one: Expected, outlook: Outlook) -> dict[str, Any]:
         "known_out_for_any": documents_needed(outlook.alpha),
         "known_out_for_one_alone": documents_needed(outlook.alpha, 1, max(1, asked)),
         "power": {
-            label: {"auc": one.auc[label]} | {k: _finite(v) for k, v in asdict(power).items()}
+            label: {"auc": one.auc[label]} | {k: finite(v) for k, v in asdict(power).items()}
             for label, power in one.power.items()
         },
     }
 
 
-def _asked(asked: Asked) -> dict[str, Any]:
+def _asked(asked: Workload) -> dict[str, Any]:
     lost = sum(asked.lost.values())
     return {
         "documents": asked.documents,
@@ -79,14 +82,11 @@ def _asked(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _seconds(one: Expected, outlook: Outlook) -> tuple[float, float] | None:
     """Between all queries side by side and one after the other; None without a latency."""
     if outlook.latency is None:
         return None
+    # Two ends, because nobody knows how a target answers under load.
     whole = one.queries * outlook.latency
     return whole / max(1, outlook.in_flight), whole
 
@@ -99,6 +99,7 @@ def forecast_terminal(outlook: Outlook) -> Group:
     parts: list[Any] = [_costs(outlook), *map(_dim, _about_costs(outlook))]
     if any(one.power for one in outlook.methods):
         parts += [Text(_HEADING), _powers(outlook.methods), *map(_dim, _about_power(outlook))]
+    # What can be decided at all depends on numbers of documents alone, so methods share a sentence.
     groups = _alike(outlook.methods)
     for same in groups:
         parts.append(Text(_sentence(_reach(same, outlook, named=len(groups) > 1))))
@@ -113,22 +114,12 @@ def _dim(text: str) -> Text:
     return Text(wording.visible(text), style="dim")
 
 
-def _table(*columns: str, folds: str) -> Table:
-    """A table of numbers; where 80 columns are too few, the column ``folds`` alone folds."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        side: Literal["left", "right"] = "left" if name == columns[0] else "right"
-        table.add_column(name, justify=side, no_wrap=name != folds, overflow="fold")
-    return table
-
-
 def _costs(outlook: Outlook) -> Table:
     timed, priced = outlook.latency is not None, outlook.budget.price_in is not None
     more = [*(["cost"] * priced), *(["time"] * timed)]
-    table = _table("method", "lost", "q/doc", "queries", "sent", "answer", *more, folds="time")
+    table = figure_table(
+        "method", "lost", "q/doc", "queries", "sent", "answer", *more, folds="time"
+    )
     for one in outlook.methods:
         asked, seconds = one.documents, _seconds(one, outlook)
         cost = outlook.budget.price(one.dearest)
@@ -195,7 +186,9 @@ def _powers(methods: Iterable[Expected]) -> Table:
     labels = list(dict.fromkeys(label for same in groups for label in same[0].power))
     if len(labels) > 1:
         return _by_separation(groups, labels)
-    table = _table("method", "AUC", "found", "in 90 % of audits", "falsely in", folds="method")
+    table = figure_table(
+        "method", "AUC", "found", "in 90 % of audits", "falsely in", folds="method"
+    )
     for same in groups:
         power = same[0].power.get(labels[0])
         shown = _one(power, same[0].auc[labels[0]]) if power else [wording.MISSING] * 4
@@ -203,13 +196,13 @@ def _powers(methods: Iterable[Expected]) -> Table:
     return table
 
 
-def _one(power: Power, auc: float) -> list[str]:
+def _one(power: AuditPower, auc: float) -> list[str]:
     spread = f"{wording.percent(power.low)} to {wording.percent(power.high)}"
     return [f"{auc:.3f}", wording.percent(power.found), spread, f"{power.false:.2g}"]
 
 
 def _by_separation(groups: list[list[Expected]], labels: list[str]) -> Table:
-    table = _table("method", *labels, "falsely in", folds="method")
+    table = figure_table("method", *labels, "falsely in", folds="method")
     for same in groups:
         powers = same[0].power
         found = [
@@ -236,9 +229,12 @@ def _reach(same: list[Expected], outlook: Outlook, *, named: bool) -> str:
     who = f"{_names(same)}: " if named else ""
     if not asked:
         return f"{who}no document in question can be scored."
+    # Conformal p-values stop at 1 / (n + 1), and Benjamini-Hochberg then calls nothing in unless
+    # enough documents are at that end together.
     together = needed_together(outlook.alpha, asked, known)
     alone = wording.count(documents_needed(outlook.alpha, 1, asked))
-    least = f"{who}the least p-value with {wording.count(known)} known outside is {_p(known)}"
+    with_known = f"with {wording.count(known)} known outside is {1 / (known + 1):.2g}"
+    least = f"{who}the least p-value {with_known}"
     if together is None:
         fewest = wording.count(documents_needed(outlook.alpha))
         more = f", {alone} to call in one of {wording.count(asked)} by itself" * (asked > 1)
@@ -259,10 +255,6 @@ def _reach(same: list[Expected], outlook: Outlook, *, named: bool) -> str:
 def _sentence(text: str) -> str:
     """Capitalise, unless it opens with a method's name."""
     return f"T{text[1:]}" if text.startswith("the ") else text
-
-
-def _p(known: int) -> str:
-    return f"{1 / (known + 1):.2g}"
 
 
 def _names(same: list[Expected]) -> str:

@@ -1,37 +1,32 @@
-"""The report as one self-contained HTML file: no script, no network, nothing loaded."""
+"""A sheet as one self-contained HTML page: no script, no network, nothing loaded."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import math
+import re
 from collections.abc import Sequence
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from ragwitness.report import figures, view, wording
-from ragwitness.report.claims import claims
-from ragwitness.report.writing import write_text
-from ragwitness.runs.result import AuditResult
-
-__all__ = [
-    "environment",
-    "page",
-    "render_html",
-    "report_values",
-    "resource",
-    "write_html",
-    "write_page",
-]
+from ragwitness.kit.files import replace_file
+from ragwitness.results import wording as say
+from ragwitness.results.registry import kind_for
+from ragwitness.results.sheet import Cell, Column, Sheet
+from ragwitness.stats.evaluation import Rate
 
 _PACKAGES = ("ragwitness.report",)
+_CODE = re.compile(r"`([^`]+)`")
 
 
 def resource(name: str, packages: Sequence[str] = _PACKAGES) -> str | None:
     """Return a file from the folder ``templates`` of the first package that has it, or None."""
+    # The first package wins: the web pages lay their own blocks over the report's.
     for package in packages:
         path = resources.files(package).joinpath("templates", name)
         if path.is_file():
@@ -42,6 +37,7 @@ def resource(name: str, packages: Sequence[str] = _PACKAGES) -> str | None:
 @cache
 def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
     """Return the templates of some packages; the first that has a name wins."""
+    # Escaping is on for every template, and a name that is missing is an error, not an empty place.
     made = Environment(
         loader=FunctionLoader(partial(resource, packages=packages)),
         autoescape=True,
@@ -50,75 +46,75 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        visible=wording.visible,
-        count=wording.count,
-        percent=wording.percent,
-        rate=wording.rate_text,
-        interval=wording.interval,
+        visible=say.visible,
+        count=say.count,
+        percent=say.percent,
+        rate=say.rate_text,
+        interval=say.interval,
+        cell=_figure,
+        code=_code,
+        type=lambda value: type(value).__name__,
     )
     return made
+
+
+def _figure(value: Cell, column: Column) -> str:
+    """Return a plain cell as a page writes it."""
+    if value is None:
+        return say.MISSING
+    # A rate is written by its column: the same value is a number, an interval or a difference.
+    if isinstance(value, Rate):
+        if column.kind == "interval":
+            return say.interval(value)
+        return say.signed(value) if column.kind == "signed" else say.rate_text(value.value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return say.count(value)
+    return say.MISSING if math.isnan(value) else say.rate_text(value)
+
+
+def _code(text: str) -> Markup:
+    """Escape a text of ours and set commands in backquotes as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  # escaped before
 
 
 @cache
 def _style() -> tuple[str, str]:
     """Return the style sheet and the policy that allows it and nothing else."""
     css = resource("style.css") or ""
+    # The policy names the style's own hash: not even an injected style would be applied.
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return css, policy
 
 
-def page(template: str, **values: object) -> str:
-    """Return a page of ours as HTML; every text among ``values`` is escaped."""
+def render_page(sheet: Sheet) -> str:
+    """Return a sheet as a page; every text in it is escaped."""
     css, policy = _style()
-    # the style is ours and read from the package, hence not escaped
+    # The style is ours and read from the package, hence not escaped.
     own = Markup(css)  # noqa: S704
-    return environment().get_template(template).render(css=own, policy=policy, **values)
+    template = environment().get_template("sheet.html.j2")
+    return template.render(sheet=sheet, css=own, policy=policy, page_of=None)
 
 
-def report_values(result: AuditResult) -> dict[str, object]:
-    """Return everything that the template of a report lays out."""
-    title, sentence = view.headline(result)
-    return {
-        "result": result,
-        "title": title,
-        "sentence": sentence,
-        "groups": view.groups(result),
-        "measures": view.measures(result),
-        "truths": view.truths(result),
-        "claims": claims(result),
-        "roc": figures.roc_figure(result),
-        "p_values": figures.p_value_figure(result),
-        "scores": figures.score_figure(result),
-        "has_classifier": any(v.classifier is not None for v in result.verdicts),
-        "has_inside": any(v.p_out is not None for v in result.verdicts),
-        "has_truth": any(v.member is not None for v in result.verdicts),
-        "seconds": wording.duration(result.seconds),
-        "spent": view.spent_text(result.spent),
-        "per_document": f"{result.queries / max(1, len(result.verdicts)):.3g}",
-        "alpha": wording.percent(result.alpha),
-        "page_of": None,
-    }
+def write_html(result: object, path: str | Path) -> None:
+    """Write the page of a result of any kind.
 
-
-def render_html(result: AuditResult) -> str:
-    """Return the whole report as HTML; every text of the result is escaped."""
-    return page("report.html.j2", **report_values(result))
-
-
-def write_html(result: AuditResult, path: str | Path) -> None:
-    """Write the report to ``path``.
+    Args:
+        result: What an audit, a leak measurement or another errand returned.
+        path: Where the page goes.
 
     Raises:
         InputError: The file cannot be written.
     """
-    write_page(render_html(result), path)
+    write_page(kind_for(result).sheet(result), path)
 
 
-def write_page(html: str, path: str | Path) -> None:
-    """Write a page.
+def write_page(sheet: Sheet, path: str | Path) -> None:
+    """Write a sheet as a page.
 
     Raises:
         InputError: The file cannot be written.
     """
-    write_text(path, html)
+    replace_file(path, render_page(sheet))

@@ -1,147 +1,192 @@
-"""The result in a terminal: complete without colour, at 80 columns and through a pipe."""
+"""A sheet in a terminal: complete without colour, at 80 columns and through a pipe."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from ragwitness.report import view, wording
-from ragwitness.report.claims import claims
-from ragwitness.runs.result import AuditResult
-from ragwitness.types import Decision, Verdict
+from ragwitness.results import wording as say
+from ragwitness.results.sheet import (
+    Cell,
+    Column,
+    Mark,
+    Name,
+    Paragraph,
+    Section,
+    Sheet,
+    Style,
+    Table,
+    Words,
+)
+from ragwitness.stats.evaluation import Rate
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
-    from rich.table import Table
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-__all__ = ["render_terminal"]
+_WORDS = 2  # of evidence beside a document
+_NAME = 26  # columns of a row's name where columns of numbers need the room; it folds there
+_COLOURS: dict[Style, str] = {
+    "": "",
+    "in": "bold red",
+    "out": "cyan",
+    "inconclusive": "yellow",
+}
 
-_ALL = 40
-"""Documents up to which each has its line."""
-_TELLING = 20
-"""Lines shown of a longer list."""
-_WORDS = 2
-_SHORT = {Decision.IN: "IN", Decision.OUT: "out", Decision.INCONCLUSIVE: "inconclusive"}
-_STYLES = {Decision.IN: "bold red", Decision.OUT: "cyan", Decision.INCONCLUSIVE: "yellow"}
 
-
-def render_terminal(result: AuditResult, *, where: str = "the HTML report") -> Group:
-    """Return a rich renderable: summary, documents, evaluation, warnings.
+def terminal(sheet: Sheet, *, where: str = "the HTML report") -> Group:
+    """Return a rich renderable: what was found, warnings, the tables, what is claimed.
 
     Args:
-        result: The audit.
-        where: Names the place of the documents not shown, e.g. the path of the report.
+        sheet: What is said.
+        where: Names the place of everything that is left out, e.g. the path of the page.
     """
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_summary(result)]
-    shown = _telling(result.verdicts)
-    if shown:
-        parts.append(_documents(shown))
-    if rest := len(result.verdicts) - len(shown):
-        text = f"The {len(shown)} most telling are shown; {wording.count(rest)} more in {where}."
-        parts.append(Text(wording.visible(text), style="dim"))
-    if result.evaluation is not None:
-        parts.extend([Text(), _evaluation(result)])
+    # Pass 1: what was found, what it rests on, and warnings, before any table.
+    parts: list[RenderableType] = [_summary(sheet)]
+    # Pass 2: the sections that are not for the page alone, with the columns that have a short
+    # heading.
+    for section in sheet.sections:
+        if section.only != "page":
+            parts += _section(section, where)
+    # Pass 3: the first claim and the first thing not claimed, however short the terminal.
+    claims = f"{sheet.claimed[0]} " if sheet.claimed else ""
+    denied = f"Not claimed: {sheet.not_claimed[0]} " if sheet.not_claimed else ""
+    for line in (*sheet.closing, f"{claims}{denied}Everything else is in {where}."):
+        parts.append(Text(say.visible(line, 2000), style="dim"))
     return Group(*parts)
 
 
-def _telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    if len(verdicts) <= _ALL:
-        return list(verdicts)
-    return sorted(verdicts, key=view.strength)[:_TELLING]
-
-
-def _summary(result: AuditResult) -> RenderableType:
-    from rich import box
-    from rich.panel import Panel
+def _summary(sheet: Sheet) -> RenderableType:
     from rich.text import Text
 
-    title, sentence = view.headline(result)
-    basis = claims(result)
     body = Text(overflow="fold")
-    body.append(f"{title}\n", style="bold")
-    body.append(f"{sentence}\n\n")
-    facts = (
-        ("target", wording.visible(result.target)),
-        ("method", wording.visible(result.method)),
-        ("level", f"alpha = {wording.percent(result.alpha)}, correction: {basis.correction}"),
-        ("calibration", f"{basis.calibration}; smallest possible p {basis.smallest_p}"),
-        ("", wording.visible(result.calibration.note, 1000)),
-        ("cost", f"{wording.count(result.queries)} queries, {wording.duration(result.seconds)}"),
-        ("spent by all starts, trials of the target included", view.spent_text(result.spent)),
-    )
-    for label, value in facts:
+    body.append(f"Ragwitness: {sheet.kind}\n", style="dim")
+    body.append(f"{say.visible(sheet.title)}\n", style="bold")
+    if sheet.sentence:
+        body.append(f"{say.visible(sheet.sentence, 1000)}\n")
+    body.append("\n")
+    for label, value in sheet.brief or sheet.facts:
         if value:
-            body.append(f"{label + ': ' if label else ''}", style="dim")
-            body.append(f"{value}\n")
-    for warning in result.warnings:
+            body.append(f"{say.visible(label)}: " if label else "", style="dim")
+            body.append(f"{say.visible(value, 1000)}\n")
+    for warning in sheet.warnings:
         body.append("warning: ", style="bold yellow")
-        body.append(f"{wording.visible(warning, 1000)}\n")
+        body.append(f"{say.visible(warning, 1000)}\n")
     body.rstrip()
-    return Panel(body, title="Ragwitness", title_align="left", box=box.ROUNDED)
+    return body
 
 
-def _documents(verdicts: Sequence[Verdict]) -> Table:
+def _section(section: Section, where: str) -> list[RenderableType]:
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for block in section.blocks:
+        if isinstance(block, Table) and any(column.short is not None for column in block.columns):
+            parts.append(_table(block))
+        elif isinstance(block, Paragraph) and block.brief:
+            text = say.visible(block.text.replace("{where}", where), 2000)
+            parts.append(Text(text, style="" if block.look == "" else "dim"))
+    return parts
+
+
+def _table(table: Table) -> RichTable:
     from rich import box
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=(0, 1), pad_edge=False)
-    table.add_column("document", ratio=2, overflow="fold", min_width=8)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("p", justify="right", no_wrap=True)
-    table.add_column("deciding words: with / without it", ratio=5, overflow="fold")
-    table.add_column("queries", justify="right", no_wrap=True)
-    for verdict in verdicts:
-        row = view.row(verdict)
-        table.add_row(
-            _plain(wording.visible(verdict.document, 60)),
-            _plain(_SHORT[verdict.decision], _STYLES[verdict.decision]),
-            _plain(row.p),
-            _words(row),
-            _plain(row.queries),
+    shown = [(at, one) for at, one in enumerate(table.columns) if one.short is not None]
+    # A table with evidence takes the whole width and folds; one of numbers keeps to its columns.
+    wordy = any(one.kind == "words" for _, one in shown)
+    made = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=not wordy,
+        expand=wordy,
+        padding=(0, 1),
+    )
+    # Numbers never fold: half a number is another number.
+    for _, one in shown:
+        folds = one.kind in ("words", "name")
+        made.add_column(
+            say.visible(one.short or ""),
+            justify="left" if one.kind in ("name", "text", "words") else "right",
+            no_wrap=not folds and one.kind != "text",
+            overflow="fold",
+            ratio={"words": 5, "name": 2}.get(one.kind) if wordy else None,
+            min_width=8 if folds and wordy else None,
+            max_width=_NAME if one.kind == "name" and not wordy else None,
         )
-    return table
+    for row in table.rows:
+        made.add_row(*(_cell(row[at], one, 60 if wordy else 3 * _NAME) for at, one in shown))
+    return made
 
 
-def _words(row: view.Row) -> Text:
+def figure_table(*columns: str, left: Collection[str] | None = None, folds: str = "") -> RichTable:
+    """Return an empty table of figures for 80 columns.
+
+    Args:
+        columns: The headings.
+        left: Those that are set at the left; None for the first alone.
+        folds: The column that alone folds where 80 columns are too few; empty for none.
+    """
+    from rich import box
+    from rich.table import Table as RichTable
+
+    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for at, name in enumerate(columns):
+        made.add_column(
+            name,
+            justify="left" if (not at if left is None else name in left) else "right",
+            no_wrap=name != folds,
+            overflow="fold" if folds else "ellipsis",
+        )
+    return made
+
+
+def _cell(value: Cell, column: Column, longest: int) -> Text:
+    """Return a cell that is never read as markup."""
+    from rich.text import Text
+
+    # Text objects, never markup: a document's id may hold square brackets.
+    if isinstance(value, Words):
+        return _words(value)
+    if isinstance(value, Mark):
+        return Text(say.visible(value.text), _COLOURS[value.style])
+    if isinstance(value, Name):
+        return Text(say.visible(value.text)[:longest])
+    return Text(say.visible(_figure(value, column), 200))
+
+
+def _figure(value: str | int | float | Rate | None, column: Column) -> str:
+    if value is None:
+        return say.MISSING
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Rate):
+        if column.kind == "interval":
+            return say.short_interval(value)
+        if column.kind == "ends":
+            return f"{say.short_signed(value.low)}, {say.short_signed(value.high)}"
+        if column.kind in ("signed", "change"):
+            return say.short_signed(value.value)
+        return say.short(value.value)
+    if isinstance(value, int):
+        return say.count(value)
+    return say.MISSING if math.isnan(value) else say.short(value)
+
+
+def _words(words: Words) -> Text:
     from rich.text import Text
 
     text = Text()
-    if row.reason:
-        text.append(row.reason, style="italic")
-    for word in row.words[:_WORDS]:
+    if words.reason:
+        text.append(say.visible(words.reason), style="italic")
+    for word in words.items[:_WORDS]:
         text.append("\n" if text else "")
         text.append(f"{word.word} ", style="bold")
         text.append(f"{word.target} / {word.baseline}")
     return text
-
-
-def _plain(text: str, style: str = "") -> Text:
-    """Return text that is never read as markup."""
-    from rich.text import Text
-
-    return Text(text, style=style)
-
-
-def _evaluation(result: AuditResult) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    table.add_column("truth known", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for measure in view.measures(result):
-        table.add_row(
-            _plain(measure.name, "bold"),
-            _plain(measure.value),
-            _plain(measure.interval),
-            _plain(measure.n),
-            _plain(wording.visible(measure.note), "dim"),
-        )
-    return table

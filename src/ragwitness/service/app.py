@@ -7,8 +7,9 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -17,19 +18,117 @@ from starlette.routing import Route
 
 from ragwitness.errors import TargetError
 from ragwitness.rag.pipeline import QueryTooLongError
-from ragwitness.rag.replies import chat_reply, chat_stream
-from ragwitness.rag.requests import ApiError, parse_request
-from ragwitness.service import logs
-from ragwitness.service.answering import Generator
-from ragwitness.service.attested import no_log
+from ragwitness.rag.protocol import ApiError, ChatRequest, chat_reply, chat_stream, parse_request
+from ragwitness.service import lines
+from ragwitness.service.answers import Generator
 from ragwitness.service.indexes import texts_of
-from ragwitness.service.limits import SpentRefusal, limit_headers, unauthorized, unavailable
+from ragwitness.service.meters import SpentRefusal, limit_headers, unauthorized, unavailable
 from ragwitness.service.principals import Principal, authenticate, read_meters
-from ragwitness.service.requests import RetrievalBody, ServiceChat
-from ragwitness.service.retrieving import Query, Retrieved, Retriever, SpentError
+from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
 from ragwitness.service.store import Store, StoreGoneError
+from ragwitness.service.window import no_log
+from ragwitness.types import Query
 
-__all__ = ["LARGEST_BODY", "MODEL_NAME", "create_app"]
+# Bodies of requests: what they may hold, and nothing else.
+#
+# There is no field for a tenant or an account. An unknown field is refused rather than ignored: who
+# sends one expects it to do something.
+
+LONGEST_QUERY = 8_000
+"""Characters of a query."""
+
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+_Text = Annotated[str, Field(max_length=LONGEST_QUERY)]
+_Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
+
+
+class _Part(BaseModel):
+    model_config = _STRICT
+
+    type: Literal["text"]
+    text: _Text
+
+
+class _Message(BaseModel):
+    model_config = _STRICT
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: _Text | list[_Part]
+
+    @property
+    def text(self) -> str:
+        parts = self.content if isinstance(self.content, list) else [self.content]
+        return "".join(part if isinstance(part, str) else part.text for part in parts)
+
+
+class _StreamOptions(BaseModel):
+    model_config = _STRICT
+
+    include_usage: bool = False
+
+
+class _Noise(BaseModel):
+    """What a client adds to the noise, so that nobody can have looked for it beforehand.
+
+    Attributes:
+        nonce: The client's own random text.
+        checkpoint: The log's checkpoint that it saw last.
+    """
+
+    model_config = _STRICT
+
+    nonce: _Token = ""
+    checkpoint: _Token = ""
+
+
+class ServiceChat(ChatRequest, _Noise):
+    """``POST /v1/chat/completions``; the last user message is the query.
+
+    No log-probabilities: they would add to what an answer tells of the passages.
+    """
+
+    model_config = _STRICT
+
+    messages: Annotated[list[_Message], Field(min_length=1, max_length=256)]  # type: ignore[assignment]
+    stream_options: _StreamOptions | None = None  # type: ignore[assignment]
+    logprobs: Literal[False] | None = None
+    top_logprobs: None = None
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream ends with the token counts."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+    def query(self) -> Query:
+        """Return the query.
+
+        Raises:
+            ApiError: There is no user message, or nothing in it.
+        """
+        query = super().query()
+        if not query.prompt.strip() or len(query.prompt) > LONGEST_QUERY:
+            raise ApiError(
+                f"The last user message must have 1 to {LONGEST_QUERY} characters.",
+                param="messages",
+            )
+        return query
+
+
+class RetrievalBody(_Noise):
+    """``POST /v1/retrieval``: a text, or its vector where the client embeds by itself."""
+
+    query: _Text | None = None
+    vector: Annotated[list[float], Field(min_length=1, max_length=1 << 16)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> RetrievalBody:
+        if (self.query is None) == (self.vector is None):
+            raise ValueError("give either query or vector")
+        if self.query is not None and not self.query.strip():
+            raise ValueError("the query is blank")
+        return self
+
 
 MODEL_NAME = "rag"
 LARGEST_BODY = 256 * 1024
@@ -50,6 +149,7 @@ class _Service:
         self._retriever = retriever
 
     async def health(self, _request: Request) -> Response:
+        # No key is asked for and none is counted: a balancer looks here every few seconds.
         await asyncio.to_thread(self._store.check)
         return JSONResponse({"status": "ok"})
 
@@ -62,6 +162,8 @@ class _Service:
         principal = await self._principal(request)
         window, left = self._retriever.window(principal)
         claim = principal.policy.claim
+        # Looking at a meter is free, and it shows the account's own queries and its payer's alone:
+        # what the whole index has spent depends on others, and is an operator's to see.
         reading = await asyncio.to_thread(read_meters, self._store, principal, window)
         limits = {"account": claim.queries, "payer": claim.payer_queries or 0}
         used = {"account": reading.account, "payer": reading.payer}
@@ -81,8 +183,11 @@ class _Service:
     async def retrieval(self, request: Request) -> Response:
         principal = await self._principal(request)
         body = parse_request(RetrievalBody, await _read_json(request))
+        # Slots are public numbers, drawn by lot; no score leaves, noisy or not.
         what = body.query if body.query is not None else body.vector
-        found = await self._retrieve(principal, Query(what or "", body.nonce, body.checkpoint))
+        found = await self._retrieve(
+            principal, RetrievalQuery(what or "", body.nonce, body.checkpoint)
+        )
         reply = {
             "object": "retrieval",
             "ids": list(found.slots),
@@ -100,8 +205,13 @@ class _Service:
                 "That model does not exist.", status=404, param="model", code="model_not_found"
             )
         query = asked.query()
+        # 1. What the generator could not read is refused here, before anything is charged.
         await self._generator.check(query)
-        found = await self._retrieve(principal, Query(query.prompt, asked.nonce, asked.checkpoint))
+        # 2. Charged, then selected by the noisy scores.
+        found = await self._retrieve(
+            principal, RetrievalQuery(query.prompt, asked.nonce, asked.checkpoint)
+        )
+        # 3. From here on only what was selected is looked at: post-processing costs no privacy.
         texts = await asyncio.to_thread(texts_of, self._store, principal.tenant, found.slots)
         answer = await self._generator.answer(query, texts, asked.stops)
         headers = _limits(principal, found)
@@ -110,6 +220,7 @@ class _Service:
                 answer, MODEL_NAME, 0, usage=asked.wants_usage, more=_receipt(found)
             )
             return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+        # The receipt is one more field of the reply; other clients pass over it.
         reply = chat_reply(answer, MODEL_NAME, 0) | _receipt(found)
         return JSONResponse(reply, headers=headers)
 
@@ -118,6 +229,8 @@ class _Service:
         log = self._retriever.log(principal)
         if log is None:
             raise ApiError("Answers of this tenant stand in no log.", status=404, code="no_log")
+        # A client names this checkpoint in its next query, so that the noise cannot have been
+        # looked for before the checkpoint was there.
         named, note = await log.checkpoint(principal)
         return JSONResponse({"object": "checkpoint", "checkpoint": named, "note": note})
 
@@ -127,6 +240,7 @@ class _Service:
         principal = await asyncio.to_thread(authenticate, self._store, header)
         if principal is None:
             raise unauthorized()
+        # Names for the line of the log; the handler below never reads them back.
         request.scope["ragwitness"] = {
             "tenant": principal.tenant_name,
             "account": principal.account_name,
@@ -135,11 +249,12 @@ class _Service:
             raise ApiError("This service takes no query parameters.")
         return principal
 
-    async def _retrieve(self, principal: Principal, query: Query) -> Retrieved:
+    async def _retrieve(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
         try:
             return await self._retriever.retrieve(principal, query)
         except SpentError as error:
-            logs.say("refused", {"account": principal.account_name, "by": error.by})
+            lines.say("refused", {"account": principal.account_name, "by": error.by})
+            # Revoked since it was authenticated: the same words as for a key that never was.
             if error.by == "key":
                 raise unauthorized() from None
             if error.by == "log":
@@ -152,7 +267,7 @@ def create_app(store: Store, generator: Generator, *, retriever: Retriever | Non
     """Return the ASGI application.
 
     Args:
-        store: The database; its tenants are made by ``ragwitness tenants``.
+        store: The database; its tenants are made by ``ragwitness service tenants``.
         generator: Writes the chat's answers.
         retriever: Used instead of one over ``store``.
     """
@@ -175,6 +290,7 @@ def _guarded(path: str, handler: _Handler) -> _Handler:
     """Turn every failure into the protocol's error, and log one line."""
 
     async def guarded(request: Request) -> Response:
+        # The number names a request to its operator and tells a client nothing.
         began, number = time.perf_counter(), uuid.uuid4().hex
         cause = None
         try:
@@ -182,7 +298,9 @@ def _guarded(path: str, handler: _Handler) -> _Handler:
         except Exception as error:
             response, cause = _told(error)
         response.headers["X-Request-Id"] = number
+        # An answer that a proxy kept would be repeated without a record and outside the odometer.
         response.headers["Cache-Control"] = "no-store"
+        # One line a request: who, where, how long. Neither query nor answer stands in it.
         fields = {
             "request": number,
             "path": path,
@@ -191,8 +309,8 @@ def _guarded(path: str, handler: _Handler) -> _Handler:
             **request.scope.get("ragwitness", {}),
         }
         if cause is not None:
-            fields["cause"] = logs.place_of(cause)
-        logs.say("request", fields)
+            fields["cause"] = lines.place_of(cause)
+        lines.say("request", fields)
         return response
 
     return guarded
@@ -211,6 +329,7 @@ def _told(error: Exception) -> tuple[Response, Exception | None]:
     if isinstance(error, TargetError):
         message = "The generator behind this service did not answer."
         return _reply(ApiError(message, status=502, kind="server_error")), error
+    # Every other failure is ours and gets one reply: an exception's text may quote a document.
     message = "The server had an error while processing your request."
     return _reply(ApiError(message, status=500, kind="server_error")), error
 
@@ -236,11 +355,13 @@ async def _on_http_error(_request: Request, error: Exception) -> Response:
 
 
 async def _read_json(request: Request) -> object:
+    # Counted as it arrives: a Content-Length is the client's word.
     body = bytearray()
     try:
         async with asyncio.timeout(_SLOWEST_BODY):
             async for part in request.stream():
                 body += part
+                # Here, not at the end: whoever sends without end must not fill the memory.
                 if len(body) > LARGEST_BODY:
                     raise ApiError(f"The request is larger than {LARGEST_BODY} bytes.", status=413)
     except TimeoutError:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from ragwitness.privacy.mechanism import Mechanism, SlotIndex
-from ragwitness.service.schema import documents, tenants
-from ragwitness.service.store import Store
-
-__all__ = ["Indexes", "index_rows", "texts_of"]
+from ragwitness.errors import InputError
+from ragwitness.kit.registry import Listing, Registry
+from ragwitness.models.base import Embedder
+from ragwitness.models.registry import EMBEDDERS
+from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism.release import SlotIndex
+from ragwitness.service.store import Store, documents, tenants
 
 _LARGEST = 2 << 30
 """Bytes of all indexes together; those used longest ago go first."""
@@ -47,24 +52,20 @@ class Indexes:
             loading = self._loading.setdefault(tenant, threading.Lock())
         with loading:  # the others of this tenant wait instead of reading it as well
             with self._lock:
+                # A later edition holds all documents of an earlier one: it serves both.
                 held = self._held.get(tenant)
                 if held is not None and held[0] >= edition:
                     self._held.move_to_end(tenant)
                     return held[1]
-            found, index = self._read(tenant, mechanism)
+            found, rows = index_rows(self._store, tenant, mechanism)
+            index = SlotIndex(rows, mechanism)
             with self._lock:
+                # Kept for the next query; the least recently used of all tenants go first.
                 self._held[tenant] = (found, index)
                 self._held.move_to_end(tenant)
-                self._shrink()
+                while len(self._held) > 1 and sum(map(_size, self._held.values())) > _LARGEST:
+                    self._held.popitem(last=False)
             return index
-
-    def _read(self, tenant: int, mechanism: Mechanism) -> tuple[int, SlotIndex]:
-        edition, rows = index_rows(self._store, tenant, mechanism)
-        return edition, SlotIndex(rows, mechanism)
-
-    def _shrink(self) -> None:
-        while len(self._held) > 1 and sum(map(_size, self._held.values())) > _LARGEST:
-            self._held.popitem(last=False)
 
 
 def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, NDArray[np.int16]]:
@@ -73,6 +74,8 @@ def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, ND
     Raises:
         StoreGoneError: The database failed.
     """
+    # Edition and rows of one moment: a document added in between would be served under an edition
+    # that does not have it.
     with store.reading(frozen=True) as connection:
         edition = connection.execute(
             select(tenants.c.edition).where(tenants.c.id == tenant)
@@ -80,6 +83,8 @@ def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, ND
         found = connection.execute(
             select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
         ).all()
+    # Empty slots are zero vectors and are scored like the others: the number of documents in the
+    # index is as private as their content.
     rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
     for row in found:
         rows[row.slot] = np.frombuffer(row.vector, "<i2")
@@ -103,3 +108,84 @@ def texts_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[str]:
 def _size(held: tuple[int, SlotIndex]) -> int:
     slots, dimension = held[1].shape
     return 4 * slots * dimension
+
+
+# Embedders of tenants by name, one of our own without a model among them.
+
+_MOST = 4096
+
+
+class HashingEmbedder:
+    """Signed feature hashing of words and pairs of words: lexical, no model, the same everywhere.
+
+    Args:
+        dimension: Of the vectors, from 16 to 4,096.
+
+    Raises:
+        InputError: ``dimension`` is outside that.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        if not 16 <= dimension <= _MOST:
+            raise InputError(
+                f"Hashed vectors have 16 to {_MOST} dimensions, not {dimension}.",
+                "Write hashing:256.",
+            )
+        self._dimension = dimension
+
+    @property
+    def name(self) -> str:
+        """The form that names it."""
+        return f"hashing:{self._dimension}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit-length vectors, shape (n, dimension); zeros for a text without words."""
+        rows = np.zeros((len(texts), self._dimension), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for feature in _features(text):
+                # One hash gives place and sign (Weinberger et al. 2009): signs make collisions
+                # cancel on average.
+                drawn = int.from_bytes(hashlib.blake2b(feature, digest_size=8).digest(), "big")
+                row[(drawn >> 1) % self._dimension] += 1.0 if drawn & 1 else -1.0
+            row /= float(np.linalg.norm(row)) or 1.0
+        return rows
+
+
+_EMBEDDERS = Registry(
+    "embedder",
+    {**EMBEDDERS, "hashing": Listing(HashingEmbedder, form="hashing:DIMENSION")},
+    more=", URL#MODEL",
+)
+
+
+def tenant_embedder(spec: str) -> Embedder:
+    """Return the embedder ``spec`` names, loaded once per process.
+
+    Args:
+        spec: ``hashing:DIMENSION``, or what ``lab serve --retrieval`` takes: ``minilm``,
+            ``hf:NAME_OR_FOLDER``, ``URL#MODEL``.
+
+    Raises:
+        InputError: ``spec`` has no valid form.
+        MissingExtraError: The form needs an extra that is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    from ragwitness.rag.embedders import load_embedder
+
+    if spec.lower().startswith(("http://", "https://")):
+        return load_embedder(spec)
+    name, rest = _EMBEDDERS.split(spec)
+    if name == "hashing":
+        if not (rest.isascii() and rest.isdigit()):
+            raise InputError(f"The embedder {spec!r} names no dimension.", "Write hashing:256.")
+        return HashingEmbedder(int(rest))
+    return load_embedder(spec)
+
+
+def _features(text: str) -> list[bytes]:
+    from ragwitness.text.words import core, split_words
+
+    # Pairs keep some of the word order, which single words lose.
+    found = (core(word.text).casefold() for word in split_words(text))
+    words = [word.encode() for word in found if word]
+    return words + [b" ".join(pair) for pair in pairwise(words)]

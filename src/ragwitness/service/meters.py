@@ -8,29 +8,42 @@ stored; every few hundred it is stored itself and their vectors are erased.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import queue
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
-from ragwitness.privacy.odometer import Odometer
+from ragwitness.errors import InputError
+from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.privacy.streams import SEED_BYTES
-from ragwitness.service.counts import Owner, read_counts, write_counts
-from ragwitness.service.policy import Policy
-from ragwitness.service.schema import accounts, attested, charges, tenants, windows
-
-__all__ = ["Ask", "Meters", "Reading", "Refused", "Reserved", "load_odometer", "window_of"]
+from ragwitness.rag.protocol import ApiError
+from ragwitness.service.policy import Claim, TenantPolicy
+from ragwitness.service.store import (
+    Owner,
+    Store,
+    accounts,
+    attested,
+    charges,
+    read_counts,
+    tenants,
+    windows,
+    write_counts,
+)
 
 _FOLD = 256  # charges after which the odometer is stored
 _KEPT = 32  # odometers in memory; each takes some 4 MB at dimension 384
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ChargeRequest:
     """One query that wants to be answered.
 
     Attributes:
@@ -46,14 +59,14 @@ class Ask:
     tenant: int
     account: int
     payer: int
-    policy: Policy = field(repr=False)
+    policy: TenantPolicy = field(repr=False)
     window: int
     vector: NDArray[np.int16] = field(repr=False)
     log: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MeterReading:
     """What an account may know of its meters.
 
     Attributes:
@@ -79,7 +92,7 @@ class Reserved:
     seed: bytes = field(repr=False)
     sequence: int
     place: int
-    reading: Reading
+    reading: MeterReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +106,7 @@ class Refused:
     """
 
     by: str
-    reading: Reading
+    reading: MeterReading
 
 
 def window_of(created: int, length: int, now: float) -> tuple[int, int]:
@@ -118,7 +131,9 @@ class Meters:
         """Drop what is in memory: a transaction failed, and the database alone knows the truth."""
         self._odometers.clear()
 
-    def charge(self, connection: Connection, asks: Sequence[Ask]) -> list[Reserved | Refused]:
+    def charge(
+        self, connection: Connection, asks: Sequence[ChargeRequest]
+    ) -> list[Reserved | Refused]:
         """Charge queries in one transaction of the caller's, each wholly or not at all.
 
         After anything but a confirmed commit, :meth:`forget` must be called.
@@ -136,7 +151,8 @@ class Meters:
         places = _places(connection, {ask.account for ask in asks})
         before = read_counts(connection, (key for ask in asks for key in _owners(ask)))
         after = dict(before)
-        opened = {key: self._open(connection, *key, of) for key, of in _indexes(asks).items()}
+        policies = {(ask.tenant, ask.window): ask.policy for ask in asks}
+        opened = {key: self._open(connection, *key, of) for key, of in policies.items()}
         fresh: dict[tuple[int, int], list[bytes]] = {key: [] for key in opened}
         outcomes = []
         for ask in asks:
@@ -149,7 +165,9 @@ class Meters:
             _append(connection, key, opened[key], vectors)
         return outcomes
 
-    def _open(self, connection: Connection, tenant: int, window: int, policy: Policy) -> _Index:
+    def _open(
+        self, connection: Connection, tenant: int, window: int, policy: TenantPolicy
+    ) -> _Index:
         """Return a window's seed and its odometer, brought up to the last charge."""
         here = and_(windows.c.tenant == tenant, windows.c.number == window)
         # Without the odometer's state, which is large and mostly known.
@@ -175,7 +193,7 @@ class Meters:
         return _Index(row.seed, meter, row.charged, row.folded, log)
 
 
-def _fold_earlier(connection: Connection, tenant: int, policy: Policy) -> None:
+def _fold_earlier(connection: Connection, tenant: int, policy: TenantPolicy) -> None:
     """Store the odometers of a tenant's other windows; erase their vectors."""
     mine = windows.c.tenant == tenant
     rest = select(windows).where(mine, windows.c.folded < windows.c.charged)
@@ -188,7 +206,7 @@ def _fold_earlier(connection: Connection, tenant: int, policy: Policy) -> None:
     connection.execute(delete(charges).where(charges.c.tenant == tenant))
 
 
-def load_odometer(state: bytes | None, policy: Policy) -> Odometer:
+def load_odometer(state: bytes | None, policy: TenantPolicy) -> Odometer:
     """Return the odometer of a window's first ``folded`` charges, as stored; None: of none."""
     return Odometer.from_bytes(state) if state else Odometer(policy.terms)
 
@@ -203,7 +221,7 @@ class _Index:
 
 
 def _try(
-    ask: Ask, counts: dict[Owner, int], places: dict[int, int], index: _Index
+    ask: ChargeRequest, counts: dict[Owner, int], places: dict[int, int], index: _Index
 ) -> Reserved | Refused:
     """Charge one query in memory if all three meters have room."""
     mine, theirs = _owners(ask)
@@ -221,17 +239,14 @@ def _try(
     elif not index.meter.charge(ask.vector):  # last: it remembers what it has accepted
         by = "index"
     if by:
-        return Refused(by, Reading(account, payer))
+        return Refused(by, MeterReading(account, payer))
+    # All three have room: the query takes its place in each.
     counts[mine], counts[theirs] = account + 1, payer + 1
-    return Reserved(index.seed, account, places[ask.account], Reading(account + 1, payer + 1))
+    return Reserved(index.seed, account, places[ask.account], MeterReading(account + 1, payer + 1))
 
 
-def _owners(ask: Ask) -> tuple[Owner, Owner]:
+def _owners(ask: ChargeRequest) -> tuple[Owner, Owner]:
     return ("account", ask.account, ask.window), ("payer", ask.payer, ask.window)
-
-
-def _indexes(asks: Sequence[Ask]) -> dict[tuple[int, int], Policy]:
-    return {(ask.tenant, ask.window): ask.policy for ask in asks}
 
 
 def _places(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
@@ -270,3 +285,138 @@ def _vectors(connection: Connection, tenant: int, window: int, start: int) -> ND
     )
     found = connection.execute(query.order_by(charges.c.number)).scalars()
     return np.stack([np.frombuffer(one, "<i2") for one in found])
+
+
+# What replies say of limits: ``RateLimit`` fields, and one refusal for every spent meter.
+#
+# The fields follow draft-ietf-httpapi-ratelimit-headers-10 and name the account's and the payer's
+# meters alone. The index's is not shown: how it moves tells how alike the queries of others are.
+
+_MOST = 999_999_999_999_999
+"""Largest integer of a structured field (RFC 9651, 3.3.1)."""
+
+
+def limit_headers(claim: Claim, reading: MeterReading, seconds_left: int) -> dict[str, str]:
+    """Return ``RateLimit-Policy`` and ``RateLimit``.
+
+    Args:
+        claim: Of the tenant.
+        reading: The account's meters.
+        seconds_left: Until the next window.
+    """
+    quotas = {"account": claim.queries, "payer": claim.payer_queries or 0}
+    used = {"account": reading.account, "payer": reading.payer}
+    policy = [f'"{name}";q={min(q, _MOST)};w={claim.window}' for name, q in quotas.items()]
+    left = [
+        f'"{name}";r={min(max(0, q - used[name]), _MOST)};t={seconds_left}'
+        for name, q in quotas.items()
+    ]
+    return {"RateLimit-Policy": ", ".join(policy), "RateLimit": ", ".join(left)}
+
+
+class SpentRefusal(ApiError):  # noqa: N818  # a kind of reply, not a fault
+    """The refusal of a query that a meter has no room for, whichever it is.
+
+    Args:
+        headers: Of :func:`limit_headers`.
+        seconds_left: Until the next window.
+    """
+
+    def __init__(self, headers: dict[str, str], seconds_left: int) -> None:
+        message = "No query is left in this window."
+        super().__init__(message, status=429, kind="rate_limit_error", code="budget_spent")
+        self.headers = {**headers, "Retry-After": str(seconds_left)}
+
+
+def unauthorized() -> ApiError:
+    """Return the refusal of a missing, malformed, unknown, wrong or revoked key."""
+    return ApiError("Incorrect API key provided.", status=401, code="invalid_api_key")
+
+
+def unavailable() -> ApiError:
+    """Return what is said without a database; what was reserved stays spent."""
+    message = "The service cannot reach its database."
+    return ApiError(message, status=503, kind="server_error", code="unavailable")
+
+
+# One thread per process that charges queries: whatever waits shares one transaction.
+#
+# A commit has to reach the disk, which takes milliseconds; two hundred queries in flight would
+# stand in line for two hundred of them.
+
+_TOGETHER = 64
+"""Most queries of one transaction: the others of its tenants wait that long."""
+
+
+class Reserver:
+    """Charges queries of one process, in the order they come.
+
+    Args:
+        store: Where the meters are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._meters = Meters()
+        self._waiting: queue.SimpleQueue[_Wanted | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="meters", daemon=True)
+        self._thread.start()
+
+    async def reserve(self, ask: ChargeRequest) -> Reserved | Refused:
+        """Charge a query; it is paid for, durably, once this returns.
+
+        Raises:
+            StoreGoneError: The database failed; the query may have been charged.
+        """
+        wanted: _Wanted = (ask, Future())
+        self._waiting.put(wanted)
+        return await asyncio.wrap_future(wanted[1])
+
+    def close(self) -> None:
+        """Finish what waits and end the thread."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            wanted, last = self._next()
+            # Who has hung up meanwhile is not charged.
+            live = [one for one in wanted if one[1].set_running_or_notify_cancel()]
+            if live:
+                self._charge(live)
+            if last:
+                return
+
+    def _next(self) -> tuple[list[_Wanted], bool]:
+        """Return what waits, at least one, and whether it is the last."""
+        found: list[_Wanted] = []
+        while len(found) < _TOGETHER:
+            try:
+                one = self._waiting.get(block=not found)
+            except queue.Empty:
+                break
+            if one is None:
+                return found, True
+            found.append(one)
+        return found, False
+
+    def _charge(self, wanted: list[_Wanted]) -> None:
+        try:
+            with self._store.writing() as connection:
+                outcomes = self._meters.charge(connection, [ask for ask, _ in wanted])
+        except BaseException as error:  # the thread must outlive it, and every query be told
+            self._meters.forget()
+            tenants = sorted({ask.tenant for ask, _ in wanted})
+            if isinstance(error, InputError) and len(tenants) > 1:
+                # What is stored of one cannot be read; nothing was committed. The others go on.
+                for tenant in tenants:
+                    self._charge([one for one in wanted if one[0].tenant == tenant])
+                return
+            for _, future in wanted:
+                future.set_exception(error)
+            return
+        for (_, future), outcome in zip(wanted, outcomes, strict=True):
+            future.set_result(outcome)
+
+
+_Wanted = tuple[ChargeRequest, "Future[Reserved | Refused]"]

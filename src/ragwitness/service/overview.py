@@ -11,12 +11,18 @@ from sqlalchemy import Connection, func, select
 
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.service.meters import load_odometer, window_of
-from ragwitness.service.policy import Policy
-from ragwitness.service.schema import accounts, charges, documents, payers, spent, tenants, windows
-from ragwitness.service.store import Store
+from ragwitness.service.policy import TenantPolicy
+from ragwitness.service.store import (
+    Store,
+    accounts,
+    charges,
+    documents,
+    payers,
+    spent,
+    tenants,
+    windows,
+)
 from ragwitness.service.tenants import find_tenant
-
-__all__ = ["AccountRow", "Budget", "TenantRow", "budget_of", "list_tenants"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class AccountRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TenantBudget:
     """What a tenant's index has spent.
 
     Attributes:
@@ -106,10 +112,13 @@ def list_tenants(store: Store) -> list[TenantRow]:
     """Return all tenants by name."""
     with store.reading() as connection:
         rows = connection.execute(select(tenants).order_by(tenants.c.name)).all()
-        return [_tenant(connection, row.id, row.name, Policy.from_json(row.policy)) for row in rows]
+        return [
+            _tenant(connection, row.id, row.name, TenantPolicy.from_json(row.policy))
+            for row in rows
+        ]
 
 
-def budget_of(store: Store, tenant: str, now: float | None = None) -> Budget:
+def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudget:
     """Return the meters of a tenant.
 
     Raises:
@@ -117,14 +126,16 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> Budget:
     """
     with store.reading(frozen=True) as connection:
         row = find_tenant(connection, tenant)
-        policy = Policy.from_json(row.policy)
+        policy = TenantPolicy.from_json(row.policy)
         claim = policy.claim
         moment = time.time() if now is None else now
+        # The window under way; one in which nothing was charged has spent nothing.
         window, left = window_of(row.created, claim.window, moment)
         every = _mus(connection, row.id, policy)
         queries, mu = every.get(window, (0, 0.0))
+        # Gaussian composition over windows: the squares of mu add up.
         together = math.sqrt(sum(one * one for _, one in every.values()))
-        return Budget(
+        return TenantBudget(
             tenant=tenant,
             window=window,
             seconds_left=left,
@@ -142,8 +153,9 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> Budget:
         )
 
 
-def _tenant(connection: Connection, tenant: int, name: str, policy: Policy) -> TenantRow:
+def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy) -> TenantRow:
     claim = policy.claim
+    # Occupied slots and live accounts; an operator alone sees either number.
     held = select(func.count()).select_from(documents).where(documents.c.tenant == tenant)
     live = select(func.count()).select_from(accounts)
     live = live.where(accounts.c.tenant == tenant, accounts.c.revoked.is_(None))
@@ -160,12 +172,13 @@ def _tenant(connection: Connection, tenant: int, name: str, policy: Policy) -> T
     )
 
 
-def _mus(connection: Connection, tenant: int, policy: Policy) -> dict[int, tuple[int, float]]:
+def _mus(connection: Connection, tenant: int, policy: TenantPolicy) -> dict[int, tuple[int, float]]:
     """Charges and odometer of each window."""
     found = {}
     for row in connection.execute(select(windows).where(windows.c.tenant == tenant)).all():
         if not row.charged:
             continue
+        # The stored state covers the first `folded` charges; those that came later are added again.
         meter = load_odometer(row.state, policy)
         later = select(charges.c.vector).where(
             charges.c.tenant == tenant,
@@ -181,6 +194,7 @@ def _mus(connection: Connection, tenant: int, policy: Policy) -> dict[int, tuple
 
 def _accounts(connection: Connection, tenant: int, window: int) -> tuple[AccountRow, ...]:
     query = select(spent.c.kind, spent.c.owner, spent.c.queries).where(spent.c.window == window)
+    # Meters of all owners in this window; rows of other tenants match no account below.
     used = {(row.kind, row.owner): row.queries for row in connection.execute(query)}
     people = select(accounts, payers.c.name.label("paid_by")).join(
         payers, payers.c.id == accounts.c.payer

@@ -8,14 +8,17 @@ from fractions import Fraction
 from typing import Any
 
 from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.bounds import composition_slack
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, sigma_for
-from ragwitness.privacy.accounting.ranges import positive, probability, whole
-from ragwitness.privacy.accounting.sensitivity import Relation, score_sensitivity
-from ragwitness.privacy.accounting.verdict import composition_slack
-from ragwitness.privacy.mechanism import Mechanism, mechanism_for, provable_mechanism
-from ragwitness.privacy.odometer import Terms
-
-__all__ = ["LONGEST_WINDOW", "SHORTEST_WINDOW", "Claim", "Policy", "make_policy"]
+from ragwitness.privacy.accounting.ranges import (
+    Relation,
+    positive,
+    probability,
+    score_sensitivity,
+    whole,
+)
+from ragwitness.privacy.mechanism.config import Mechanism, mechanism_for, provable_mechanism
+from ragwitness.privacy.odometer.spectral import Terms
 
 SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
 """Seconds of an audit window."""
@@ -47,7 +50,7 @@ class Claim:
         embedder: Name of the embedder, for queries and documents.
         sampler: Of the noise, where there is no ``scale``.
         scale: Norm of the integer vectors, for answers that can be proved
-            (:func:`~ragwitness.privacy.mechanism.provable_mechanism`); None takes a finer grid,
+            (``provable_mechanism``); None takes a finer grid,
             whose answers cannot.
     """
 
@@ -69,7 +72,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class TenantPolicy:
     """A checked claim with the noise and the budget that follow from it.
 
     Attributes:
@@ -94,12 +97,13 @@ class Policy:
 
     def to_json(self) -> str:
         """Return the policy as JSON text."""
+        # The variance is a fraction: a rounded one would be another mechanism with another digest.
         mechanism = asdict(self.mechanism) | {"variance": str(Fraction(self.mechanism.variance))}
         everything = {"claim": asdict(self.claim), "mechanism": mechanism, "budget": self.budget}
         return json.dumps(everything, sort_keys=True, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Policy:
+    def from_json(cls, text: str) -> TenantPolicy:
         """Return the policy that :meth:`to_json` wrote.
 
         Raises:
@@ -117,7 +121,7 @@ class Policy:
             ) from error
 
 
-def make_policy(claim: Claim, dimension: int) -> Policy:
+def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     """Check a claim and settle what it leaves open.
 
     Args:
@@ -129,6 +133,9 @@ def make_policy(claim: Claim, dimension: int) -> Policy:
             noise does not keep the account's promise.
     """
     _check(claim)
+    # 1. Noise that keeps one account's promise, epsilon_acc at delta_acc, over q queries.
+    # Gaussian DP: (epsilon, delta) corresponds to one mu, and q adaptive queries compose to
+    # mu sqrt(q) at most (docs/design/mechanism.md).
     goal = mu_for(claim.epsilon, claim.delta)
     mechanism, sigma = _noise(claim, dimension, goal)
     worst = Terms.of(mechanism, 1.0, claim.relation).worst_mu
@@ -139,10 +146,12 @@ def make_policy(claim: Claim, dimension: int) -> Policy:
             f" not {claim.epsilon:g}, at delta {claim.delta:g}.",
             "Raise sigma, ask for fewer queries, or leave sigma out to have it computed.",
         )
+    # 2. The whole index's budget at delta*: as asked for, or what k_max accounts can spend.
     all_of_them = claim.accounts * claim.queries
     joint = claim.joint_epsilon
     if joint is None:
         joint = epsilon_at(claim.joint_delta, worst(all_of_them))
+    # 3. What the sampler itself may miss comes off delta* before the budget is drawn from it.
     rest = claim.joint_delta - mechanism.extra_delta(joint, _RELEASES)
     if rest <= 0:
         raise InputError(
@@ -153,7 +162,7 @@ def make_policy(claim: Claim, dimension: int) -> Policy:
     budget = mu_for(joint, rest)
     payer = claim.payer_queries or all_of_them
     settled = replace(claim, sigma=sigma, joint_epsilon=joint, payer_queries=payer)
-    return Policy(settled, mechanism, budget)
+    return TenantPolicy(settled, mechanism, budget)
 
 
 def _check(claim: Claim) -> None:
@@ -168,6 +177,7 @@ def _check(claim: Claim) -> None:
         positive("joint_epsilon", claim.joint_epsilon)
     if claim.sigma is not None:
         positive("sigma", claim.sigma)
+    # delta* lies strictly between 0 and 1.
     probability("joint_delta", claim.joint_delta)
     if not SHORTEST_WINDOW <= whole("window", claim.window) <= LONGEST_WINDOW:
         raise InputError(

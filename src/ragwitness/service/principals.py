@@ -2,18 +2,88 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
+import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sqlalchemy import select
 
-from ragwitness.service.keys import StoredKey, matches, split_key
-from ragwitness.service.meters import Reading
-from ragwitness.service.policy import Policy
-from ragwitness.service.schema import accounts, spent, tenants
-from ragwitness.service.store import Store
+from ragwitness.service.meters import MeterReading
+from ragwitness.service.policy import TenantPolicy
+from ragwitness.service.store import Store, accounts, spent, tenants
 
-__all__ = ["Principal", "authenticate", "read_meters"]
+# API keys: shown once, stored as salted hashes, compared in constant time.
+
+_KEY = re.compile(r"rw_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
+_DECOY_SALT = secrets.token_bytes(16)
+_DECOY_DIGEST = secrets.token_bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """What the database keeps of a key.
+
+    Attributes:
+        key_id: The part by which it is found; no secret.
+        salt: 16 bytes.
+        digest: HMAC-SHA256 of the secret part under the salt.
+    """
+
+    key_id: str
+    salt: bytes = field(repr=False)
+    digest: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A new key.
+
+    Attributes:
+        text: What the client sends; nobody can show it again.
+        stored: What is kept.
+    """
+
+    text: str = field(repr=False)
+    stored: StoredKey
+
+
+def new_key() -> ApiKey:
+    """Draw a key: 64 bits to find it by, 256 secret ones.
+
+    The secret is random, so that a fast hash is enough: there is no dictionary to try.
+    """
+    key_id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
+    salt = secrets.token_bytes(16)
+    return ApiKey(f"rw_{key_id}_{secret}", StoredKey(key_id, salt, _digest(salt, secret)))
+
+
+def split_key(header: str | None) -> tuple[str, str]:
+    """Return identifier and secret of an ``Authorization`` header.
+
+    What is no key of ours gives a pair that no account has, so that all refusals take one path.
+    """
+    scheme, _, given = (header or "").partition(" ")
+    found = _KEY.fullmatch(given.strip()) if scheme.lower() == "bearer" else None
+    return (found[1], found[2]) if found else ("", "")
+
+
+def matches(secret: str, stored: StoredKey | None) -> bool:
+    """Whether a secret is that of a stored key; takes as long where there is none.
+
+    Args:
+        secret: As sent.
+        stored: Found by the key's identifier; None for no account, or a revoked one.
+    """
+    salt, digest = (stored.salt, stored.digest) if stored else (_DECOY_SALT, _DECOY_DIGEST)
+    same = hmac.compare_digest(_digest(salt, secret), digest)
+    return same and stored is not None
+
+
+def _digest(salt: bytes, secret: str) -> bytes:
+    return hmac.digest(salt, secret.encode(), hashlib.sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +108,10 @@ class Principal:
     payer: int
     created: int
     edition: int
-    policy: Policy = field(repr=False)
+    policy: TenantPolicy = field(repr=False)
 
 
-_parse = lru_cache(maxsize=256)(Policy.from_json)
+_parse = lru_cache(maxsize=256)(TenantPolicy.from_json)
 
 
 def authenticate(store: Store, header: str | None) -> Principal | None:
@@ -53,6 +123,7 @@ def authenticate(store: Store, header: str | None) -> Principal | None:
         StoreGoneError: The database failed.
     """
     key_id, secret = split_key(header)
+    # Everything of the principal follows from the row of its key: no field of the request is used.
     query = (
         select(accounts, tenants.c.name.label("tenant_name"), tenants.c.policy)
         .add_columns(tenants.c.created, tenants.c.edition)
@@ -61,6 +132,7 @@ def authenticate(store: Store, header: str | None) -> Principal | None:
     )
     with store.reading() as connection:
         row = connection.execute(query).one_or_none()
+    # One path for every refusal: the secret is compared even where there is no account.
     live = row is not None and row.revoked is None
     stored = StoredKey(row.key_id, row.salt, row.digest) if row is not None and live else None
     if not matches(secret, stored) or row is None:
@@ -77,7 +149,7 @@ def authenticate(store: Store, header: str | None) -> Principal | None:
     )
 
 
-def read_meters(store: Store, principal: Principal, window: int) -> Reading:
+def read_meters(store: Store, principal: Principal, window: int) -> MeterReading:
     """Return an account's own meters.
 
     Raises:
@@ -89,4 +161,4 @@ def read_meters(store: Store, principal: Principal, window: int) -> Reading:
     )
     with store.reading() as connection:
         found = {(row.kind, row.owner): row.queries for row in connection.execute(query)}
-    return Reading(*(found.get(pair, 0) for pair in owners.items()))
+    return MeterReading(*(found.get(pair, 0) for pair in owners.items()))

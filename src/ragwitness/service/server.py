@@ -2,21 +2,190 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.service.attested import Logs
-from ragwitness.service.embedding import tenant_embedder
-from ragwitness.service.logs import say, write_to_stderr
+from ragwitness.kit.server import is_loopback, listen, origin, serve_app
+from ragwitness.service.indexes import tenant_embedder
+from ragwitness.service.lines import say, write_to_stderr
 from ragwitness.service.overview import list_tenants
-from ragwitness.service.settings import ServiceSettings
 from ragwitness.service.store import Store, open_store
-from ragwitness.service.workers import run_workers
-from ragwitness.serving import is_loopback, listen, origin, serve_app
+from ragwitness.service.window import Logs
 
-__all__ = ["MOST_WORKERS", "make_app", "serve"]
+# Settings of a server, handed to its worker processes through the environment.
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What every worker of a server needs to know.
+
+    Attributes:
+        database: URL or file; see :func:`~ragwitness.service.store.open_store`.
+        generator: ``reader``, ``hf:NAME_OR_FOLDER`` or ``URL#MODEL``.
+        template: Prompt template by name, or its file.
+        plain: Without noise and meters: the control of ``benchmarks/service.py``, which no
+            command line can reach.
+        attest: Folders of the audit windows in whose logs answers stand.
+        key: File with the log's private key.
+    """
+
+    database: str
+    generator: str = "reader"
+    template: str = "plain"
+    plain: bool = False
+    attest: tuple[str, ...] = ()
+    key: str = ""
+
+    def to_json(self) -> str:
+        """Return the settings as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> ServiceSettings:
+        """Return the settings that :meth:`to_json` wrote.
+
+        Raises:
+            InputError: The text is something else.
+        """
+        try:
+            fields = json.loads(text)
+            return cls(**(fields | {"attest": tuple(fields["attest"])}))
+        except (ValueError, TypeError, KeyError):
+            raise InputError("The settings of a worker cannot be read.") from None
+
+
+# Several processes behind one listener; the first watches over the others.
+#
+# Each worker holds the end of a pipe that closes when the first process is gone, however it went:
+# no worker outlives it.
+
+_SETTINGS = "RAGWITNESS_SERVICE_SETTINGS"
+_READY = b"ready\n"
+_SHORT_LIFE = 10.0  # seconds; who ends sooner would end again
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    began: float
+
+
+def run_workers(
+    settings: ServiceSettings, listener: socket.socket, count: int, ready: Callable[[], None]
+) -> None:
+    """Serve with ``count`` processes until SIGINT or SIGTERM; one that dies is replaced.
+
+    Args:
+        settings: Of each.
+        listener: Shared by all.
+        count: Processes.
+        ready: Called once all of them answer.
+
+    Raises:
+        RagwitnessError: A worker ended soon after its start.
+    """
+    stop = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    workers: list[_Worker] = []
+    try:
+        # All start before one is waited for; the address is told once every one of them answers.
+        workers += [_start(settings, listener) for _ in range(count)]
+        for worker in workers:
+            _await(worker.process)
+        ready()
+        while not stop.wait(0.3):
+            for i, worker in enumerate(workers):
+                if worker.process.poll() is not None:
+                    workers[i] = _replace(worker, settings, listener)
+    finally:
+        _end(workers)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        listener.close()
+
+
+def work() -> None:
+    """Serve as one of several processes; the entry of ``python -m ragwitness.service.server``."""
+    threading.Thread(target=_until_alone, daemon=True).start()
+    try:
+        app = make_app(ServiceSettings.from_json(os.environ[_SETTINGS]))
+    except RagwitnessError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
+
+    def ready() -> None:
+        sys.stdout.buffer.write(_READY)
+        sys.stdout.flush()
+
+    write_to_stderr()
+    serve_app(app, socket.socket(fileno=int(sys.argv[1])), ready)
+
+
+def _until_alone() -> None:
+    os.read(0, 1)  # nothing is ever written: it returns when the first process is gone
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _start(settings: ServiceSettings, listener: socket.socket) -> _Worker:
+    process = subprocess.Popen(  # noqa: S603  # this very interpreter
+        [sys.executable, "-m", "ragwitness.service.server", str(listener.fileno())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        pass_fds=[listener.fileno()],
+        env={**os.environ, _SETTINGS: settings.to_json()},
+    )
+    return _Worker(process, time.monotonic())
+
+
+def _await(process: subprocess.Popen[bytes]) -> None:
+    if process.stdout is None or process.stdout.readline() != _READY:
+        raise RagwitnessError(
+            f"A worker ended while it started (exit code {process.wait()}).",
+            "Its reason stands above; try --workers 1.",
+        )
+
+
+def _replace(worker: _Worker, settings: ServiceSettings, listener: socket.socket) -> _Worker:
+    code = worker.process.returncode
+    if time.monotonic() - worker.began < _SHORT_LIFE:
+        raise RagwitnessError(f"A worker ended right after its start (exit code {code}).")
+    _close(worker)
+    return _start(settings, listener)
+
+
+def _end(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker.process.terminate()
+    deadline = time.monotonic() + _PATIENCE
+    for worker in workers:
+        try:
+            worker.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            worker.process.kill()
+            worker.process.wait()
+        _close(worker)
+
+
+def _close(worker: _Worker) -> None:
+    for pipe in (worker.process.stdin, worker.process.stdout):
+        if pipe is not None:
+            pipe.close()
+
 
 MOST_WORKERS = 12
 """Each holds up to six connections; PostgreSQL admits a hundred unless told otherwise."""
@@ -48,6 +217,7 @@ def serve(
     """
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The service runs in 1 to {MOST_WORKERS} processes, not {workers}.")
+    # What is unusable is refused here, once, before a worker starts.
     store = open_store(settings.database)  # brings its tables up to date, once
     name = store.name
     try:
@@ -79,9 +249,9 @@ def make_app(settings: ServiceSettings) -> Any:
         ModelError: The generator cannot be loaded.
         StoreGoneError: The database does not answer.
     """
-    from ragwitness.service.answering import make_generator
+    from ragwitness.service.answers import make_generator
     from ragwitness.service.app import create_app
-    from ragwitness.service.retrieving import Retriever
+    from ragwitness.service.retrieval import Retriever
 
     store = open_store(settings.database)
     generator = make_generator(settings.generator, settings.template)
@@ -97,3 +267,7 @@ def _load_embedders(store: Store) -> None:
             tenant_embedder(spec)
         except RagwitnessError as error:  # its tenants' queries fail; the others' do not
             say("embedder", {"name": spec, "failed": type(error).__name__})
+
+
+if __name__ == "__main__":
+    work()

@@ -3,18 +3,179 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    bindparam,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
-from ragwitness.service.schema import STEPS, migrate, version_of
 
-__all__ = ["DEFAULT_DATABASE", "VARIABLE", "Store", "StoreGoneError", "open_store"]
+# The tables of the service, and the steps that bring an older database up to date.
+#
+# A list of steps and one row with a number do what is needed here: the tables are few, a step runs
+# in one transaction, and no second description of them has to be kept true.
+
+_meta = MetaData()
+
+_version = Table("schema_version", _meta, Column("number", Integer, primary_key=True))
+
+tenants = Table(
+    "tenants",
+    _meta,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(64), nullable=False, unique=True),
+    Column("policy", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),  # seconds; windows are counted from here
+    Column("next_place", Integer, nullable=False, default=0),
+    Column("edition", Integer, nullable=False, default=0),  # of the index; 0: not opened yet
+)
+payers = Table(
+    "payers",
+    _meta,
+    Column("id", Integer, primary_key=True),
+    Column("tenant", ForeignKey("tenants.id"), nullable=False),
+    Column("name", String(64), nullable=False),
+    UniqueConstraint("tenant", "name"),
+)
+accounts = Table(
+    "accounts",
+    _meta,
+    Column("id", Integer, primary_key=True),
+    Column("tenant", ForeignKey("tenants.id"), nullable=False),
+    Column("payer", ForeignKey("payers.id"), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("place", Integer, nullable=False),  # numbers its records; never given twice
+    Column("key_id", String(32), nullable=False, unique=True),
+    Column("salt", LargeBinary, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("revoked", BigInteger),
+    UniqueConstraint("tenant", "name"),
+)
+documents = Table(
+    "documents",
+    _meta,
+    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("vector", LargeBinary, nullable=False),  # int16, little-endian
+    UniqueConstraint("tenant", "name"),
+)
+windows = Table(
+    "windows",
+    _meta,
+    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("seed", LargeBinary, nullable=False),  # secret: every noise of the window hangs on it
+    Column("charged", Integer, nullable=False, default=0),
+    Column("folded", Integer, nullable=False, default=0),
+    Column("state", LargeBinary),  # the odometer after the first `folded` charges
+)
+charges = Table(
+    "charges",
+    _meta,
+    Column("tenant", Integer, primary_key=True),
+    Column("window", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("vector", LargeBinary, nullable=False),
+)
+attested = Table(  # windows whose every answer stands in a log
+    "attested",
+    _meta,
+    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
+    Column("window", BigInteger, primary_key=True, autoincrement=False),
+    Column("log", String(64), nullable=False),  # hash of the record that the log opens with
+    Column("name", String(64), nullable=False),  # that the log is signed under; for one log only
+    UniqueConstraint("tenant", "name"),
+)
+spent = Table(
+    "spent",
+    _meta,
+    Column("kind", String(8), primary_key=True),  # account or payer
+    Column("owner", Integer, primary_key=True, autoincrement=False),
+    Column("window", BigInteger, primary_key=True, autoincrement=False),
+    Column("queries", Integer, nullable=False),
+)
+
+Step: TypeAlias = Callable[[Connection], None]
+
+
+def _first_tables(connection: Connection) -> None:
+    _meta.create_all(connection)
+
+
+def _attested_windows(connection: Connection) -> None:
+    attested.create(connection, checkfirst=True)
+
+
+STEPS: tuple[Step, ...] = (_first_tables, _attested_windows)
+"""Step n brings a database from version n to n + 1; a step that was released is never edited."""
+
+
+def version_of(connection: Connection) -> int:
+    """Return how many steps a database has seen; 0 where it is empty."""
+    if not inspect(connection).has_table(_version.name):
+        return 0
+    return connection.execute(select(_version.c.number)).scalar() or 0
+
+
+def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> int:
+    """Run the steps that a database has not seen; all or none.
+
+    Args:
+        connection: In a transaction that excludes other writers.
+        steps: All there are, in order.
+
+    Returns:
+        The version it came from.
+
+    Raises:
+        InputError: A newer ragwitness wrote the database.
+    """
+    # A version that we do not know may hold meters that we would not count.
+    found = version_of(connection)
+    if found > len(steps):
+        raise InputError(
+            f"The database has schema version {found}; this ragwitness knows {len(steps)}.",
+            "Update ragwitness.",
+        )
+    if found == len(steps):
+        return found
+    for step in steps[found:]:
+        step(connection)
+    # The version changes in the same transaction as the tables: a crash leaves both or neither.
+    _version.create(connection, checkfirst=True)
+    connection.execute(_version.delete())
+    connection.execute(_version.insert().values(number=len(steps)))
+    return found
+
 
 VARIABLE = "RAGWITNESS_DATABASE"
 """Environment variable with the database's URL, where a password does not show in a list of
@@ -72,6 +233,7 @@ class Store:
             StoreGoneError: The database failed.
         """
         with _translated(), self._engine.connect() as connection:
+            # One snapshot for all reads of the block, in the way each database knows.
             if frozen and self.sqlite:
                 connection.exec_driver_sql("BEGIN")
             elif frozen:
@@ -105,6 +267,7 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
         MissingExtraError: The driver is not installed.
         StoreGoneError: PostgreSQL does not answer.
     """
+    # An argument before the environment before the default, as everywhere.
     url = _url(database or os.environ.get(VARIABLE) or DEFAULT_DATABASE)
     if url.get_backend_name() == "sqlite":
         _check_file(url, create=create)
@@ -144,7 +307,7 @@ def _check_file(url: URL, *, create: bool) -> None:
     if not create:
         raise InputError(
             f"There is no database {path}.",
-            "Make one with: ragwitness tenants create NAME, or name it with --database.",
+            "Make one with: ragwitness service tenants create NAME, or name it with --database.",
         )
     try:
         # It will hold documents and the seeds of all noise: for its owner's eyes.
@@ -202,6 +365,7 @@ def _translated() -> Iterator[None]:
             raise InputError(
                 "The file is no SQLite database.", "Name another with --database."
             ) from None
+        # The first line alone: PostgreSQL quotes the statement and its values below it.
         reason = str(error.orig).splitlines()[0] if str(error.orig) else type(error).__name__
         raise StoreGoneError(f"The database failed: {reason.rstrip('.')}.", _CHECK) from error
     except SQLAlchemyError as error:
@@ -210,3 +374,45 @@ def _translated() -> Iterator[None]:
 
 _CHECK = "Check that it runs and is reachable; meters count what was confirmed, never less."
 _FORMS = "Use a file name, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME."
+
+
+# Queries of accounts and payers in a window, as the database holds them.
+
+_FIRST = insert(spent).values(
+    kind=bindparam("k"), owner=bindparam("o"), window=bindparam("w"), queries=bindparam("q")
+)
+_MORE = (
+    update(spent)
+    .where(
+        spent.c.kind == bindparam("k"),
+        spent.c.owner == bindparam("o"),
+        spent.c.window == bindparam("w"),
+    )
+    .values(queries=bindparam("q"))
+)
+
+Owner: TypeAlias = tuple[str, int, int]
+"""Kind (``account`` or ``payer``), row and window."""
+
+
+def read_counts(connection: Connection, owners: Iterable[Owner]) -> dict[Owner, int]:
+    """Return the counts of some owners; one without a query is left out."""
+    wanted = sorted(set(owners))
+    columns = tuple_(spent.c.kind, spent.c.owner, spent.c.window)
+    found = connection.execute(select(spent).where(columns.in_(wanted)))
+    return {(row.kind, row.owner, row.window): row.queries for row in found}
+
+
+def write_counts(connection: Connection, before: dict[Owner, int], after: dict[Owner, int]) -> None:
+    """Store the counts that changed; ``before`` is what the table holds."""
+    new: list[dict[str, object]] = []
+    old: list[dict[str, object]] = []
+    for key, count in after.items():
+        if before.get(key) != count:
+            kind, owner, window = key
+            row = {"k": kind, "o": owner, "w": window, "q": count}
+            (old if key in before else new).append(row)
+    if new:
+        connection.execute(_FIRST, new)
+    if old:
+        connection.execute(_MORE, old)

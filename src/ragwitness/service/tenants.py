@@ -14,23 +14,12 @@ from sqlalchemy import Connection, and_, insert, select, update
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
-from ragwitness.privacy.mechanism import quantise
-from ragwitness.service.embedding import tenant_embedder
-from ragwitness.service.keys import ApiKey, new_key
-from ragwitness.service.policy import Claim, Policy, make_policy
-from ragwitness.service.schema import accounts, documents, payers, tenants
-from ragwitness.service.store import Store
+from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.indexes import tenant_embedder
+from ragwitness.service.policy import Claim, TenantPolicy, make_policy
+from ragwitness.service.principals import ApiKey, new_key
+from ragwitness.service.store import Store, accounts, documents, payers, tenants
 from ragwitness.types import Document
-
-__all__ = [
-    "LONGEST_DOCUMENT",
-    "add_account",
-    "add_documents",
-    "create_tenant",
-    "find_tenant",
-    "revoke",
-    "rotate_key",
-]
 
 LONGEST_DOCUMENT = 400
 """Words of a document in one slot: more would not be found by its vector, nor fit a prompt."""
@@ -43,7 +32,7 @@ _LOTS = random.SystemRandom()
 
 def create_tenant(
     store: Store, name: str, claim: Claim, embedder: Embedder | None = None
-) -> Policy:
+) -> TenantPolicy:
     """Make a tenant with a policy that never changes.
 
     Args:
@@ -59,6 +48,7 @@ def create_tenant(
         InputError: The name is taken or unusable, or the claim is refused.
     """
     _check_name("tenant", name)
+    # The dimension enters the sensitivity of the scores: it is measured, not declared.
     model = embedder or tenant_embedder(claim.embedder)
     policy = make_policy(claim, int(model.embed(["dimension"]).shape[1]))
     with store.writing() as connection:
@@ -95,10 +85,13 @@ def add_documents(
             the slots do not suffice.
     """
     with store.reading() as connection:
-        policy = Policy.from_json(find_tenant(connection, tenant).policy)
+        policy = TenantPolicy.from_json(find_tenant(connection, tenant).policy)
+    # 1. One document, one slot: the unit that the guarantee speaks of.
     pieces = _pieces(given, split=split)
+    # 2. Embedded and quantised before the lock is taken: a model may take minutes.
     vectors = _vectors(pieces, policy, embedder or tenant_embedder(policy.claim.embedder))
     with store.writing() as connection:
+        # 3. Free slots by lot, under the tenant's lock: two operators never fill the same one.
         row = find_tenant(connection, tenant, lock=True)
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
         rows = [
@@ -112,6 +105,7 @@ def add_documents(
             for slot, piece, vector in zip(slots, pieces, vectors, strict=True)
         ]
         connection.execute(insert(documents), rows)
+        # 4. A new edition: processes that hold the old index read it anew at their next query.
         edition = {"edition": row.edition + 1}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
     return len(pieces)
@@ -130,6 +124,7 @@ def add_account(store: Store, tenant: str, name: str, payer: str | None = None) 
         InputError: No such tenant, or the name is taken or unusable.
     """
     _check_name("account", name)
+    # Who pays has a meter of its own, so that more accounts do not buy more queries.
     _check_name("payer", payer or name)
     key = new_key()
     with store.writing() as connection:
@@ -137,7 +132,7 @@ def add_account(store: Store, tenant: str, name: str, payer: str | None = None) 
         if _account(connection, row.id, name) is not None:
             raise InputError(
                 f"{tenant} has an account {name!r} already.",
-                f"Take another name, or: ragwitness tenants rotate-key {tenant} {name}",
+                f"Take another name, or: ragwitness service tenants rotate-key {tenant} {name}",
             )
         values = {
             "tenant": row.id,
@@ -146,6 +141,7 @@ def add_account(store: Store, tenant: str, name: str, payer: str | None = None) 
             "place": row.next_place,
         }
         connection.execute(insert(accounts).values(**values, **_kept(key)))
+        # A place is never given twice, not even a revoked account's: the noise is keyed by it.
         place = {"next_place": row.next_place + 1}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**place))
     return key
@@ -160,6 +156,7 @@ def rotate_key(store: Store, tenant: str, name: str) -> ApiKey:
         InputError: No such tenant or account.
     """
     key = new_key()
+    # Row and place stay: a new key must not begin a new allowance.
     _change(store, tenant, name, {**_kept(key), "revoked": None})
     return key
 
@@ -181,7 +178,9 @@ def find_tenant(connection: Connection, name: str, *, lock: bool = False) -> Any
     """
     row = _find(connection, name, lock=lock)
     if row is None:
-        raise InputError(f"There is no tenant {name!r}.", "ragwitness tenants list names them all.")
+        raise InputError(
+            f"There is no tenant {name!r}.", "ragwitness service tenants list names them all."
+        )
     return row
 
 
@@ -201,7 +200,8 @@ def _change(store: Store, tenant: str, name: str, values: dict[str, object]) -> 
         account = _account(connection, row.id, name)
         if account is None:
             raise InputError(
-                f"{tenant} has no account {name!r}.", "ragwitness tenants list names them all."
+                f"{tenant} has no account {name!r}.",
+                "ragwitness service tenants list names them all.",
             )
         connection.execute(update(accounts).where(accounts.c.id == account.id).values(**values))
 
@@ -250,12 +250,15 @@ def _pieces(given: Iterable[Document], *, split: bool) -> list[Document]:
     return found
 
 
-def _vectors(pieces: Sequence[Document], policy: Policy, embedder: Embedder) -> NDArray[np.int16]:
+def _vectors(
+    pieces: Sequence[Document], policy: TenantPolicy, embedder: Embedder
+) -> NDArray[np.int16]:
     """Return the quantised vectors, shape (n, dimension)."""
     found = []
     for start in range(0, len(pieces), _BATCH):
         batch = pieces[start : start + _BATCH]
         floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
+        # A vector without direction has no cosine; at the client's side it is refused likewise.
         usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
         if not usable.all():
             bad = batch[int(np.argmin(usable))].id

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 
-__all__ = ["benjamini_hochberg", "conformal_p_values", "documents_needed"]
-
 
 def conformal_p_values(scores: ArrayLike, calibration: ArrayLike) -> NDArray[np.float64]:
     """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
@@ -38,6 +36,7 @@ def conformal_p_values(scores: ArrayLike, calibration: ArrayLike) -> NDArray[np.
         raise InputError("Conformal p-values need at least one calibration score.")
     if not (np.isfinite(null).all() and np.isfinite(values).all()):
         raise InputError("Scores must be finite; leave unscorable documents out.")
+    # Vovk et al. 2005: the document is counted among those it is compared with, hence the + 1.
     above = null.size - np.searchsorted(null, values, side="left")
     return np.asarray((1 + above) / (null.size + 1), dtype=np.float64)
 
@@ -49,6 +48,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
+    # Step-up (Benjamini and Hochberg 1995): q of rank r is the least p_s n / s over ranks s >= r.
     scaled = p[order] * p.size / np.arange(1, p.size + 1)
     adjusted = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
     q = np.empty_like(p)
@@ -66,4 +66,5 @@ def documents_needed(alpha: float, rejections: int = 1, tests: int = 1) -> int:
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+    # The least p-value, 1 / (n + 1), must be at most alpha * rejections / tests.
     return math.ceil(tests / (alpha * rejections) - 1e-9) - 1

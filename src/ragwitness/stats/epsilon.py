@@ -19,15 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from ragwitness.errors import InputError
 from ragwitness.stats.intervals import auc_interval
 
-__all__ = [
-    "Floor",
-    "correct_guesses",
-    "epsilon_clopper_pearson",
-    "epsilon_one_run",
-    "mu_clopper_pearson",
-    "mu_from_auc",
-]
-
 Values = NDArray[np.float64]
 _CUTS = 512
 """Thresholds that are tried on the half that chooses."""
@@ -78,6 +69,7 @@ def epsilon_clopper_pearson(
     _share("delta", delta)
 
     def floor(true_low: Values, false_high: Values) -> Values:
+        # (epsilon, delta): TPR <= e^epsilon FPR + delta, solved for epsilon at the exact limits.
         return np.log(np.maximum(true_low - delta, 1e-300) / false_high)
 
     return _thresholded(inside, outside, floor, confidence, seed, "")
@@ -101,6 +93,7 @@ def mu_clopper_pearson(
 
     def floor(true_low: Values, false_high: Values) -> Values:
         return np.asarray(
+            # mu-GDP: Phi^-1(TPR) - Phi^-1(FPR) <= mu for every threshold (Dong, Roth and Su 2022).
             ndtri(np.maximum(true_low, 1e-300)) - ndtri(np.minimum(false_high, 1 - 1e-16))
         )
 
@@ -124,6 +117,7 @@ def mu_from_auc(inside: ArrayLike, outside: ArrayLike, *, confidence: float = 0.
     members, others = _scores(inside), _scores(outside)
     labels = np.repeat([True, False], [members.size, others.size])
     low, _ = auc_interval(np.concatenate([members, others]), labels, max(0.0, 2 * confidence - 1))
+    # Two normal scores mu apart have the AUC Phi(mu / sqrt 2).
     mu = math.sqrt(2) * float(ndtri(low)) if low > 0.5 else 0.0
     return Floor(mu, labels.size, confidence, "a Gaussian score of equal spread in both worlds")
 
@@ -162,6 +156,7 @@ def epsilon_one_run(
     if not refuted(0.0):
         return Floor(0.0, guesses, confidence)
     low, high = 0.0, 1.0
+    # The p-value rises with epsilon: double until it is not refuted, then halve the bracket.
     while refuted(high) and high < 700:
         low, high = high, 2 * high
     for _ in range(40):
@@ -190,6 +185,7 @@ def correct_guesses(scores: ArrayLike, planted: ArrayLike, guesses: int) -> int:
     if not 1 <= guesses <= values.size:
         raise InputError(f"{guesses} guesses about {values.size} canaries.")
     order = np.argsort(values, kind="stable")
+    # The clearest guesses stand at both ends; the canaries between them are abstained from.
     low, high = order[: guesses // 2], order[values.size - (guesses - guesses // 2) :]
     return int((~truth[low]).sum() + truth[high].sum())
 
@@ -201,9 +197,11 @@ def _one_run_p_value(
     from scipy.stats import binom
 
     chance = float(expit(epsilon))
+    # Thm. 5.2, delta = 0: correct guesses are at most Binomial(guesses, e^eps / (1 + e^eps)).
     tail = float(binom.sf(correct - 1, guesses, chance))
     if not delta or not correct:
         return tail
+    # Its delta term: 2 m delta times the steepest mean of the probabilities just below the count.
     below = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, chance))
     steepest = float((below / np.arange(1, correct + 1)).max())
     return tail + 2 * canaries * delta * steepest
@@ -220,15 +218,18 @@ def _thresholded(
     error = 1 - _share("confidence", confidence)
     rng = np.random.default_rng(seed)
     members, others = rng.permutation(_scores(inside)), rng.permutation(_scores(outside))
+    # 1. Halve the scores: one half chooses a threshold, the other counts at it.
     m, n = members.size // 2, others.size // 2
     pooled = np.concatenate([members[:m], others[:n]])
     cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, _CUTS), method="nearest"))
+    # 2. Choose: high scores called (+) or low ones (-), at the threshold with the largest bound.
     best, choice = -math.inf, (1.0, math.inf)
     for sign in (1.0, -1.0):
         limits = _limits(sign * members[:m], sign * others[:n], sign * cuts, error / _CAUTION)
         values = floor(*limits)
         if values.max() > best:
             best, choice = float(values.max()), (sign, float(sign * cuts[values.argmax()]))
+    # 3. Count on the other half, at the whole error: nothing was chosen there.
     sign, cut = choice
     counted = _limits(sign * members[m:], sign * others[n:], np.array([cut]), error)
     rest = members.size + others.size - m - n
@@ -242,6 +243,7 @@ def _limits(members: Values, others: Values, cuts: Values, error: float) -> tupl
     members, others = np.sort(members), np.sort(others)
     true = members.size - np.searchsorted(members, cuts)
     false = others.size - np.searchsorted(others, cuts)
+    # Clopper-Pearson, half of the error on each side.
     low = np.where(true > 0, beta.ppf(error / 2, np.maximum(true, 1), members.size - true + 1), 0)
     above = beta.ppf(1 - error / 2, false + 1, np.maximum(others.size - false, 1))
     return np.asarray(low), np.where(false < others.size, above, 1.0)

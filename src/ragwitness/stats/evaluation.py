@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
 
-__all__ = [
-    "Evaluation",
-    "Rate",
-    "auc",
-    "auc_difference",
-    "evaluate",
-    "roc_curve",
-    "tpr_at_fpr",
-]
-
 Scores = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 
@@ -75,6 +65,7 @@ def auc(scores: Scores, labels: Labels) -> float:
     if not members or not others:
         raise InputError("AUC needs at least one member and one non-member.")
     ranks = rankdata(scores)
+    # Mann-Whitney: U = R_members - m (m + 1) / 2, and AUC = U / (m n).
     return float((ranks[labels].sum() - members * (members + 1) / 2) / (members * others))
 
 
@@ -108,6 +99,7 @@ def roc_curve(scores: Scores, labels: Labels) -> tuple[tuple[float, float], ...]
     """Return the corners (FPR, TPR) of the empirical ROC, ties in one step."""
     order = np.argsort(-scores, kind="stable")
     hits, ordered = labels[order], scores[order]
+    # Equal scores are called together: only the last of them is a corner.
     last = np.append(np.diff(ordered) != 0, True)
     true = np.cumsum(hits)[last] / max(1, int(labels.sum()))
     false = np.cumsum(~hits)[last] / max(1, int((~labels).sum()))
@@ -169,6 +161,7 @@ def evaluate(
                 return _f1(picked, decided[index])
             return tpr_at_fpr(values[index], picked, 0.01)
 
+        # A percentile interval need not hold the estimate itself.
         low, high = bootstrap_interval(one, truth, seed=seed)
         return Rate(value, min(low, value), max(high, value), n)
 
@@ -185,3 +178,112 @@ def evaluate(
         unscorable=unscorable,
         decided_by=decided_by,
     )
+
+
+# Two systems on the same questions: the difference of their scores, also at equal length.
+
+Values = NDArray[np.float64]
+_RESAMPLES = 2000
+_NEAR = np.log(1.25)  # lengths within a factor of 1.25 of each other
+
+
+@dataclass(frozen=True, slots=True)
+class EqualLength:
+    """A difference with the lengths of the answers held equal.
+
+    Attributes:
+        difference: Intercept of the regression, per question, of the difference of scores on
+            the difference of the logarithms of the lengths.
+        slope: Score gained per e-fold of length.
+        near: Pairs whose lengths are within a factor of 1.25; with few, ``difference`` is an
+            extrapolation.
+    """
+
+    difference: Rate
+    slope: float
+    near: int
+
+
+def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Rate:
+    """Return the mean of ``first - second`` with a bootstrap interval over questions.
+
+    Questions that either system has no score for (NaN) are left out of both; ``n`` says how many
+    remain.
+
+    Args:
+        first: Scores of one system within [0, 1], shape (questions,).
+        second: Of the other, same questions in the same order.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: The shapes differ, or no question has both scores.
+    """
+    differences = _differences(first, second)
+    differences = differences[~np.isnan(differences)]
+    return _rate(differences, differences[_draws(len(differences), seed)].mean(axis=1))
+
+
+def at_equal_length(
+    first: Values, second: Values, lengths: tuple[Values, Values], *, seed: int = 0
+) -> EqualLength:
+    """Return the difference that is left when both answers are equally long.
+
+    Word-overlap measures reward or punish length whatever the words. Within each question the
+    difference of scores is regressed on that of log lengths; at 0 the answers are equally long.
+
+    Args:
+        first: Scores of one system within [0, 1], shape (questions,).
+        second: Of the other.
+        lengths: Words of the answers of each; a length of 0 counts as 1.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: The shapes differ, or no question has both scores.
+    """
+    differences = _differences(first, second)
+    ours, theirs = (np.log(np.maximum(one, 1.0)) for one in lengths)
+    gaps = _differences(ours, theirs)
+    if len(gaps) != len(differences):
+        raise InputError("There must be one length per score.")
+    kept = ~np.isnan(differences)
+    differences, gaps = differences[kept], gaps[kept]
+    draws = _draws(len(differences), seed)
+    # The intercept of each resample is the difference at equal length there.
+    intercepts, _ = _fitted(differences[draws], gaps[draws])
+    [value], [slope] = _fitted(differences[None], gaps[None])
+    rate = _rate(differences, intercepts)
+    near = int((np.abs(gaps) <= _NEAR).sum())
+    return EqualLength(Rate(float(value), rate.low, rate.high, rate.n), float(slope), near)
+
+
+def _differences(first: Values, second: Values) -> Values:
+    if first.shape != second.shape or first.ndim != 1:
+        raise InputError("Paired scores need the same questions in the same order.")
+    return np.asarray(first - second, np.float64)
+
+
+def _draws(n: int, seed: int) -> NDArray[np.int64]:
+    """Resamples of questions, shape (resamples, n)."""
+    if not n:
+        raise InputError("No question has a score from both systems.")
+    return np.random.default_rng(seed).integers(0, n, (_RESAMPLES, n))
+
+
+def _fitted(values: Values, gaps: Values) -> tuple[Values, Values]:
+    """Least squares of each row: value at gap 0, and slope (0 where all gaps are equal)."""
+    means, middles = values.mean(axis=1), gaps.mean(axis=1)
+    spread = gaps - middles[:, None]
+    power = (spread**2).sum(axis=1)
+    # slope = cov / var; without any difference in length there is no slope to take off.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = np.where(power > 0, (spread * values).sum(axis=1) / power, 0.0)
+    return means - slopes * middles, slopes
+
+
+def _rate(differences: Values, resampled: Values) -> Rate:
+    n, mean = len(differences), float(differences.mean())
+    if np.ptp(resampled) == 0:  # resamples of equal values know no doubt; n of n equal do
+        doubt = proportion_interval(0, n)[1]
+        return Rate(mean, max(-1.0, mean - doubt), min(1.0, mean + doubt), n)
+    low, high = np.percentile(resampled, [2.5, 97.5])
+    return Rate(mean, float(low), float(high), n)

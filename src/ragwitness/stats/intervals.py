@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 
-__all__ = ["auc_interval", "bootstrap_interval", "proportion_interval"]
-
 
 def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the exact (Clopper-Pearson) interval of a proportion.
@@ -23,6 +21,7 @@ def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[fl
     from scipy.stats import beta
 
     tail = (1 - confidence) / 2
+    # Clopper and Pearson 1934: quantiles of Beta(k, n - k + 1) and of Beta(k + 1, n - k).
     low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
     high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
     return low, high
@@ -52,6 +51,7 @@ def auc_interval(
     area = float(v10.mean())
     if m < 2 or n < 2:
         return 0.0, 1.0
+    # DeLong: the variances of both components, each over its own sample size.
     variance = float(v10.var(ddof=1) / m + v01.var(ddof=1) / n)
     if variance == 0 or area in (0.0, 1.0):
         size = min(m, n)
@@ -59,6 +59,7 @@ def auc_interval(
         return min(low, area), max(high, area)
     z = float(norm.ppf(0.5 + confidence / 2))
     logit = np.log(area / (1 - area))
+    # Delta method: d logit(A) = dA / (A (1 - A)); the interval stays within [0, 1].
     half = z * np.sqrt(variance) / (area * (1 - area))
     return float(1 / (1 + np.exp(-(logit - half)))), float(1 / (1 + np.exp(-(logit + half))))
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
 
-__all__ = ["Binormal", "MeasuredRoc", "Power", "Separation", "expected_power", "needed_together"]
-
 _MOST_ROUNDS, _FEWEST_ROUNDS = 2000, 200
 _DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds
 _MIDDLE = (5, 95)  # percentiles of the simulated audits
@@ -48,7 +46,7 @@ class Binormal:
     auc: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no such AUC."""
+        """Refuse an AUC outside of this range."""
         if not 0.5 <= self.auc <= 1:
             raise InputError(
                 f"The AUC must lie between .5 and 1, not {self.auc:g}.",
@@ -59,6 +57,7 @@ class Binormal:
         """Draw 1 - Phi(z + d), where d = sqrt(2) Phi^-1(AUC)."""
         from scipy.special import ndtr, ndtri
 
+        # AUC = Phi(d / sqrt 2) for normal scores of equal spread, d apart.
         gap = math.sqrt(2) * float(ndtri(self.auc))
         return np.asarray(ndtr(-(rng.standard_normal(n) + gap)), dtype=np.float64)
 
@@ -81,7 +80,7 @@ class MeasuredRoc:
     non_members: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no ROC."""
+        """Refuse what is not a ROC."""
         corners = np.asarray(self.roc, dtype=np.float64)
         if self.non_members < 1 or corners.ndim != 2 or corners.shape[1:] != (2,):
             raise InputError("A measured ROC needs corners and at least one document outside.")
@@ -102,12 +101,13 @@ class MeasuredRoc:
         # Ties stand at the end of their step: they count against a member, as in a p-value.
         above = np.rint(false[1:] * self.non_members).astype(np.int64)
         k = rng.choice(above, n, p=weights / weights.sum())
+        # The k-th smallest of N uniform numbers stands where k of N documents outside lie above.
         edges = np.concatenate(([0.0], np.sort(rng.random(self.non_members)), [1.0]))
         return np.asarray(rng.uniform(edges[k], edges[k + 1]), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class AuditPower:
     """What simulated audits came to.
 
     Attributes:
@@ -137,7 +137,7 @@ def expected_power(
     alpha: float = 0.05,
     rounds: int | None = None,
     seed: int = 0,
-) -> Power:
+) -> AuditPower:
     """Simulate the verdicts of whole audits.
 
     Args:
@@ -150,7 +150,7 @@ def expected_power(
         seed: Of the simulation.
 
     Raises:
-        InputError: A level or a share is no such thing, or there is no document.
+        InputError: A level or a share is out of range, or there is no document.
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie between 0 and 1, not {alpha:g}.")
@@ -163,6 +163,7 @@ def expected_power(
     rng = np.random.default_rng(seed)
     counts = np.empty((n, 3))  # members, members called in, others called in
     for row in counts:
+        # One audit: who is inside, who is called in, and how many of both.
         inside = rng.random(documents) < inside_share
         called = _called_in(separation, inside, known_out, alpha, rng)
         row[:] = inside.sum(), (called & inside).sum(), (called & ~inside).sum()
@@ -171,7 +172,7 @@ def expected_power(
     low, high = (
         np.percentile(hits[some] / members[some], _MIDDLE) if some.any() else (math.nan, math.nan)
     )
-    return Power(
+    return AuditPower(
         found=float(hits.sum() / members.sum()) if some.any() else math.nan,
         low=float(low),
         high=float(high),
@@ -191,6 +192,7 @@ def _called_in(
     """Draw one audit's scores and decide them as ``judge`` does, shape (documents,)."""
     if not known_out:
         return np.zeros(inside.size, dtype=np.bool_)
+    # Documents outside: uniform; members: as the separation says. Low rates are high scores.
     rates = rng.random(inside.size)
     rates[inside] = separation.rates(rng, int(inside.sum()))
     p_values = conformal_p_values(-rates, -rng.random(known_out))
@@ -208,5 +210,6 @@ def needed_together(alpha: float, documents: int, known_out: int) -> int | None:
         documents: n, documents asked about.
         known_out: m, documents known to be outside.
     """
+    # 1 / (m + 1) <= alpha r / n, solved for r.
     fewest = max(1, math.ceil(documents / (alpha * (known_out + 1)) - 1e-9))
     return fewest if fewest <= documents else None

@@ -36,18 +36,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 
-__all__ = [
-    "Betting",
-    "Permutation",
-    "bet",
-    "calibrate",
-    "log_martingale",
-    "log_mixture",
-    "matched_p_values",
-    "online_p_values",
-    "permutation_test",
-]
-
 Betting: TypeAlias = Literal["mixture", "product"]
 
 _ENOUGH = 200  # terms of the series beyond the point where they start to fall
@@ -69,6 +57,7 @@ def online_p_values(scores: Iterable[float], calibration: Sequence[float]) -> It
     if not known:
         raise InputError("Sequential p-values need at least one calibration score.")
     for score in scores:
+        # The score counts itself, then joins what later scores are compared with.
         above = len(known) - bisect.bisect_left(known, _finite(score))
         yield (1 + above) / (len(known) + 1)
         bisect.insort(known, score)
@@ -139,9 +128,11 @@ def bet(p_values: Iterable[float], betting: Betting = "mixture") -> Iterator[tup
     for count, p in enumerate(p_values, start=1):
         value = float(_checked([p])[0])
         if betting == "product":
+            # Each factor is integrated over kappa by itself.
             product += math.log(float(calibrate(value)))
             yield p, product
         else:
+            # The whole product is integrated over kappa: it depends on S and t alone.
             total += max(0.0, -math.log(value))
             yield p, log_mixture(total, count)
 
@@ -199,10 +190,12 @@ def permutation_test(
     least = float(pooled[: len(a)].sum()) - _TIE * scale
     count = math.comb(len(pooled), len(a))
     difference = float(np.mean(a) - np.mean(b))
+    # All arrangements, where they can be counted: the p-value is exact.
     if count <= most:
         chosen = combinations(pooled.tolist(), len(a))
         above = sum(math.fsum(group) >= least for group in chosen)
         return Permutation(difference, above / count, count, exact=True)
+    # Else drawn ones, with the observed one among them (Phipson and Smyth 2010).
     generator = np.random.default_rng(rng.getrandbits(64))
     above = sum(float(generator.permutation(pooled)[: len(a)].sum()) >= least for _ in range(draws))
     return Permutation(difference, (above + 1) / (draws + 1), draws + 1, exact=False)

@@ -8,8 +8,8 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragwitness.errors import (
@@ -19,14 +19,274 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
-from ragwitness.quoting import environment_secrets, hide, quote_error
-from ragwitness.targets.address import Address
-from ragwitness.targets.calls import Call, find_call
-from ragwitness.targets.replies import read_reply
+from ragwitness.kit.quotes import environment_secrets, hide, quote_error
+from ragwitness.targets.resolve import Address
 from ragwitness.targets.transport import TransportOptions
-from ragwitness.types import Answer, Capability, Query, Target
+from ragwitness.targets.wire import read_logprobs
+from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 
-__all__ = ["ObjectTarget", "open_object", "wrap"]
+# How a RAG system in Python wants to be asked, found by its methods: no framework is imported.
+
+# The asynchronous twin first; `answer` is the adapter of rag-redteam.
+_METHODS = (
+    "ask", "ainvoke", "invoke", "aquery", "query", "run_async", "run", "answer",
+)  # fmt: skip
+
+# What pipelines call the user's question; further inputs are settings.
+_QUESTIONS = frozenset({"query", "question", "user_query", "input", "user_input"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One way to ask a system.
+
+    Attributes:
+        function: What is called with the question.
+        is_async: Whether it is a coroutine function.
+        wrap: Puts the prompt into the form the function wants.
+        extra: Further arguments.
+    """
+
+    function: Callable[..., Any]
+    is_async: bool
+    wrap: Callable[[str], object]
+    extra: Mapping[str, object]
+
+
+def find_call(system: object, key: str | None = None) -> Call:
+    """Find out how to ask a system.
+
+    Args:
+        system: A function, or an object with one of the methods of the known frameworks.
+        key: Name under which it wants the question, in a dict; None finds out.
+
+    Raises:
+        InputError: It is a class, or there is no way to ask it, or it needs more than a
+            question.
+    """
+    if inspect.isclass(system):
+        raise InputError(
+            f"{system.__name__} is a class.",
+            "Name an instance of it, or a function that makes one.",
+        )
+    for name in _METHODS:
+        method = getattr(system, name, None)
+        if callable(method):
+            break
+    else:
+        if not callable(system):
+            raise InputError(
+                f"A {type(system).__name__} cannot be asked: it is not a function and has none of "
+                f"the methods {', '.join(_METHODS)}.",
+                "Give a function from a question to an answer.",
+            )
+        name, method = "", system
+    wrap, extra = _shape(system, name, key)
+    called = method if inspect.isroutine(method) else getattr(method, "__call__", method)  # noqa: B004
+    return Call(method, inspect.iscoroutinefunction(called), wrap, extra)
+
+
+def _shape(
+    system: object, method: str, key: str | None
+) -> tuple[Callable[[str], object], Mapping[str, object]]:
+    """How the question is wrapped, and what else is given."""
+    inputs = getattr(system, "inputs", None)
+    if method in ("run", "run_async") and callable(inputs):
+        names = frozenset((key,)) if key else _pipeline_inputs(inputs())
+        return (lambda prompt: dict.fromkeys(names, prompt)), _pipeline_extra(system)
+    if key is None and method in ("invoke", "ainvoke"):
+        key = _runnable_key(system)
+    if key is None:
+        return (lambda prompt: prompt), {}
+    name = key
+    if name == "messages":
+        return (lambda prompt: {name: [{"role": "user", "content": prompt}]}), {}
+    return (lambda prompt: {name: prompt}), {}
+
+
+def _runnable_key(system: object) -> str | None:
+    """The one key of the dict that a LangChain Runnable wants; None where it takes a text."""
+    try:
+        schema = system.get_input_jsonschema()  # type: ignore[attr-defined]
+        required = list(schema.get("required", ())) if schema.get("type") == "object" else []
+    except Exception:  # no schema, or one that cannot be made
+        return None
+    # "root" is what LangChain calls an input that is not a dict.
+    return str(required[0]) if len(required) == 1 and required[0] != "root" else None
+
+
+def _pipeline_inputs(inputs: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> frozenset[str]:
+    """Names of a Haystack pipeline's inputs that take the question.
+
+    Raises:
+        InputError: It needs something that is not text, or nothing takes a question.
+    """
+    sockets = [item for component in inputs.values() for item in component.items()]
+    needed = {name for name, socket in sockets if socket.get("is_mandatory")}
+    odd = sorted(n for n, s in sockets if n in needed and n not in _QUESTIONS and not _texts(s))
+    names = needed | {name for name, _ in sockets if name in _QUESTIONS}
+    if odd or not names:
+        lacks = f"needs an input {odd[0]!r} that is not text" if odd else "takes no question"
+        raise InputError(
+            f"The pipeline {lacks}.",
+            "Give a function instead that takes the question and runs the pipeline.",
+        )
+    return frozenset(names)
+
+
+def _texts(socket: Mapping[str, Any]) -> bool:
+    return socket.get("type") in (str, "str") or "str" in str(socket.get("type")).split(" | ")
+
+
+def _pipeline_extra(system: object) -> dict[str, object]:
+    """Ask a Haystack pipeline for the documents too, which it keeps to itself otherwise."""
+    try:
+        outputs = system.outputs(  # type: ignore[attr-defined]
+            include_components_with_connected_outputs=True
+        )
+        sources = {name for name, sockets in outputs.items() if "documents" in sockets}
+    except Exception:  # an older or another pipeline
+        return {}
+    return {"include_outputs_from": sources} if sources else {}
+
+
+# Reads what a RAG system in Python returns, by its shape: no framework is imported.
+#
+# ==============  ==================================================================
+# plain           ``str``; a dict or object with an answer, contexts and logprobs
+# LangChain       messages; ``{"answer": …, "context": [Document]}``; ``{"messages": […]}``
+# LlamaIndex      ``Response`` with ``response`` and ``source_nodes``
+# Haystack        ``{component: {"replies" | "answers" | "documents": […]}}``
+# ==============  ==================================================================
+
+_ANSWERS = ("answer", "output", "output_text", "result", "response", "text", "content", "data")
+_CONTEXTS = ("contexts", "context", "source_documents", "source_nodes", "documents", "sources")
+_PASSAGES = ("page_content", "content", "text", "node")
+
+_HINT = "Return a text, or a dict with the text as 'answer' (and the passages as 'contexts')."
+
+
+def read_reply(value: object) -> Answer:
+    """Turn what an object returned into an answer.
+
+    Args:
+        value: A text, one of the shapes above, or an :class:`Answer`.
+
+    Raises:
+        TargetResponseError: No answer can be found in it, or it carries an error.
+    """
+    if isinstance(value, Answer):
+        return value
+    if isinstance(value, str):
+        return Answer(value)
+    if isinstance(value, Mapping):
+        if value.get("error"):
+            raise TargetResponseError("The system answered with an error.", "See its own log.")
+        # One dict of outputs per component, or one message after the other, or plain fields.
+        if _is_haystack(value):
+            return _haystack(value)
+        messages = value.get("messages")
+        if isinstance(messages, list | tuple) and messages:
+            return _shaped(messages[-1], _contexts(value))
+    return _shaped(value, _contexts(value))
+
+
+def _shaped(value: object, contexts: tuple[str, ...] | None) -> Answer:
+    """An answer from the first field that holds a text, or another shape that does."""
+    if isinstance(value, str):
+        return Answer(value, contexts=contexts)
+    for name in _ANSWERS:
+        inner = _field(value, name)
+        if isinstance(inner, list):
+            inner = _joined(inner)
+        if isinstance(inner, str):
+            return Answer(inner, tokens=_tokens(value), contexts=contexts)
+        # {"answer": AIMessage(...)}
+        if inner is not None and isinstance(_field(inner, "content"), str | list):
+            found = _shaped(inner, contexts)
+            return Answer(found.text, tokens=found.tokens or _tokens(value), contexts=contexts)
+    shown = type(value).__name__
+    if isinstance(value, Mapping):
+        shown = f"a dict with {', '.join(str(key) for key in list(value)[:8]) or 'nothing'}"
+    raise TargetResponseError(f"The system returned no answer that can be read: {shown}.", _HINT)
+
+
+def _field(value: object, name: str) -> Any:
+    """An entry of a mapping or an attribute of an object; None where there is none."""
+    if isinstance(value, Mapping):
+        return value.get(name)
+    found = getattr(value, name, None)
+    return None if callable(found) else found
+
+
+def _joined(parts: list[object]) -> str | None:
+    """The text of a message in parts; None where there is none."""
+    texts = [part if isinstance(part, str) else _field(part, "text") for part in parts]
+    found = [text for text in texts if isinstance(text, str)]
+    return "".join(found) if found else None
+
+
+def _tokens(value: object) -> tuple[TokenLogprob, ...] | None:
+    """Log-probabilities in the shapes of the OpenAI protocol, as messages carry them."""
+    metadata = _field(value, "response_metadata") or _field(value, "meta")
+    for holder in (value, metadata):
+        if holder is not None and (found := _field(holder, "logprobs")) is not None:
+            return read_logprobs(found)
+    return None
+
+
+def _contexts(value: object) -> tuple[str, ...] | None:
+    """The passages that came along; None where there are none to be found."""
+    for name in _CONTEXTS:
+        found = _field(value, name)
+        if isinstance(found, str):
+            return (found,)
+        if isinstance(found, Iterable) and not isinstance(found, Mapping):
+            return _passages(found)
+    return None
+
+
+def _passages(entries: Iterable[object]) -> tuple[str, ...]:
+    texts = (_passage(entry) for entry in entries)
+    return tuple(text for text in texts if text is not None)
+
+
+def _passage(entry: object) -> str | None:
+    """The text of a passage: of a string, a document, a node or a node with a score."""
+    if isinstance(entry, str):
+        return entry
+    getter = getattr(entry, "get_content", None)
+    if callable(getter):
+        return str(getter())
+    for name in _PASSAGES:
+        inner = _field(entry, name)
+        if isinstance(inner, str):
+            return inner
+        if name == "node" and inner is not None:
+            return _passage(inner)
+    return None
+
+
+def _is_haystack(value: Mapping[Any, Any]) -> bool:
+    """Whether it is one dict of outputs per component."""
+    outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
+    return bool(outputs) and any({"replies", "answers"} & set(entry) for entry in outputs)
+
+
+def _haystack(value: Mapping[Any, Any]) -> Answer:
+    """The answer of the component that ends the pipeline, the documents of a retriever."""
+    outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
+    found = [entry["documents"] for entry in outputs if entry.get("documents")]
+    contexts = _passages(found[-1]) if found else None
+    for name in ("answers", "replies"):
+        for entry in outputs:
+            if not entry.get(name):
+                continue
+            first = entry[name][0]
+            own = _contexts(first) if name == "answers" else None
+            return _shaped(first, own or contexts)
+    raise TargetResponseError("The pipeline returned no reply.", "Let a component return replies.")
+
 
 # Shorter values may be words, and words of an answer are evidence.
 _SHORTEST_KEY = 16
@@ -129,6 +389,7 @@ def wrap(
     Raises:
         InputError: It cannot be asked.
     """
+    # What can be asked already is taken as it is.
     if isinstance(system, Target) and not inspect.isclass(system):
         return system
     call = find_call(system, key)

@@ -10,13 +10,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from ragwitness.errors import CapabilityError, InputError, TargetResponseError
-from ragwitness.targets.keys import find_key
-from ragwitness.targets.payloads import (
-    chat_payload,
-    completion_payload,
-    echo_payload,
-    prompt_scores_payload,
-)
+from ragwitness.targets.failures import find_key
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import (
     drop_after,
@@ -28,7 +22,60 @@ from ragwitness.targets.wire import (
 )
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
-__all__ = ["Endpoint", "OpenAITarget", "parse_endpoint"]
+# Requests of the OpenAI protocol; pure functions.
+
+
+def chat_payload(model: str, query: Query, limit_name: str) -> dict[str, object]:
+    """Return the body for ``/chat/completions``.
+
+    Args:
+        model: The model asked.
+        query: The question.
+        limit_name: What the endpoint calls the limit of generated tokens.
+    """
+    payload: dict[str, object] = {
+        "model": model,
+        "messages": [{"role": "user", "content": query.prompt}],
+        limit_name: query.max_tokens,
+        "temperature": query.temperature,
+    }
+    if query.top_logprobs:
+        payload |= {"logprobs": True, "top_logprobs": query.top_logprobs}
+    return _seeded(payload, query)
+
+
+def completion_payload(model: str, query: Query) -> dict[str, object]:
+    """Return the body for ``/completions``: the prompt as it is, without a conversation."""
+    payload: dict[str, object] = {
+        "model": model,
+        "prompt": query.prompt,
+        "max_tokens": query.max_tokens,
+        "temperature": query.temperature,
+    }
+    if query.top_logprobs:
+        payload["logprobs"] = query.top_logprobs
+    return _seeded(payload, query)
+
+
+def echo_payload(model: str, text: str, top: int) -> dict[str, object]:
+    """Return the body for ``/completions`` that scores a text by repeating it."""
+    # Not 0 tokens: some servers refuse that, and llama.cpp's then writes without a limit.
+    return _scored(model, text) | {"echo": True, "logprobs": top}
+
+
+def prompt_scores_payload(model: str, text: str, top: int) -> dict[str, object]:
+    """Return the body for ``/completions`` that scores a text by vLLM's ``prompt_logprobs``."""
+    # Streaming would drop the field, and no token at all is refused.
+    return _scored(model, text) | {"prompt_logprobs": top}
+
+
+def _scored(model: str, text: str) -> dict[str, object]:
+    return {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0}
+
+
+def _seeded(payload: dict[str, object], query: Query) -> dict[str, object]:
+    return payload if query.seed is None else payload | {"seed": query.seed}
+
 
 _FORM = "Give a base URL such as http://host:port/v1, the model after '#' where there are several."
 
@@ -55,13 +102,13 @@ def parse_endpoint(spec: str) -> Endpoint:
     """Read ``URL`` or ``URL#MODEL``.
 
     Raises:
-        InputError: It is no http(s) URL, or holds a user, password or query.
+        InputError: It is not an http(s) URL, or holds a user, password or query.
     """
     url, _, model = spec.strip().partition("#")
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises where it is not a number
         httpx2.URL(url)
     except (ValueError, httpx2.InvalidURL):
         usable = False
@@ -216,6 +263,7 @@ class OpenAITarget:
             TargetResponseError: The endpoint refuses or fails, or its reply does not follow
                 the protocol.
         """
+        # Servers put a start token before the text and write a token after it.
         tokens = drop_after(drop_before(await self._scores(text, top), text), text)
         if not tokens:
             raise CapabilityError(

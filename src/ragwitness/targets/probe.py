@@ -11,15 +11,6 @@ from typing import Protocol, runtime_checkable
 from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
 from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 
-__all__ = [
-    "CapabilityReport",
-    "Continues",
-    "Echoes",
-    "Recorded",
-    "probe_capabilities",
-    "probe_sampling",
-]
-
 _QUESTION = "Say hello."
 # For a target that has nothing to say to the first.
 _OTHER_QUESTION = "Complete the sentence: The sky is"
@@ -104,6 +95,7 @@ async def probe_capabilities(
     if isinstance(target, Recorded):
         return _recorded(target.name, target.recorded_answers())
     notes: list[str] = []
+    # 1. Text, and as many alternatives as it gives.
     asked, answer, took, requests = await _ask_downwards(target, notes, timer)
     if not answer.text.strip() and not answer.tokens:
         requests += 1
@@ -111,9 +103,11 @@ async def probe_capabilities(
     tokens = answer.tokens or ()
     usable = any(not math.isnan(token.logprob) for token in tokens)
     alternatives = max((len(token.top) for token in tokens), default=0)
-    # Nothing generated, nothing to score: that is no proof of a dropped field.
+    # 2. What came back, whatever was promised.
+    # Nothing generated, nothing to score: that does not prove that a field was dropped.
     dropped = bool(asked and answer.text and not usable)
     notes += _remarks(answer, asked, alternatives, dropped)
+    # 3. Does it score a prompt?
     echo = await _try_echo(target, notes)
     requests += echo is not None
     seen = {Capability.TEXT}
@@ -160,6 +154,7 @@ async def probe_sampling(
             said.append((await target.ask(query)).text)
         except (CapabilityError, TargetError):
             continue
+    # Alike answers prove nothing: the target may be sure, or may never sample.
     differ = len(set(said)) > 1 if len(said) > 1 else None
     return replace(found, requests=found.requests + samples, samples_differ=differ)
 

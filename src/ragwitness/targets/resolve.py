@@ -2,48 +2,124 @@
 
 Each scheme is a factory, loaded on first use. Other packages add theirs as entry points of the
 group ``ragwitness.targets``: a callable that takes an :class:`Address` and returns a target, or
-anything :func:`ragwitness.targets.wrap` accepts, or an awaitable of either.
+anything :func:`ragwitness.targets.objects.wrap` accepts, or an awaitable of either.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.plugins import load_plugin, plugin_names
-from ragwitness.quoting import quote, quote_error
-from ragwitness.targets.address import Address, parse_address
+from ragwitness.kit.quotes import quote, quote_error
+from ragwitness.kit.registry import Listing, Registry
+from ragwitness.targets.openai import Endpoint, OpenAITarget, parse_endpoint
 from ragwitness.targets.transport import Clock, TransportOptions
 from ragwitness.types import Target
 
-__all__ = ["GROUP", "SCHEMES", "open_target", "target_schemes"]
+# What a user calls a target, taken apart.
+
+_FORM = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[:/](.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A target's address and how it is to be reached; what a scheme's factory is given.
+
+    Attributes:
+        scheme: Before the first ``/`` or ``:``, in small letters.
+        rest: What follows it.
+        transport: Timeouts, retries, concurrency, name of the key's variable.
+        clock: Time and chance; None for the real ones.
+    """
+
+    scheme: str
+    rest: str
+    transport: TransportOptions = field(default_factory=TransportOptions)
+    clock: Clock | None = None
+
+    def split(self, known: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
+        """Return what stands before a ``?``, and the options after it.
+
+        Args:
+            known: Names of the options that there are.
+
+        Raises:
+            InputError: An option is unknown or given twice.
+        """
+        path, _, options = self.rest.partition("?")
+        # A plus is a plus: defense=prompt+mirabel.
+        pairs = parse_qsl(options.replace("+", "%2B"), keep_blank_values=True)
+        values, names = dict(pairs), tuple(known)
+        if len(values) < len(pairs):
+            raise InputError(f"An option of the {self.scheme} target is given twice.")
+        if unknown := sorted(set(values) - set(names)):
+            raise InputError(
+                f"Unknown {self.scheme} option {unknown[0]!r}.",
+                f"Use: {', '.join(sorted(names))}." if names else "It takes none.",
+            )
+        return path, values
+
+    def without_key(self) -> None:
+        """Refuse ``--key-env`` where no key is sent by it.
+
+        Raises:
+            InputError: The user named a variable.
+        """
+        if self.transport.key_env is not None:
+            raise InputError(
+                f"--key-env does not apply to {self.scheme} targets.",
+                "Leave it out; docs/targets.md says where each kind of target has its keys.",
+            )
+
+
+def parse_address(
+    spec: str, transport: TransportOptions | None = None, clock: Clock | None = None
+) -> Address | None:
+    """Read ``SCHEME/REST`` or ``SCHEME:REST``; None where there is no scheme."""
+    found = _FORM.fullmatch(spec.strip())
+    if found is None:
+        return None
+    scheme, rest = found.groups()
+    return Address(scheme.lower(), rest, transport or TransportOptions(), clock)
+
 
 GROUP = "ragwitness.targets"
 """Entry-point group of other packages' schemes."""
 
 # A system of ours is built by a layer above; it is named here and never imported from here.
-SCHEMES: Mapping[str, tuple[str, str]] = {
-    "lab": ("lab:CORPUS[?k=4&retrieval=minilm]", "ragwitness.lab:open_lab"),
-    "hf": ("hf/MODEL?corpus=FILE[&k=4]", "ragwitness.lab:open_hf"),
-    "openai": ("openai/MODEL", "ragwitness.targets.providers:open_openai"),
-    "openai-api": ("openai-api/NAME/MODEL", "ragwitness.targets.providers:open_named"),
-    "http": ("http/CONFIG.toml", "ragwitness.targets.service:open_service"),
-    "python": ("python:MODULE:OBJECT", "ragwitness.targets.objects:open_object"),
-    "replay": ("replay/FILE.jsonl or replay/RUN_FOLDER", "ragwitness.runs.replay:open_replay"),
-}
-"""By name: the form for people, and the factory."""
+SCHEMES = Registry(
+    "target",
+    {
+        "lab": Listing("ragwitness.lab:open_lab", form="lab:CORPUS[?k=4&retrieval=minilm]"),
+        "hf": Listing("ragwitness.lab:open_hf", form="hf/MODEL?corpus=FILE[&k=4]"),
+        "openai": Listing("ragwitness.targets.resolve:open_openai", form="openai/MODEL"),
+        "openai-api": Listing(
+            "ragwitness.targets.resolve:open_named", form="openai-api/NAME/MODEL"
+        ),
+        "http": Listing("ragwitness.targets.service:open_service", form="http/CONFIG.toml"),
+        "python": Listing("ragwitness.targets.objects:open_object", form="python:MODULE:OBJECT"),
+        "replay": Listing(
+            "ragwitness.asking.replay:open_replay", form="replay/FILE.jsonl or replay/RUN_FOLDER"
+        ),
+    },
+    group=GROUP,
+)
+"""The schemes: how each is written, and its factory."""
 
 _URLS = ("http://", "https://")
 
 
 def target_schemes() -> tuple[str, ...]:
     """Return every known form of an address, those of other packages included."""
-    forms = ["http(s)://HOST/v1[#MODEL]", *(form for form, _ in SCHEMES.values())]
-    return (*forms, *(f"{name}/…" for name in plugin_names(GROUP) if name not in SCHEMES))
+    ours = [entry.form for entry in SCHEMES.values()]
+    return ("http(s)://HOST/v1[#MODEL]", *ours, *(f"{name}/…" for name in SCHEMES.plugins()))
 
 
 async def open_target(
@@ -65,26 +141,19 @@ async def open_target(
 
         return await OpenAITarget.connect(spec, options, clock=clock)
     address = parse_address(spec, options, clock)
-    factory = _factory(address.scheme) if address is not None else None
-    if address is None or factory is None:
+    if address is None or address.scheme not in SCHEMES.names():
         # A mistyped URL may hold a password: only its beginning is repeated.
         said = quote(spec[:40].partition("@")[0]) if address is None else f"{address.scheme}/…"
         raise InputError(
             f"There is no target of the form {said!r}.",
             f"Known forms: {'; '.join(target_schemes())} (e.g. http://127.0.0.1:8000/v1).",
         )
+    # Our own schemes go first: a package cannot take one over.
+    factory = SCHEMES.load(address.scheme)
     if address.scheme in SCHEMES:
         target: Target = await factory(address)
         return target
     return await _foreign(factory, address)
-
-
-def _factory(scheme: str) -> Callable[[Address], Any] | None:
-    if scheme not in SCHEMES:
-        return load_plugin(GROUP, scheme)
-    module, _, name = SCHEMES[scheme][1].partition(":")
-    factory: Callable[[Address], Any] = getattr(importlib.import_module(module), name)
-    return factory
 
 
 async def _foreign(factory: Callable[[Address], Any], address: Address) -> Target:
@@ -105,3 +174,71 @@ async def _foreign(factory: Callable[[Address], Any], address: Address) -> Targe
     path, _, rest = address.rest.partition("?")
     mark = f"#{hashlib.sha256(rest.encode()).hexdigest()[:12]}" if rest else ""
     return wrap(opened, name=f"{address.scheme}/{path}{mark}", options=address.transport)
+
+
+# OpenAI-compatible providers by name: ``openai/MODEL`` and ``openai-api/NAME/MODEL``.
+
+_OPENAI = "https://api.openai.com/v1"
+_OPTIONS = {"endpoint": ("chat", "completions"), "echo": ("echo", "prompt_logprobs")}
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+async def open_openai(address: Address) -> OpenAITarget:
+    """Open ``openai/MODEL`` at api.openai.com with ``OPENAI_API_KEY``.
+
+    Raises:
+        InputError: No model, an unknown option, or an unusable key.
+    """
+    model, options = address.split(_OPTIONS)
+    if not model:
+        raise InputError("openai/ names no model.", "Write openai/MODEL, e.g. openai/gpt-4.1.")
+    endpoint = _with(Endpoint(_OPENAI, model), options)
+    return await OpenAITarget.at(endpoint, address.transport, clock=address.clock)
+
+
+async def open_named(address: Address) -> OpenAITarget:
+    """Open ``openai-api/NAME/MODEL``: URL and key from ``NAME_BASE_URL`` and ``NAME_API_KEY``.
+
+    Raises:
+        InputError: No such name or URL, an unknown option, or an unusable key; or no model,
+            and the endpoint lists several.
+        TargetError: No model, and the endpoint lists none.
+    """
+    path, options = address.split(_OPTIONS)
+    name, _, model = path.partition("/")
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            "openai-api/ needs the name of a provider: letters, digits, - and _.",
+            "Write openai-api/NAME/MODEL and set NAME_BASE_URL.",
+        )
+    prefix = name.upper().replace("-", "_")
+    url = os.environ.get(f"{prefix}_BASE_URL", "").strip()
+    if not url:
+        raise InputError(
+            f"The address of openai-api/{name} is not known: {prefix}_BASE_URL is not set.",
+            f"Set {prefix}_BASE_URL to its base URL, e.g. http://host:port/v1.",
+        )
+    try:
+        endpoint = parse_endpoint(url)
+    except InputError as error:
+        raise InputError(f"{prefix}_BASE_URL: {error.message}", error.hint) from None
+    transport = address.transport
+    if transport.key_env is None:
+        transport = replace(transport, key_env=f"{prefix}_API_KEY")
+    endpoint = _with(replace(endpoint, model=model or endpoint.model), options)
+    return await OpenAITarget.at(endpoint, transport, clock=address.clock)
+
+
+def _with(endpoint: Endpoint, options: dict[str, str]) -> Endpoint:
+    """Add the address's options.
+
+    Raises:
+        InputError: A value is unknown.
+    """
+    for name, value in options.items():
+        if value not in _OPTIONS[name]:
+            raise InputError(
+                f"The option {name} cannot be {value!r}.", f"Use: {', '.join(_OPTIONS[name])}."
+            )
+    api, echo = options.get("endpoint", endpoint.api), options.get("echo", endpoint.echo)
+    return replace(endpoint, api=api, echo=echo)  # type: ignore[arg-type]  # checked above

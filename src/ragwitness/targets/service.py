@@ -8,17 +8,21 @@ from urllib.parse import quote as escape
 from jsonpath import JSONPath
 
 from ragwitness.errors import RagwitnessError, TargetResponseError
-from ragwitness.quoting import hide, hide_in
-from ragwitness.targets.address import Address
-from ragwitness.targets.failures import Failures
-from ragwitness.targets.keys import Key
-from ragwitness.targets.service_config import Service, Step, load_service
-from ragwitness.targets.template import ENV, fill, fill_text, places
+from ragwitness.kit.quotes import hide, hide_in
+from ragwitness.targets.failures import Failures, Key
+from ragwitness.targets.resolve import Address
+from ragwitness.targets.service_config import (
+    ENV,
+    ServiceConfig,
+    ServiceStep,
+    fill,
+    fill_text,
+    load_service,
+    places,
+)
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import read_logprobs
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
-
-__all__ = ["ServiceTarget", "open_service"]
 
 
 class _ServiceFailures(Failures):
@@ -26,7 +30,7 @@ class _ServiceFailures(Failures):
 
     html_guess = "."
 
-    def __init__(self, step: Step, secrets: Mapping[str, str]) -> None:
+    def __init__(self, step: ServiceStep, secrets: Mapping[str, str]) -> None:
         super().__init__(step.shown, Key(), tuple(secrets.values()))
         self.address_hint = self.missing_hint = f"Check url and method ({step.where})."
         self._where = step.where
@@ -50,7 +54,7 @@ class ServiceTarget:
     """
 
     def __init__(
-        self, service: Service, options: TransportOptions, clock: Clock | None = None
+        self, service: ServiceConfig, options: TransportOptions, clock: Clock | None = None
     ) -> None:
         self._service = service
         self._clients = [
@@ -95,6 +99,7 @@ class ServiceTarget:
         kept: dict[str, object] = {}
         try:
             body = await self._session(query, kept)
+            # What opened the session must not stand in an answer, and so in a journal.
             body = hide_in(body, self._tokens_of_access(kept))
             return self._read(body)
         except RagwitnessError as error:
@@ -115,6 +120,7 @@ class ServiceTarget:
             "seed": query.seed,
         }
         body: object = None
+        # Requests in order: each may use what an earlier reply brought.
         for step, client in zip(self._service.steps, self._clients, strict=True):
             values = {**asked, **self._service.environment, **kept}
             path = fill_text(step.path, values, lambda value: escape(value, safe=""))
@@ -165,13 +171,13 @@ async def open_service(address: Address) -> ServiceTarget:
     return ServiceTarget(load_service(address.rest), address.transport, address.clock)
 
 
-def _own(step: Step, environment: Mapping[str, str]) -> dict[str, str]:
+def _own(step: ServiceStep, environment: Mapping[str, str]) -> dict[str, str]:
     """The environment's values that a step sends."""
     names = set(places([dict(step.headers), step.body]))
     return {name: value for name, value in environment.items() if name in names}
 
 
-def _header(step: Step, text: str, values: Mapping[str, object]) -> str:
+def _header(step: ServiceStep, text: str, values: Mapping[str, object]) -> str:
     filled = fill_text(text, values)
     if not (filled.isascii() and filled.isprintable()):
         raise _misread(step, "headers", "characters that no header can carry")
@@ -186,7 +192,7 @@ def _found(path: JSONPath, body: object) -> list[object]:
     return [body] if str(path) == "$" else []
 
 
-def _one(path: JSONPath, body: object, step: Step, field: str) -> object:
+def _one(path: JSONPath, body: object, step: ServiceStep, field: str) -> object:
     """The one value at a path.
 
     Raises:
@@ -210,7 +216,7 @@ def _texts(found: list[object]) -> list[str]:
     return texts
 
 
-def _misread(step: Step, field: str, what: str) -> TargetResponseError:
+def _misread(step: ServiceStep, field: str, what: str) -> TargetResponseError:
     return TargetResponseError(
         f"{step.shown} answered otherwise than described: {field} finds {what}.",
         f"Look at one reply of it and correct the path ({step.where}).",

@@ -6,20 +6,139 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
 from jsonpath import JSONPath, JSONPathEnvironment
 from jsonpath.exceptions import JSONPathError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragwitness.errors import InputError
-from ragwitness.targets.service_tables import RequestTable, ResponseTable, read_tables
-from ragwitness.targets.template import ENV, places
 
-__all__ = ["Reading", "Service", "Step", "load_service"]
+# The TOML file that describes a service, as its tables.
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class RequestTable(_Table):
+    """``[request]`` or one ``[[step]]``."""
+
+    url: _Text
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
+    headers: dict[str, str] = {}
+    body: str | None = None
+    keep: dict[str, _Text] = {}
+
+
+class ResponseTable(_Table):
+    """``[response]``: JSONPaths."""
+
+    text: _Text
+    contexts: _Text | None = None
+    logprobs: _Text | None = None
+    tokens: _Text | None = None
+    token_logprobs: _Text | None = None
+
+
+class ServiceTables(_Table):
+    """The whole file."""
+
+    step: tuple[RequestTable, ...] = ()
+    request: RequestTable
+    response: ResponseTable
+
+
+def read_tables(path: str) -> ServiceTables:
+    """Read the file.
+
+    Raises:
+        InputError: It is missing, no TOML, or a field is missing, unknown or of another type.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            return ServiceTables.model_validate(tomllib.load(stream))
+    except OSError as error:
+        raise InputError(
+            f"{path or 'The description'} cannot be read: {error.strerror}.",
+            "Write http/FILE.toml; docs/targets.md shows one.",
+        ) from None
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{path}: {field}: {first['msg']}.", "See docs/targets.md.") from None
+    except ValueError as error:
+        raise InputError(f"{path} is not TOML: {error}.", "See docs/targets.md.") from None
+
+
+# Places for values in parsed JSON, headers and URLs: ``{prompt}``, ``{env:NAME}``, ``{{word}}``.
+#
+# Values are put into the strings of a parsed structure, never into its source text, and what they
+# hold is not read again: a prompt full of quotes and braces stays a prompt.
+
+ENV = "env:"
+"""Begins the name of a place that an environment variable fills."""
+
+_PLACE = re.compile(r"\{\{(?P<literal>[\w:]+)\}\}|\{(?P<name>(?:env:)?[A-Za-z_]\w*)\}")
+
+
+def places(value: object) -> Iterator[str]:
+    """Yield the names of all places in the strings of a JSON value; keys have none."""
+    if isinstance(value, str):
+        yield from (found["name"] for found in _PLACE.finditer(value) if found["name"])
+    elif isinstance(value, list):
+        for entry in value:
+            yield from places(entry)
+    elif isinstance(value, dict):
+        for entry in value.values():
+            yield from places(entry)
+
+
+def fill(value: object, values: Mapping[str, object]) -> object:
+    """Return a JSON value with its places filled; a string that is one place takes the type.
+
+    Raises:
+        KeyError: A place has no value.
+    """
+    if isinstance(value, str):
+        whole = _PLACE.fullmatch(value)
+        if whole is not None and whole["name"]:
+            return values[whole["name"]]
+        return fill_text(value, values)
+    if isinstance(value, list):
+        return [fill(entry, values) for entry in value]
+    if isinstance(value, dict):
+        return {key: fill(entry, values) for key, entry in value.items()}
+    return value
+
+
+def fill_text(text: str, values: Mapping[str, object], escape: Callable[[str], str] = str) -> str:
+    """Return a text with its places filled.
+
+    Args:
+        text: With places.
+        values: By name of the place.
+        escape: Makes a value fit for where it stands, e.g. in a URL.
+
+    Raises:
+        KeyError: A place has no value.
+    """
+
+    def put(found: re.Match[str]) -> str:
+        if found["literal"]:
+            return f"{{{found['literal']}}}"
+        return escape(str(values[found["name"]]))
+
+    return _PLACE.sub(put, text)
+
 
 _QUERY = ("prompt", "max_tokens", "temperature", "top_logprobs", "seed")
 _SECRET_HEADER = re.compile(
@@ -31,7 +150,7 @@ _SECRET_FIELD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ServiceStep:
     """One request of a session.
 
     Attributes:
@@ -59,7 +178,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReplyPaths:
     """Where in the last reply things are.
 
     Attributes:
@@ -78,12 +197,12 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceConfig:
     """A service as described.
 
     Attributes:
         file: For people.
-        digest: Of the description; keys are no part of it.
+        digest: Of the description; keys are not part of it.
         steps: In order; the last one's reply is the answer.
         reading: How it is read.
         environment: Values of the variables it names, by place.
@@ -91,12 +210,12 @@ class Service:
 
     file: str
     digest: str
-    steps: tuple[Step, ...]
-    reading: Reading
+    steps: tuple[ServiceStep, ...]
+    reading: ReplyPaths
     environment: Mapping[str, str]
 
 
-def load_service(path: str) -> Service:
+def load_service(path: str) -> ServiceConfig:
     """Read and check a description.
 
     Raises:
@@ -104,11 +223,12 @@ def load_service(path: str) -> Service:
     """
     config = read_tables(path)
     requests = (*config.step, config.request)
-    steps: list[Step] = []
+    steps: list[ServiceStep] = []
     known = set(_QUERY)
     for at, request in enumerate(requests):
         where = "request" if at == len(config.step) else f"step {at + 1}"
         step = _step(request, f"{path}: {where}")
+        # A place is filled by the query, the environment, or an earlier step.
         _check_places(step, known)
         known |= set(step.keep)
         steps.append(step)
@@ -119,12 +239,15 @@ def load_service(path: str) -> Service:
         )
     if config.request.keep:
         raise InputError(f"{path}: request keeps a value, but nothing follows it.")
+    # The description identifies the target; its keys stand in the environment, not in it.
     content = json.dumps(config.model_dump(mode="json"), sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:12]
-    return Service(path, digest, tuple(steps), _reading(config.response, path), _variables(steps))
+    return ServiceConfig(
+        path, digest, tuple(steps), _reading(config.response, path), _variables(steps)
+    )
 
 
-def _step(request: RequestTable, where: str) -> Step:
+def _step(request: RequestTable, where: str) -> ServiceStep:
     origin, path = _address(request.url, where)
     body: object = None
     if request.body is not None:
@@ -132,12 +255,13 @@ def _step(request: RequestTable, where: str) -> Step:
             body = json.loads(request.body)
         except (ValueError, RecursionError) as error:
             raise InputError(
-                f"{where}: body is no JSON: {error}.", 'Write e.g. {"question": "{prompt}"}.'
+                f"{where}: body is not JSON: {error}.", 'Write e.g. {"question": "{prompt}"}.'
             ) from None
     for name in request.keep:
         if name in _QUERY or not name.isidentifier():
             raise InputError(f"{where}: a kept value cannot be called {name!r}.", "Rename it.")
     for name, value in (*request.headers.items(), *_fields(body)):
+        # A key that stands in the file would be copied with it.
         pattern = _SECRET_HEADER if name in request.headers else _SECRET_FIELD
         if pattern.fullmatch(name) and value and not any(places(value)):
             raise InputError(
@@ -146,21 +270,21 @@ def _step(request: RequestTable, where: str) -> Step:
             )
     method = request.method or ("GET" if body is None else "POST")
     keep = {name: _path(text, f"{where}: keep.{name}") for name, text in request.keep.items()}
-    return Step(where, method, origin, path, request.headers, body, keep)
+    return ServiceStep(where, method, origin, path, request.headers, body, keep)
 
 
 def _address(url: str, where: str) -> tuple[str, str]:
     """Split a URL into what is fixed and what may hold places.
 
     Raises:
-        InputError: It is no http(s) URL, its host is not fixed, or it holds a password.
+        InputError: It is not an http(s) URL, its host is not fixed, or it holds a password.
     """
     try:
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         httpx2.URL(origin)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises where it is not a number
     except (ValueError, httpx2.InvalidURL):
         usable = False
     # Not repeated: what stands there may be a secret.
@@ -182,7 +306,7 @@ def _fields(value: object) -> list[tuple[str, str]]:
     return own + [pair for entry in value.values() for pair in _fields(entry)]
 
 
-def _check_places(step: Step, known: set[str]) -> None:
+def _check_places(step: ServiceStep, known: set[str]) -> None:
     headers = list(places(dict(step.headers)))
     names = [*headers, *places(step.path), *places(step.body)]
     lost = [name for name in names if name not in known and not name.startswith(ENV)]
@@ -200,13 +324,13 @@ def _check_places(step: Step, known: set[str]) -> None:
         )
 
 
-def _reading(response: ResponseTable, file: str) -> Reading:
+def _reading(response: ResponseTable, file: str) -> ReplyPaths:
     if (response.tokens is None) != (response.token_logprobs is None):
         raise InputError(f"{file}: response.tokens and response.token_logprobs go together.")
     if response.tokens is not None and response.logprobs is not None:
         raise InputError(f"{file}: response has both logprobs and tokens.", "Keep one of them.")
     given = {name: text for name, text in response if text is not None}
-    return Reading(
+    return ReplyPaths(
         **{name: _path(text, f"{file}: response.{name}") for name, text in given.items()}
     )
 
@@ -218,12 +342,12 @@ def _path(text: str, what: str) -> JSONPath:
     except JSONPathError as error:
         # Its own __str__ fails on an empty path.
         why = error.args[0] if error.args else type(error).__name__
-        raise InputError(f"{what} is no JSONPath: {why}.", "Write e.g. $.answer.") from None
+        raise InputError(f"{what} is not a JSONPath: {why}.", "Write e.g. $.answer.") from None
     path: JSONPath = found
     return path
 
 
-def _variables(steps: list[Step]) -> dict[str, str]:
+def _variables(steps: list[ServiceStep]) -> dict[str, str]:
     """Read the environment variables that the steps name.
 
     Raises:

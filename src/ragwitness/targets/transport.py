@@ -10,16 +10,85 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 
 import httpx2
 
 from ragwitness.errors import InputError
-from ragwitness.quoting import hide_in
-from ragwitness.targets.failures import Failures
-from ragwitness.targets.keys import Key, check_name
-from ragwitness.targets.retry import OVERLOAD, RetryPolicy, Setback, retry_after
+from ragwitness.kit.quotes import hide_in
+from ragwitness.targets.failures import Failures, Key, check_name
 
-__all__ = ["Clock", "JsonClient", "TransportOptions"]
+# When and how long to wait before asking again: pure functions of attempt, reply and clock.
+
+RETRIED = frozenset({408, 409, 425, 429})
+"""Statuses below 500 that may go away by themselves."""
+
+OVERLOAD = frozenset({429, 503})
+"""Statuses that say: too many requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A request that brought no answer.
+
+    Attributes:
+        overload: The server is asked too much, or did not reply in time.
+        refused: It was turned away before anything was worked on, so nothing is billed.
+        again: It will be repeated.
+    """
+
+    overload: bool
+    refused: bool
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a request is repeated.
+
+    Attributes:
+        retries: Repetitions after the first attempt.
+        first: Upper limit of the first wait, in seconds; it doubles with every attempt.
+        longest: Upper limit of any wait of our choosing, in seconds.
+        patience: Longest wait that the server may ask for, in seconds.
+    """
+
+    retries: int = 5
+    first: float = 0.5
+    longest: float = 30.0
+    patience: float = 120.0
+
+    def wait(self, attempt: int, rng: random.Random) -> float:
+        """Return the seconds to wait after a failed attempt (0 is the first): full jitter.
+
+        Clients that failed together must not come back together.
+        """
+        return rng.uniform(0.0, min(self.longest, self.first * 2.0**attempt))
+
+    def repeats(self, status: int) -> bool:
+        """Whether a status may go away by itself."""
+        return status in RETRIED or status >= 500
+
+
+def retry_after(header: str | None, now: float) -> float | None:
+    """Return the seconds that a ``Retry-After`` header asks for.
+
+    Args:
+        header: Seconds or an HTTP date (RFC 9110, Sec. 10.2.3).
+        now: Seconds since the epoch.
+
+    Returns:
+        None where there is no header or it cannot be read; never negative.
+    """
+    if header is None:
+        return None
+    header = header.strip()
+    if header.isascii() and header.replace(".", "", 1).isdigit():
+        return float(header)
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +110,7 @@ class TransportOptions:
             raises ends the attempts.
 
     Raises:
-        InputError: A number is out of range, or ``key_env`` is no name of a variable.
+        InputError: A number is out of range, or ``key_env`` is not the name of a variable.
     """
 
     connect_timeout: float = 10.0
@@ -84,7 +153,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _HttpRequest:
     method: str
     path: str
     payload: object
@@ -92,7 +161,7 @@ class _Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class _HttpReply:
     status: int
     content_type: str
     retry_after: str | None
@@ -177,7 +246,9 @@ class JsonClient:
                 that is not JSON or too large.
             CapabilityError: The target refuses log-probabilities.
         """
-        reply = await self._repeat(_Request(method, path, payload, headers or {}))
+        # 1. Attempts, until a reply stands.
+        reply = await self._repeat(_HttpRequest(method, path, payload, headers or {}))
+        # 2. A refusal, in words.
         if reply.status >= 300:
             self._report(Setback(reply.status in OVERLOAD, refused=True, again=False))
             raise self.failures.status(reply.status, reply.content_type, reply.body)
@@ -186,6 +257,7 @@ class JsonClient:
             body = hide_in(json.loads(reply.body), self.failures.secrets)
         except (ValueError, RecursionError):
             raise self.failures.not_json(reply.content_type, reply.body) from None
+        # 3. Some send their errors with status 200.
         if isinstance(body, dict) and body.get("error"):
             raise self.failures.reported(body)
         return body
@@ -194,14 +266,15 @@ class JsonClient:
         """Close all connections."""
         await self._http.aclose()
 
-    async def _repeat(self, request: _Request) -> _Reply:
+    async def _repeat(self, request: _HttpRequest) -> _HttpReply:
         """Attempt until there is a reply that another attempt would not change."""
         policy = self._options.retry
         attempt = 0
         while True:
             reply = await self._attempt(request)
-            if isinstance(reply, _Reply) and not policy.repeats(reply.status):
+            if isinstance(reply, _HttpReply) and not policy.repeats(reply.status):
                 return reply
+            # The governor hears of every setback before the wait, and may end the attempts.
             asked = self._asked(reply)
             again = attempt < policy.retries and (asked or 0.0) <= policy.patience
             self._report(_setback(reply, overload=asked is not None, again=again))
@@ -216,13 +289,13 @@ class JsonClient:
         if self._options.setback is not None:
             self._options.setback(setback)
 
-    def _asked(self, reply: _Reply | _Silence) -> float | None:
+    def _asked(self, reply: _HttpReply | _Silence) -> float | None:
         """Seconds that the server asks to wait; None where it does not."""
         if isinstance(reply, _Silence):
             return None
         return retry_after(reply.retry_after, self._clock.now())
 
-    def _wait(self, attempt: int, reply: _Reply | _Silence) -> float:
+    def _wait(self, attempt: int, reply: _HttpReply | _Silence) -> float:
         policy = self._options.retry
         wait, asked = policy.wait(attempt, self._clock.rng), self._asked(reply)
         if asked is None or isinstance(reply, _Silence):
@@ -231,7 +304,7 @@ class JsonClient:
             raise self.failures.asks_too_long(reply.status, asked)
         return max(asked, wait)  # "0" is no reason to come back together at once
 
-    async def _attempt(self, request: _Request) -> _Reply | _Silence:
+    async def _attempt(self, request: _HttpRequest) -> _HttpReply | _Silence:
         """One request: its reply, or why there is none."""
         self.attempts += 1
         seconds = self._options.connect_timeout + self._options.read_timeout
@@ -254,7 +327,7 @@ class JsonClient:
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             raise self.failures.unreachable(str(error), 1) from None
 
-    async def _exchange(self, request: _Request) -> _Reply:
+    async def _exchange(self, request: _HttpRequest) -> _HttpReply:
         content, headers = None, httpx2.Headers(dict(request.headers))
         if request.payload is not None:
             # ASCII escapes carry any text, broken Unicode included, for the server to judge.
@@ -268,7 +341,7 @@ class JsonClient:
                 if len(body) > self._options.largest_body:
                     raise self.failures.too_large(self._options.largest_body)
         got = response.headers
-        return _Reply(
+        return _HttpReply(
             response.status_code,
             got.get("content-type", ""),
             got.get("retry-after"),
@@ -276,7 +349,7 @@ class JsonClient:
         )
 
 
-def _setback(reply: _Reply | _Silence, *, overload: bool, again: bool) -> Setback:
+def _setback(reply: _HttpReply | _Silence, *, overload: bool, again: bool) -> Setback:
     if isinstance(reply, _Silence):
         return Setback(overload=reply.late, refused=not reply.arrived, again=again)
     # 503 turns a request away; after another 5xx nobody knows what was worked on and billed.

@@ -11,16 +11,6 @@ from typing import Any, NoReturn
 from ragwitness.errors import TargetResponseError
 from ragwitness.types import Answer, TokenLogprob
 
-__all__ = [
-    "drop_after",
-    "drop_before",
-    "read_chat",
-    "read_completion",
-    "read_logprobs",
-    "read_models",
-    "read_prompt_scores",
-]
-
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
 
@@ -39,6 +29,7 @@ def read_chat(body: object) -> Answer:
     message = choice.get("message")
     if not isinstance(message, dict):
         _malformed("the first choice has no message")
+    # A refusal comes as a field of its own, with log-probabilities of its own.
     text, refusal = _content(message.get("content")), message.get("refusal")
     part = "content"
     if text is None and isinstance(refusal, str):
@@ -120,6 +111,7 @@ def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob
     at = 0
     while at < len(tokens) and tokens[at].token not in text:
         at += 1
+    # Start tokens are not part of the text; what follows them must begin it.
     own = tuple(tokens[at:])
     spelled = sum(len(token.token) for token in own)
     # Not an equality: characters split between tokens are spelled differently.
@@ -175,7 +167,7 @@ def _content(content: object) -> str | None:
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, list):
-        _malformed("the message's content is no text")
+        _malformed("the message's content is not text")
     parts = [part.get("text") for part in content if isinstance(part, dict)]
     return "".join(part for part in parts if isinstance(part, str))
 

@@ -6,19 +6,268 @@ nothing can be used, or which would mean something else than the user thinks, is
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import itertools
+import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias
 
 from ragwitness.errors import InputError
-from ragwitness.text.rows import Row, Split, check_size, read_file, read_folder
 from ragwitness.types import Document
 
-__all__ = ["LoadedDocuments", "Skipped", "load_documents"]
+# Readers of the formats documents come in: each yields a document, or why there is none.
+
+TABLES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
+PROSE = (".txt", ".md")
+_TEXT_FIELDS = ("text", "document")
+_MAGIC = {
+    b"%PDF": "a PDF",
+    b"PK\x03\x04": "a ZIP archive (or .docx, .xlsx)",
+    b"\x1f\x8b": "gzip data",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+}
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_TOO_LARGE = "the document is over the size limit of one document"
+
+Split: TypeAlias = Literal["paragraphs"] | None
+Row: TypeAlias = tuple[str, Document | str]
+"""Where it stood, and the document or the reason why there is none."""
+_Line: TypeAlias = tuple[int, str | None]
+"""Line number with its text, None where the line is over the limit."""
+
+
+class _UnusableRowError(Exception):
+    """Why one row cannot be used."""
+
+
+def check_size(name: object, size: int, max_bytes: int) -> None:
+    """Raise InputError where ``size`` is over ``max_bytes``."""
+    if size > max_bytes:
+        raise InputError(
+            f"{name} is larger than {max_bytes / 1024**2:,.0f} MiB.",
+            "Split it and audit the parts, e.g.: split -C 256m --additional-suffix=.jsonl FILE",
+        )
+
+
+def read_folder(folder: Path, max_bytes: int, max_row: int) -> Iterator[Row]:
+    """Yield one document per ``.txt`` or ``.md`` file below ``folder``, in order of its path."""
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in PROSE
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    total = 0
+    for path in found:
+        try:
+            size = path.stat().st_size
+            total += size
+            check_size(folder, total, max_bytes)
+            if size > max_row:
+                yield str(path), _TOO_LARGE
+                continue
+            text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
+        except OSError as error:
+            yield str(path), f"cannot be read: {error.strerror or error}"
+            continue
+        yield str(path), Document(path.relative_to(folder).as_posix(), text.strip())
+
+
+def read_file(
+    stream: BinaryIO,
+    name: str,
+    *,
+    text_field: str | None,
+    split: Split,
+    max_bytes: int,
+    max_row: int,
+) -> Iterator[Row]:
+    """Yield the documents of one file; its format follows from its suffix, else its first byte.
+
+    Raises:
+        InputError: The file is empty, binary, too large, or a table without a text column.
+    """
+    # 1. The beginning tells the format, and what is not text at all.
+    head = stream.read(4096)
+    if not head.endswith(b"\n"):
+        head += stream.readline(max_row + 1)
+    _check_head(name, head)
+    suffix = Path(name).suffix.lower()
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if suffix == ".json" and start == b"[":
+        hint = f"Make it one object per line: jq -c '.[]' {name} > {Path(name).stem}.jsonl"
+        raise InputError(f"{name} is one JSON array.", hint)
+    sniffed = "jsonl" if start == b"{" and suffix not in PROSE else "text"
+    kind = TABLES.get(suffix, sniffed)
+    # 2. Line by line: no input is ever held whole.
+    lines = _lines(head, stream, name, max_bytes, max_row)
+    if kind == "jsonl":
+        return _read_jsonl(lines, name, text_field)
+    if kind == "csv":
+        return _read_csv(lines, name, text_field, max_row)
+    return _read_text(lines, name, split, max_row)
+
+
+def _check_head(name: str, head: bytes) -> None:
+    if not head.removeprefix(b"\xef\xbb\xbf").strip():
+        raise InputError(f"{name} is empty.", "Give a file with text in it.")
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            raise InputError(f"{name} is {kind}.", "Export it as plain text in UTF-8 first.")
+    if b"\0" in head:
+        raise InputError(f"{name} is binary, not text.", "Give text in UTF-8.")
+
+
+def _lines(
+    head: bytes, stream: BinaryIO, name: str, max_bytes: int, max_row: int
+) -> Iterator[_Line]:
+    """Yield numbered lines; bytes that are not UTF-8 become surrogates, refused per row later."""
+    total, number, over = 0, 0, False
+    part = bytearray()
+    # ``readline`` is bounded, so a line without end never fills the memory
+    rest = iter(lambda: stream.readline(max_row + 1), b"")
+    for piece in itertools.chain(head.splitlines(keepends=True), rest):
+        total += len(piece)
+        check_size(name, total, max_bytes)
+        over = over or len(part) + len(piece) > max_row
+        part = bytearray() if over else part + piece
+        if piece.endswith(b"\n"):
+            number += 1
+            yield number, None if over else _decode(part, number)
+            part, over = bytearray(), False
+    if part or over:
+        yield number + 1, None if over else _decode(part, number + 1)
+
+
+def _decode(line: bytearray, number: int) -> str:
+    text = line.decode("utf-8", "surrogateescape")
+    return text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _read_jsonl(lines: Iterable[_Line], name: str, text_field: str | None) -> Iterator[Row]:
+    for number, line in lines:
+        if line is None:
+            yield f"{name}:{number}", _TOO_LARGE
+        elif line.strip():
+            yield f"{name}:{number}", _from_json(line, number, text_field)
+
+
+def _from_json(line: str, number: int, text_field: str | None) -> Document | str:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        return f"invalid JSON ({error.msg} at column {error.colno})"
+    except (ValueError, RecursionError):
+        return "invalid JSON (a number too long, or nested too deeply)"
+    if not isinstance(row, dict):
+        return "the row is not an object"
+    return _from_row(row, number, text_field)
+
+
+def _read_csv(
+    lines: Iterable[_Line], name: str, text_field: str | None, max_row: int
+) -> Iterator[Row]:
+    rows = iter(lines)
+    header = next(rows)[1] or ""
+    suffix = Path(name).suffix.lower()
+    delimiter = "\t" if suffix == ".tsv" else max(",;", key=header.count)
+    columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
+    wanted = (text_field,) if text_field else _TEXT_FIELDS
+    if not set(wanted) & set(columns):
+        raise InputError(
+            f"{name} has no column {' or '.join(map(repr, wanted))}; "
+            f"it has {', '.join(map(repr, columns[:12]))}.",
+            "Name the column that holds the text with --text-field.",
+        )
+    # the module's limit is global and lower than ours: raised, never lowered
+    csv.field_size_limit(max(csv.field_size_limit(), max_row))
+    # a line over the limit becomes a NUL, which is refused with its row
+    reader = csv.reader((line or "\0" for _, line in rows), delimiter=delimiter)
+    while True:
+        number = reader.line_num + 2
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield f"{name}:{number}", f"invalid CSV ({error})"
+            continue
+        if cells:
+            row = dict(zip(columns, cells, strict=False))
+            yield f"{name}:{number}", _from_row(row, number, text_field)
+
+
+def _from_row(row: Mapping[str, object], number: int, text_field: str | None) -> Document | str:
+    names = (text_field,) if text_field else _TEXT_FIELDS
+    name = next((name for name in names if row.get(name) is not None), None)
+    if name is None:
+        return f"no field {' or '.join(map(repr, names))}"
+    text = row[name]
+    if not isinstance(text, str):
+        return f"the field {name!r} is not a string"
+    try:
+        return Document(_identity(row.get("id"), number), text.strip(), _member(row.get("member")))
+    except _UnusableRowError as reason:
+        return str(reason)
+
+
+def _identity(value: object, number: int) -> str:
+    if value is None or value == "":
+        return f"line-{number}"
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _UnusableRowError("the id is neither a string nor a whole number")
+    return str(value)
+
+
+def _member(value: object) -> bool | None:
+    if value is None or value == "":
+        return None
+    known = _TRUTH.get(str(value).strip().lower())
+    if known is None:
+        raise _UnusableRowError(f"the field 'member' is {str(value)[:40]!r}, not true or false")
+    return known
+
+
+def _read_text(lines: Iterable[_Line], name: str, split: Split, max_row: int) -> Iterator[Row]:
+    for start, text in _blocks(lines, split, max_row):
+        where = f"{name}:{start}"
+        identity = f"{Path(name).name}:{start}" if split else Path(name).name
+        if text is None:
+            hint = "" if split else "; split it into paragraphs"
+            yield where, _TOO_LARGE + hint
+        else:
+            yield where, Document(identity, text)
+
+
+def _blocks(lines: Iterable[_Line], split: Split, max_row: int) -> Iterator[tuple[int, str | None]]:
+    """Yield first line and text of each block; None as text where it is over the limit."""
+    block: list[str] = []
+    start, size = 1, 0
+    for number, line in itertools.chain(lines, [(0, "")]):
+        blank = line is not None and not line.strip()
+        if number == 0 or (split and blank):
+            if size > max_row:
+                yield start, None
+            elif block:
+                yield start, "".join(block).strip()
+            block, size = [], 0
+        elif block or size or not blank:
+            start = start if block or size else number
+            length = max_row + 1 if line is None else len(line.encode("utf-8", "surrogateescape"))
+            size += length
+            if size <= max_row and line is not None:
+                block.append(line)
+            else:
+                block = []
+
 
 _MAX_BYTES = 512 * 1024**2
 _MAX_ROW_BYTES = 1_000_000
@@ -113,6 +362,7 @@ def _collect(rows: Iterable[Row], name: str) -> LoadedDocuments:
         if isinstance(row, str):
             skipped.append(Skipped(where, row))
             continue
+        # What is left out is named; an id that comes twice would mix two documents up.
         why = _flaw(row.id, "id") or _flaw(row.text, "text") or _repeats(row, where, seen)
         if why:
             skipped.append(Skipped(where, why))
@@ -184,6 +434,6 @@ def _existing(source: str | Path) -> Path | None:
 
 
 def _is_text(source: str) -> bool:
-    """Whether a source that is no file is a pasted text rather than a mistyped path."""
+    """Whether a source that is not a file is a pasted text rather than a mistyped path."""
     like_a_path = len(source) < _LONGEST_PATH and _LIKE_A_PATH.fullmatch(source)
     return len(source.split()) >= _FEWEST_WORDS and not like_a_path

@@ -7,14 +7,100 @@ over all pairs; what is found is compared token by token, so a hash collision cl
 
 from __future__ import annotations
 
+import re
+from array import array
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.text.tokens import Tokenized
+# Texts as arrays of token numbers, so that whole corpora are compared at once.
 
-__all__ = ["RunIndex", "SharedRuns", "shared_runs"]
+_WORDS = re.compile(r"\w+")
+
+
+def word_tokens(text: str) -> list[str]:
+    r"""Split into runs of ``\w``, letters as they are; NLTK's ``RegexpTokenizer(r"\w+")``."""
+    return _WORDS.findall(text)
+
+
+def plain_tokens(text: str) -> list[str]:
+    r"""Split into runs of ``\w`` without regard to case."""
+    return _WORDS.findall(text.casefold())
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """Many texts as one array.
+
+    Attributes:
+        ids: Token numbers, text after text, shape (n,).
+        starts: Where each text begins, and the end, shape (texts + 1,).
+    """
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.int32]:
+        """The token numbers of one text."""
+        return self.ids[self.starts[index] : self.starts[index + 1]]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Tokens of every text, shape (texts,)."""
+        return np.diff(self.starts)
+
+    def owners(self) -> NDArray[np.int32]:
+        """The text that each token belongs to, shape (n,)."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
+
+
+class Vocabulary:
+    """Numbers tokens in the order they are met; texts that share one can be compared.
+
+    Args:
+        split: Cuts a text into tokens.
+        normalise: Applied once to every different token, such as a stemmer; None leaves it.
+    """
+
+    def __init__(
+        self,
+        split: Callable[[str], list[str]] = plain_tokens,
+        normalise: Callable[[str], str] | None = None,
+    ) -> None:
+        self._split = split
+        self._normalise = normalise
+        self._numbers: dict[str, int] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return self._next
+
+    def tokenize(self, texts: Iterable[str]) -> Tokenized:
+        """Return the texts as token numbers; new tokens get new numbers."""
+        ids, starts = array("i"), array("q", [0])
+        numbers = self._numbers
+        for text in texts:
+            for token in self._split(text):
+                number = numbers.get(token)
+                ids.append(self._new(token) if number is None else number)
+            starts.append(len(ids))
+        return Tokenized(np.array(ids, np.int32), np.array(starts, np.int64))
+
+    def _new(self, token: str) -> int:
+        """Number a token; those of one normal form share a number."""
+        plain = token if self._normalise is None else self._normalise(token)
+        number = self._numbers.get(plain) if plain != token else None
+        if number is None:
+            number, self._next = self._next, self._next + 1
+            self._numbers.setdefault(plain, number)
+        self._numbers[token] = number
+        return number
+
 
 Flags = NDArray[np.bool_]
 _BASE = np.uint64(0x9E3779B97F4A7C15)
@@ -51,13 +137,16 @@ def shared_runs(outputs: Tokenized, records: Tokenized, n: int) -> SharedRuns:
     ours, theirs = _windows(outputs, n), _windows(records, n)
     in_outputs = np.zeros(len(ours.places), np.bool_)
     in_records = np.zeros(len(theirs.places), np.bool_)
+    # 1. Different windows of the outputs, sorted, each with one place where it stands.
     keys, first, group = np.unique(ours.hashes, return_index=True, return_inverse=True)
     met = np.zeros(len(keys), np.bool_)
     for start in range(0, len(theirs.places) if len(keys) else 0, _PART):
         part = slice(start, start + _PART)
+        # 2. Windows of the records are looked up, some millions at a time.
         place = np.searchsorted(keys, theirs.hashes[part])
         np.minimum(place, len(keys) - 1, out=place)
         found = np.flatnonzero(keys[place] == theirs.hashes[part])
+        # 3. Equal hashes are compared token by token: a collision claims nothing.
         same = _equal(
             outputs.ids,
             ours.places[first[place[found]]],
@@ -94,6 +183,7 @@ class RunIndex:
         windows = _windows(records, n)
         hashes = windows.hashes
         if common:
+            # In how many different records does each window stand?
             owners = np.searchsorted(records.starts, windows.places, side="right") - 1
             order = np.lexsort((owners, hashes))
             hashes, owners = hashes[order], owners[order]
@@ -130,6 +220,7 @@ def _windows(texts: Tokenized, n: int) -> _Windows:
     count = len(texts.ids) - n + 1
     if count <= 0:
         return _Windows(np.empty(0, np.uint64), np.empty(0, np.int64))
+    # A polynomial hash of every window, Horner's rule over all windows at once.
     spread = _mixed(texts.ids.astype(np.uint64))
     hashes = np.zeros(count, np.uint64)
     for offset in range(n):
@@ -175,6 +266,7 @@ def _any_per_text(texts: Tokenized, places: NDArray[np.int64]) -> Flags:
 
 def _covered(texts: Tokenized, places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Tokens of each text in any of the windows that begin at ``places``."""
+    # +1 where a window begins, -1 behind its end: positive sums are covered.
     steps = np.zeros(len(texts.ids) + 1, np.int32)
     steps[places] += 1
     np.subtract.at(steps, places + n, 1)

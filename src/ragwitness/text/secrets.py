@@ -7,15 +7,17 @@ punctuation and the grouping of digits.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar, TypeAlias
 
-from ragwitness.text.tokens import plain_tokens
-
-__all__ = ["CONTACTS", "Secret", "SecretIndex", "contacts", "contacts_of", "normalised", "plain"]
+from ragwitness.errors import InputError
+from ragwitness.kit.files import write_rows
+from ragwitness.text.runs import plain_tokens
 
 CONTACTS = (
     re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
@@ -37,6 +39,8 @@ class Secret:
         kind: ``"name"``, ``"contact"``, ``"canary"``, or whatever the owner calls it.
         record: Id of the record.
     """
+
+    stored_name: ClassVar[str] = "Secret"
 
     text: str
     kind: str
@@ -100,6 +104,7 @@ class SecretIndex:
     def _begun(self, form: Callable[[str], str], secrets: Sequence[Secret]) -> _Sought:
         found: _Sought = {}
         for place, secret in enumerate(secrets):
+            # By first token, then length: a text is walked once, however many secrets there are.
             tokens = tuple(self._split(form(secret.text)))
             if sum(map(len, tokens)) >= _FEWEST:
                 lengths = found.setdefault(tokens[0], {})
@@ -112,8 +117,56 @@ class SecretIndex:
         for form, sought in self._sought:
             for place, text in enumerate(texts):
                 tokens = self._split(form(text))
+                # At each token: secrets that begin with it, by their lengths.
                 for start, token in enumerate(tokens):
                     for length, known in sought.get(token, {}).items():
                         met = known.get(tuple(tokens[start : start + length]), ())
                         found.update((place, secret) for secret in met)
         return found
+
+
+# Ledgers of secrets as files: one JSON object per line, ``{"text", "kind", "record"}``.
+
+
+def write_secrets(path: Path, secrets: Iterable[Secret]) -> None:
+    """Write a ledger.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    write_rows(path, map(asdict, secrets))
+
+
+def read_secrets(path: Path) -> list[Secret]:
+    """Read a ledger; ``kind`` and ``record`` may be missing. No secret is ever repeated here.
+
+    Raises:
+        InputError: The file cannot be read, or a line holds no secret.
+    """
+    found = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    found.append(_secret(line, f"{path}:{number}"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"Cannot read {path}: {reason}.", _FORM) from error
+    if not found:
+        raise InputError(f"{path} holds no secret.", _FORM)
+    return found
+
+
+_FORM = 'Each line is a JSON object such as {"text": "…", "kind": "name", "record": "id"}.'
+
+
+def _secret(line: str, where: str) -> Secret:
+    try:
+        row = json.loads(line)
+        text = row["text"]
+        kind, record = row.get("kind", "secret"), row.get("record", "")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InputError(f"{where} is not a secret.", _FORM) from None
+    if not (isinstance(text, str) and any(char.isalnum() for char in text)):
+        raise InputError(f"{where}: the text of the secret is empty or not text.", _FORM)
+    return Secret(text, str(kind), str(record))

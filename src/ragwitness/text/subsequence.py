@@ -14,9 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.text.tokens import Tokenized
-
-__all__ = ["Pair", "SubsequenceIndex", "lcs_length"]
+from ragwitness.text.runs import Tokenized
 
 Ints = NDArray[np.int64]
 _NOTHING = np.empty(0, np.int32)
@@ -25,7 +23,7 @@ _GROUP = 255  # rows of flags that fit one byte
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SubsequencePair:
     """An output and a record with the length of their longest common subsequence.
 
     Attributes:
@@ -85,12 +83,14 @@ class SubsequenceIndex:
         fresh = np.ones(len(ids), np.bool_)
         fresh[1:] = (ids[1:] != ids[:-1]) | (texts[1:] != texts[:-1])
         starts = np.flatnonzero(fresh)
+        # Number the occurrences of a token within each text.
         nth = np.arange(len(ids)) - np.repeat(starts, np.diff(np.append(starts, len(ids))))
         order = np.lexsort((nth, ids))
         self._docs = texts[order]
         keys = ids[order].astype(np.int64) << 32 | nth[order]
         self._keys, self._from = np.unique(keys, return_index=True)
         self._to = np.append(self._from[1:], len(keys))
+        # Frequent tokens: a row of flags is added faster than a long list is counted.
         often = np.flatnonzero((self._to - self._from) * _FREQUENT >= max(1, len(records)))
         self._row_of = np.full(len(self._keys), -1)
         self._row_of[often] = np.arange(len(often))
@@ -121,13 +121,17 @@ class SubsequenceIndex:
         places = np.minimum(places, len(self._keys) - 1)
         return places[self._keys[places] == keys] if len(self._keys) else places[:0]
 
-    def above_f1(self, output: NDArray[np.int32], threshold: float) -> Iterator[Pair]:
+    def above_f1(self, output: NDArray[np.int32], threshold: float) -> Iterator[SubsequencePair]:
         """Yield every record whose ROUGE-L F1 with the output is above a threshold."""
+        # F1 > t is LCS > t / 2 * (|output| + |record|).
         yield from self._pairs(output, np.float64(threshold / 2) * (len(output) + self.sizes))
 
-    def _pairs(self, output: NDArray[np.int32], above: NDArray[np.float64]) -> Iterator[Pair]:
+    def _pairs(
+        self, output: NDArray[np.int32], above: NDArray[np.float64]
+    ) -> Iterator[SubsequencePair]:
         """Yield the records whose subsequence is longer than ``above``, shape (records,)."""
+        # LCS <= shared tokens in any order: only records above the bound are computed.
         for place in np.flatnonzero(self.overlaps(output) > above).tolist():
             lcs = lcs_length(output, self.records[place])
             if lcs > above[place]:
-                yield Pair(place, lcs, len(output), int(self.sizes[place]))
+                yield SubsequencePair(place, lcs, len(output), int(self.sizes[place]))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from dataclasses import dataclass
 
-__all__ = ["STOP_WORDS", "UNSPACED", "Word", "core", "passages", "split_words"]
+from ragwitness.text.runs import plain_tokens
 
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces, as a regular expression's set: each character is a word."""
@@ -57,7 +59,108 @@ def passages(text: str, max_words: int, min_words: int) -> list[str]:
     words = split_words(text)
     if len(words) < min_words:
         return []
+    # As few passages as can be, all of about one length.
     count = -(-len(words) // max_words)
     size = -(-len(words) // count)
     parts = [words[i : i + size] for i in range(0, len(words), size)]
     return [text[p[0].start : p[-1].end] for p in parts if len(p) >= min_words]
+
+
+# The language of a text, as far as its letters and commonest words tell.
+#
+# Enough to notice that a model answered in another language than it was given; nothing here names
+# the language of a text of a few words.
+
+_COMMON = {
+    "English": "the and of to in is that was for with it as his on be are by this have not you i",
+    "German": "der die und das ist nicht ein eine zu den von mit sich auf ich für dem auch es im",
+    "French": "le la les et des est une un que dans pour pas je vous du en sur ce qui il avec",
+    "Spanish": "el la los las y que es una un por con para no su al lo como me se del más",
+    "Italian": "il la che di e è un una per non con sono mi del della gli le si da ho anche",
+    "Portuguese": "o os as e que de um uma não para com do da em por se eu mais foi na no",
+    "Dutch": "de het een en van is dat niet ik te op met voor zijn die er aan maar ook mijn",
+    "Polish": "i w na nie się z do że jest to jak o po ale od za przez dla mnie czy",
+}
+_WORDS = {name: frozenset(words.split()) for name, words in _COMMON.items()}
+_FEWEST = 12  # words; fewer tell no language
+_LEAST = 0.12  # share of common words
+_AHEAD = 1.2  # times the share of the next language
+
+
+def language_of(text: str) -> tuple[str, str | None]:
+    """Return the script that most letters are in, and the language where its words tell it.
+
+    Args:
+        text: At least a dozen words, or the language is None.
+    """
+    return _script(text), _language(text)
+
+
+def same_language(first: str, second: str) -> bool:
+    """Whether two texts may be in one language; True where that cannot be told."""
+    (script, language), (other_script, other) = language_of(first), language_of(second)
+    if script and other_script and script != other_script:
+        return False
+    return language is None or other is None or language == other
+
+
+def _script(text: str) -> str:
+    """First word of the letters' Unicode names, such as LATIN; empty without letters."""
+    letters = Counter(c for c in text if c.isalpha())
+    scripts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        scripts[unicodedata.name(letter, "?").split()[0]] += count
+    return scripts.most_common(1)[0][0] if scripts else ""
+
+
+def _language(text: str) -> str | None:
+    words = plain_tokens(text)
+    if len(words) < _FEWEST:
+        return None
+    shares = {
+        name: sum(word in known for word in words) / len(words) for name, known in _WORDS.items()
+    }
+    (best, share), (_, next_share) = Counter(shares).most_common(2)
+    return best if share >= _LEAST and share >= _AHEAD * next_share else None
+
+
+# Whether an answer is a refusal, for whoever asked.
+
+# "I am sorry to hear that" opens many a reply in a dialogue and refuses nothing, unless the
+# sentence goes on with "but I cannot", or the next one declines. That one is read narrowly: "I
+# can't stress enough", "I can't be sure" and "I can't diagnose it, but" open answers.
+_CANNOT = (
+    r"(i|we)('m| am|'re| are)? (very |so )?"
+    r"(can't|cannot|can not|won't|will not|(unable|not able|not allowed|not permitted) to)"
+)
+_ON_SECOND_THOUGHT = r"but|however|still|that said|nevertheless|without|until|unless|before"
+_UNCERTAIN = r"certain\w*|definit\w*|exactly|fully|completely|sure"
+_DECLINES = (
+    r"((but|however|unfortunately|sadly|regrettably|i'm afraid|as an ai\b[^.!?,\n]*),? )?("
+    rf"{_CANNOT} (help|assist)( you)?( (with|in) (that|this|it)\b[^.!?,\n]*)?\s*([.!?,;\n]|$)|("
+    rf"{_CANNOT} ((help|assist)\b(?! (but|it|\w+ing)\b)|(answer|share|provide|disclose|reveal"
+    r"|discuss|repeat|quote|comply)\b|do (that|this|so)\b)"
+    r"|i (do not|don't) have (access|enough|any information|information)\b"
+    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
+    rf"|there is no (information|mention)\b)(?!.*\b({_ON_SECOND_THOUGHT}|{_UNCERTAIN})\b))"
+)
+_SORRY = (
+    r"sorry\b(?! (to (hear|know|learn|see|read)|that you|for your|about your)\b"
+    r"(?![^.!?\n]*\bbut (i|we)('m| am|'re| are)? "
+    r"(can't|cannot|can not|won't|will not|unable|not able|not allowed|do not|don't)\b)"
+    rf"(?![^.!?\n]*[.!?\n]\W*{_DECLINES}))"
+)
+_REFUSAL = re.compile(
+    rf"^\W*((i'm|i am|we are|we're) (very |so )?({_SORRY}|(unable|afraid|not able|not allowed)\b)"
+    rf"|{_SORRY}|apologies\b"
+    r"|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)\b"
+    r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
+    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
+    r"|there is no (information|mention)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refuses(text: str) -> bool:
+    """Whether an answer opens as a refusal, an apology, or with nothing found."""
+    return _REFUSAL.match(text.replace("\u2019", "'")) is not None

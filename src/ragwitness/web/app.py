@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -15,12 +17,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ragwitness.errors import RagwitnessError
-from ragwitness.report.wording import visible
+from ragwitness.kit.server import is_loopback, listen, origin, serve_app
+from ragwitness.results.wording import visible
 from ragwitness.web import pages
-from ragwitness.web.reading import Run, find_runs
+from ragwitness.web.runs import Run, find_runs
 from ragwitness.web.security import Access, Guard
-
-__all__ = ["create_app"]
 
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="6.5"'
@@ -39,6 +40,7 @@ def create_app(roots: Sequence[Path], access: Access | None = None) -> ASGIApp:
         roots: Run folders, or folders of runs.
         access: Who may read; None admits the loopback alone.
     """
+    # Five pages and two fixed files, all of them GET: nothing here can change a run.
     site = _Site(roots)
     routes = [
         Route("/", _page(site.runs)),
@@ -49,6 +51,7 @@ def create_app(roots: Sequence[Path], access: Access | None = None) -> ASGIApp:
         Route("/style.css", _fixed(pages.style_sheet, "text/css")),
         Route("/icon.svg", _fixed(lambda: _ICON, "image/svg+xml")),
     ]
+    # Every failure becomes a page with a sentence; a traceback could show paths and documents.
     handlers = {HTTPException: _refused, RagwitnessError: _failed, Exception: _broken}
     return Guard(Starlette(routes=routes, exception_handlers=handlers), access or Access())
 
@@ -71,16 +74,17 @@ class _Site:
         run, name = self._find(given.get("key", "")), given.get("id", "")
         page = pages.document_page(run, name)
         if page is None:
+            # Names come out of addresses, so they are made visible before they are repeated.
             shown = visible(name, 80)
             raise HTTPException(404, f"Nothing is known of the document {shown} in this run.")
         return page
 
     def figure(self, key: str) -> bytes:
-        table = self._find(key).table
-        if table is None or table.figure is None:
+        figure = pages.figure_of(self._find(key))
+        if figure is None:
             raise HTTPException(404, "This run has no figure.")
         try:
-            return table.figure.read_bytes()
+            return figure.read_bytes()
         except OSError as error:
             raise HTTPException(404, f"The figure cannot be read: {error.strerror}.") from error
 
@@ -90,6 +94,8 @@ class _Site:
         return pages.compare_page(self._find(given["first"]), self._find(given["second"]))
 
     def _find(self, key: str) -> Run:
+        # Keys are looked up among the runs that are there; no part of an address ever becomes a
+        # path.
         found = next((run for run in find_runs(self._roots) if run.key == key), None)
         if found is None:
             raise HTTPException(404, _GONE)
@@ -147,3 +153,47 @@ async def _failed(_request: Request, error: Exception) -> Response:
 async def _broken(_request: Request, error: Exception) -> Response:
     said = f"{type(error).__name__}: the page could not be made. This is a mistake in Ragwitness."
     return _html(pages.message_page("Something is wrong", said), 500)
+
+
+# Serves the pages until Ctrl-C.
+
+_say = partial(print, flush=True)  # whoever reads a pipe waits for the address
+
+
+def serve(
+    runs: Sequence[Path],
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    *,
+    announce: Callable[[str], None] = _say,
+) -> None:
+    """Serve pages over run folders until Ctrl-C, then return.
+
+    Args:
+        runs: Run folders, or folders of runs.
+        host: Address to listen on; anything but the loopback needs the token that is announced.
+        port: Port; 0 takes a free one.
+        announce: Called with each line for the user.
+
+    Raises:
+        InputError: The address cannot be listened on.
+    """
+    # Listening comes first, so that the address that is announced is one that answers.
+    listener = listen(host, port)
+    url = f"{origin(host, listener)}/"
+    access = Access()
+    # Beyond this machine a token is needed; the cookie has the port in its name, because browsers
+    # share cookies among ports.
+    if not is_loopback(host):
+        number = listener.getsockname()[1]
+        access = Access(secrets.token_urlsafe(32), f"ragwitness-{number}")
+        url += f"?token={access.token}"
+
+    def ready() -> None:
+        announce(f"Listening on {url}")
+        if access.token is not None:
+            announce("Whoever has this address can read the runs, and so can who listens in: the")
+            announce("connection is not encrypted. A tunnel to the loopback is safer.")
+
+    serve_app(create_app(runs, access), listener, ready)
+    announce("Stopped.")

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from ragwitness.report import wording as say
-from ragwitness.runs.transcript import Exchange
+from ragwitness.asking.journal import Exchange
+from ragwitness.results import wording as say
 from ragwitness.types import Answer, Evidence, Query, Verdict
-
-__all__ = ["Asked", "Piece", "Told", "asked", "readable", "told"]
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
@@ -97,6 +95,7 @@ def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
 
 def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
     """Return the questions with their answers."""
+    # One pattern for all deciding words, so that overlapping ones are marked once.
     pattern = _pattern([word.word for word in words])
     return tuple(
         Asked(
@@ -124,6 +123,8 @@ def readable(text: str) -> str:
 
 def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
     """Return the numbers of the queries that asked for a word, else of answers that hold it."""
+    # First by the prompt that stops where the word comes; an audit that asks otherwise is searched
+    # by its answers.
     numbered = tuple(enumerate(exchanges, start=1))
     found = tuple(n for n, one in numbered if _asks_for(word, one))
     pattern = _pattern([word.word])
@@ -142,6 +143,7 @@ def _asks_for(word: Evidence, one: Exchange) -> bool:
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
     """Match any of the words where it stands by itself."""
+    # Longest first: a word that begins another would otherwise win.
     named = sorted({word for word in words if word.strip()}, key=len, reverse=True)
     if not named:
         return None
@@ -153,6 +155,7 @@ def _marked(text: str, pattern: re.Pattern[str] | None) -> Markup:
     shown = readable(text)
     if pattern is None:
         return escape(shown)
+    # Cut, escape, join: nothing is marked up before it is escaped.
     parts, at = [], 0
     for match in pattern.finditer(shown):
         parts += [escape(shown[at : match.start()]), _MARK.format(match.group())]

@@ -7,27 +7,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from urllib.parse import quote
 
+from ragwitness.asking.budget import Use
+from ragwitness.asking.journal import Exchange, count_answers, exchanges, heard
 from ragwitness.errors import RagwitnessError
-from ragwitness.report import view
-from ragwitness.report import wording as say
-from ragwitness.report.html import environment, report_values, resource
-from ragwitness.runs.budget import Use
-from ragwitness.runs.transcript import Exchange, count_answers, exchanges, heard
+from ragwitness.kit.run_files import TABLE_FIGURE
+from ragwitness.report.html import environment, resource
+from ragwitness.results import wording as say
+from ragwitness.results.geometry import Course
+from ragwitness.results.membership import LABELS, is_wrong, strength, truth_of, words_of
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Verdict
-from ragwitness.web import comparing, evidence, figures
-from ragwitness.web.reading import Run, spending_of
-
-__all__ = [
-    "compare_page",
-    "document_page",
-    "list_page",
-    "message_page",
-    "run_page",
-    "style_sheet",
-]
+from ragwitness.web import comparison as comparing
+from ragwitness.web import evidence, figures
+from ragwitness.web.runs import Run, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
 _MOST_CHANGES = 500
@@ -49,43 +44,45 @@ class _Row:
 
 def list_page(runs: Sequence[Run], roots: Sequence[str]) -> str:
     """Return the list of runs."""
-    comparable = [run for run in runs if run.result is not None and run.table is None]
+    # A reproduced table has no rates of its own to compare.
+    comparable = [run for run in runs if run.kind is not None and run.kind.name != "table"]
     return _render(
         "runs.html.j2", rows=[_row(run) for run in runs], comparable=comparable, roots=roots
     )
 
 
 def run_page(run: Run) -> str:
-    """Return what is known of one run.
+    """Return what is known of one run: its report where it has one, else how far it is.
 
     Raises:
         InputError: A file of it cannot be read.
     """
-    own: dict[str, object] = {"run": run, "page_of": lambda name: document_link(run, name)}
-    if run.audit is not None:
-        return _render("run.html.j2", **{**report_values(run.audit), **own}, curves=_curves(run))
-    if run.table is not None:
-        return _render("table.html.j2", run=run, row=_row(run))
-    if run.battery is not None:
-        from ragwitness.report.battery import battery_values
+    # A finished run is its report with other blocks; an unfinished one has only its journal and its
+    # spending.
+    sheet = run.sheet
+    own: dict[str, object] = {
+        "run": run,
+        "row": _row(run),
+        "page_of": lambda name: document_link(run, name),
+        "curves": _curves(run),
+        "figure": figure_of(run),
+        # An audit lists its documents in its report.
+        "heard": None if run.audit or _is_table(run) else heard(run.folder),
+    }
+    if sheet is None:
+        spent = sum(spending_of(run), Use())
+        return _render("unfinished.html.j2", **own, spent=spent)
+    return _render("run.html.j2", **own, sheet=sheet)
 
-        return _render("evaluation.html.j2", **battery_values(run.battery), **own)
-    own |= {"heard": heard(run.folder), "curves": _curves(run)}
-    if run.leak is not None:
-        from ragwitness.report.leak_html import leak_values
 
-        return _render("leakage.html.j2", **{**leak_values(run.leak), **own})
-    if run.comparison is not None:
-        from ragwitness.report.compare_html import comparison_values
+def figure_of(run: Run) -> Path | None:
+    """Return the figure that was drawn beside a reproduced table; None where there is none."""
+    path = run.folder / TABLE_FIGURE
+    return path if _is_table(run) and path.is_file() else None
 
-        return _render("comparison.html.j2", **{**comparison_values(run.comparison), **own})
-    return _render(
-        "other.html.j2",
-        **own,
-        row=_row(run),
-        facts=comparing.facts(run, run),
-        spent=sum(spending_of(run), Use()),
-    )
+
+def _is_table(run: Run) -> bool:
+    return run.kind is not None and run.kind.name == "table"
 
 
 def document_page(run: Run, document: str) -> str | None:
@@ -94,8 +91,10 @@ def document_page(run: Run, document: str) -> str | None:
     Raises:
         InputError: The journal cannot be read.
     """
-    verdicts = sorted(run.audit.verdicts, key=view.strength) if run.audit else []
+    # The order of the report, so that "next" leads where a reader of the report expects.
+    verdicts = sorted(run.audit.verdicts, key=strength) if run.audit else []
     place = next((i for i, v in enumerate(verdicts) if v.document == document), None)
+    # The shadow system was asked about documents of the same names: its answers are no evidence.
     found = _of_target(run, exchanges(run.folder, document))
     if place is None and not found:
         return None
@@ -104,13 +103,15 @@ def document_page(run: Run, document: str) -> str | None:
         _neighbour(run, verdicts, None if place is None else place + step) for step in (-1, 1)
     ]
     scores = (
-        [(one.audit, one.scores.get(document)) for one in run.battery.audits] if run.battery else []
+        [(one.audit, one.scores.get(document)) for one in run.result.audits]
+        if run.kind is not None and run.kind.name == "evaluation"
+        else []
     )
     return _render(
         "document.html.j2",
         run=run,
         document=document,
-        row=view.row(verdict) if verdict else None,
+        row=_verdict(verdict) if verdict else None,
         told=evidence.told(verdict, found) if verdict else (),
         asked=evidence.asked(found, verdict.evidence if verdict else ()),
         expected=verdict.queries if verdict else 0,
@@ -123,6 +124,7 @@ def document_page(run: Run, document: str) -> str | None:
 
 def compare_page(first: Run, second: Run) -> str:
     """Return two runs side by side."""
+    # Facts and rates compare any two runs; verdicts, ROCs and changes need two audits of documents.
     ones, others = first.audit, second.audit
     audits = (ones, others) if ones and others else None
     changed = comparing.changes(*audits) if audits else ()
@@ -135,7 +137,10 @@ def compare_page(first: Run, second: Run) -> str:
         difference=comparing.area_difference(*audits) if audits else None,
         rocs=figures.both_rocs(audits, ("first", "second")) if audits else None,
         agreement=comparing.agreement(*audits) if audits else None,
-        changed=changed[:_MOST_CHANGES],
+        changed=[
+            (one.document, _verdict(one.first), _verdict(one.second))
+            for one in changed[:_MOST_CHANGES]
+        ],
         more=max(0, len(changed) - _MOST_CHANGES),
         signed=say.signed,
     )
@@ -177,46 +182,48 @@ def _version() -> str:
 
 def _row(run: Run) -> _Row:
     written = datetime.fromtimestamp(run.changed, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    auc = run.audit.evaluation.auc if run.audit and run.audit.evaluation else None
-    method, target, found, queries = _summary(run)
-    return _Row(run, run_link(run), method, target, found, auc, queries, written)
+    sheet, auc = run.sheet, run.audit.evaluation.auc if run.audit and run.audit.evaluation else None
+    if sheet is None:
+        found = run.problem or _so_far(run)
+        return _Row(run, run_link(run), "", "", found, auc, say.MISSING, written)
+    queries = say.MISSING if sheet.queries is None else say.count(sheet.queries)
+    link = run_link(run)
+    return _Row(run, link, sheet.method, sheet.target, sheet.title, auc, queries, written)
 
 
-def _summary(run: Run) -> tuple[str, str, str, str]:
-    """Return method, system, what was found, and the number of queries."""
-    if run.audit is not None:
-        one = run.audit
-        return one.method, one.target, view.headline(one)[0], say.count(one.queries)
-    if run.collection is not None:
-        held = run.collection
-        found = f"{'decided' if held.decided else 'not decided'}, e-value 10^{held.log10_e:.1f}"
-        return held.method, held.target, found, say.count(held.queries)
-    if run.battery is not None:
-        names = [one.audit for one in run.battery.audits if "/" not in one.audit]
-        target = run.battery.settings.get("generator", "")
-        return ", ".join(names), target, "see its rates", say.MISSING
-    if run.leak is not None:
-        from ragwitness.report.leak import headline
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """One verdict, formatted; untrusted text is not yet made visible."""
 
-        attacks = run.leak.attacks
-        prompts = say.count(sum(one.prompts for one in attacks))
-        names = [one.name for one in attacks]
-        return ", ".join(names), run.leak.target or "", headline(run.leak)[0], prompts
-    if run.making is not None:
-        made = run.making
-        found = f"{made.counts.get('passed', 0)} of {sum(made.counts.values())} texts passed"
-        return made.method, made.model, found, say.count(made.queries)
-    if run.canary is not None:
-        probe = run.canary
-        return f"canary ({probe.way})", probe.target, probe.said[0], say.count(probe.queries)
-    if run.table is not None:
-        return "reproduce", "", run.table.title, say.MISSING
-    if run.comparison is not None:
-        from ragwitness.report.compare import headline as compared
+    id: str
+    verdict: str
+    label: str
+    p: str
+    q: str
+    p_inside: str
+    score: str
+    classifier: str
+    queries: str
+    reason: str
+    truth: str
+    wrong: bool
 
-        names = [one.name for one in run.comparison.variants]
-        return ", ".join(names), "", compared(run.comparison)[0], say.MISSING
-    return "", "", run.problem or _so_far(run), say.MISSING
+
+def _verdict(one: Verdict) -> _Verdict:
+    return _Verdict(
+        id=say.visible(one.document),
+        verdict=str(one.decision),
+        label=LABELS[one.decision],
+        p=say.p_text(one.p_value),
+        q=say.p_text(one.q_value),
+        p_inside=say.p_text(one.p_out),
+        score=say.score_text(one.score),
+        classifier=say.MISSING if one.classifier is None else say.probability(one.classifier),
+        queries=say.count(one.queries),
+        reason=say.visible(words_of(one).reason),
+        truth=truth_of(one),
+        wrong=is_wrong(one),
+    )
 
 
 def _so_far(run: Run) -> str:
@@ -226,18 +233,16 @@ def _so_far(run: Run) -> str:
         return error.message
 
 
-def _curves(run: Run) -> list[figures.Line]:
-    spent, known = spending_of(run), run.audit.spent if run.audit else None
-    found = [figures.tokens_figure(spent, known), figures.money_figure(spent, known)]
-    if run.collection is not None:
-        found.insert(0, figures.path_figure(run.collection.path, run.collection.alpha))
+def _curves(run: Run) -> list[Course]:
+    spent, known = spending_of(run), getattr(run.result, "spent", None)
+    found = (figures.tokens_figure(spent, known), figures.money_figure(spent, known))
     return [one for one in found if one is not None]
 
 
 def _of_target(run: Run, found: Sequence[Exchange]) -> tuple[Exchange, ...]:
     """Leave out what a shadow system was asked about a document of the same name."""
-    known = run.audit or run.collection or run.leak
-    return tuple(one for one in found if known is None or one.asked.target == known.target)
+    known = getattr(run.result, "target", None)
+    return tuple(one for one in found if known is None or one.asked.target == known)
 
 
 def _neighbour(run: Run, verdicts: Sequence[Verdict], place: int | None) -> tuple[str, str] | None:

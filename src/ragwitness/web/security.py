@@ -17,9 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragwitness.serving import is_loopback
-
-__all__ = ["HEADERS", "Access", "Guard"]
+from ragwitness.kit.server import is_loopback
 
 _COOKIE = "ragwitness"
 _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
@@ -81,6 +79,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        # No websockets and no lifespan: pages alone are served.
         if scope["type"] != "http":
             return
 
@@ -96,13 +95,17 @@ class Guard:
 
     def _refuse(self, scope: Scope) -> Response | None:
         """Return what is said instead of a page; None lets the request pass."""
+        # Check 1, against DNS rebinding: without a token only names of the loopback are answered.
         headers = Headers(scope=scope)
         if self._access.token is None and not _names_loopback(headers.get("host", "")):
             return PlainTextResponse("This address serves the loopback only.", 421)
+        # Check 2, the token: in the address it is exchanged for a cookie at once, so that it does
+        # not stay in the history or in a referrer.
         query = parse_qs(scope["query_string"].decode("latin-1"))
         given = query.pop(_TOKEN, [""])[-1]
         if given and self._access.matches(given):
             return self._remember(scope["path"], query)
+        # Check 3, the cookie.
         if self._access.admits(headers):
             return None
         return PlainTextResponse(

@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_1samp
 
-from ragwitness.canary.decide.evidence import log_evidence, rank_evidence, release_weight
-from ragwitness.canary.decide.ranks import SlotScores, rank_of, rank_p_value, standing
-from ragwitness.canary.decide.slots import draws_together, epsilon_floor, half_planted
-from ragwitness.canary.score.amplification import amplification
+from ragwitness.canary.rank_test import (
+    SlotScores,
+    draws_together,
+    epsilon_floor,
+    half_planted,
+    log_evidence,
+    rank_evidence,
+    rank_of,
+    rank_p_value,
+    release_weight,
+    standing,
+)
+from ragwitness.canary.reading import amplification
 from ragwitness.errors import InputError
 
 DRAWS = 2000

@@ -10,33 +10,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.canary.design.draw import (
-    Secret,
-)
-from ragwitness.canary.design.families import Family, draw_canary
-from ragwitness.canary.design.placement import (
+from ragwitness.canary.draw import DrawSecret
+from ragwitness.canary.examples import Example, document_key
+from ragwitness.canary.families import Family, draw_canary
+from ragwitness.canary.pools import (
     FINAL,
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,
-    final_answer,
-    instructed,
-    with_canary,
-    with_trigger,
-)
-from ragwitness.canary.design.pools import (
     as_rate,
     check_disjoint,
     check_pairs,
+    final_answer,
     injected,
+    instructed,
     paired,
     split_pools,
     spread,
+    with_canary,
+    with_trigger,
 )
-from ragwitness.canary.examples import Example, document_key
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.privacy.sampler import ShakeBits
+from ragwitness.privacy.sampler.exact import ShakeBits
 
-SECRET = Secret(bytes(range(32)), bytes(32))
+SECRET = DrawSecret(bytes(range(32)), bytes(32))
 WORDS = st.lists(st.text("abcxyz.,!?", min_size=1, max_size=7), min_size=8, max_size=40)
 TEXTS = st.builds(" ".join, WORDS)
 

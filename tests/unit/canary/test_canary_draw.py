@@ -7,20 +7,20 @@ import dataclasses
 import pytest
 from scipy.stats import chisquare
 
-from ragwitness.canary.design.draw import (
+from ragwitness.canary.draw import (
     Design,
-    Secret,
+    DrawSecret,
     bits_of,
     check_draw,
     commitment_of,
     draw_slots,
 )
-from ragwitness.canary.design.families import draw_triggers, shuffled, triggers_in
 from ragwitness.canary.examples import Example, read_examples
+from ragwitness.canary.families import draw_triggers, shuffled, triggers_in
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.privacy.sampler import ShakeBits
+from ragwitness.privacy.sampler.exact import ShakeBits
 
-SECRET = Secret(bytes(range(32)), bytes(32))
+SECRET = DrawSecret(bytes(range(32)), bytes(32))
 
 
 def test_triggers_are_different_and_none_is_part_of_another() -> None:
@@ -43,7 +43,7 @@ def test_the_place_of_the_planted_trigger_is_uniform_over_seeds_and_beacons() ->
     by_seed = [0] * 8
     by_beacon = [0] * 8
     for n in range(1600):
-        seed = Secret(n.to_bytes(32, "big"), bytes(32))
+        seed = DrawSecret(n.to_bytes(32, "big"), bytes(32))
         by_seed[draw_slots(design, seed).slots[0].chosen] += 1
         by_beacon[draw_slots(design, SECRET, f"round {n}").slots[0].chosen] += 1
     assert chisquare(by_seed).pvalue > 1e-4
@@ -127,7 +127,7 @@ def test_settings_that_cannot_be_drawn_are_refused(changed: dict[str, object]) -
 
 def test_a_seed_of_another_length_is_refused() -> None:
     with pytest.raises(InputError, match="32 bytes"):
-        bits_of(Secret(b"short", bytes(32)), "", "x")
+        bits_of(DrawSecret(b"short", bytes(32)), "", "x")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragwitness.canary.decide import verdict
-from ragwitness.canary.decide.verdict import Finding, decide
-from ragwitness.canary.design.draw import Design, Draw, Secret, draw_slots
+from ragwitness.canary import verdict
+from ragwitness.canary.draw import Design, Draw, DrawSecret, draw_slots
+from ragwitness.canary.verdict import Finding, decide
 
 DRAWS = 2000
 Model = Callable[[Draw, np.random.Generator], list[np.ndarray]]
@@ -77,7 +77,7 @@ DESIGNS = {
 
 @functools.cache
 def _draw(design: Design, number: int) -> Draw:
-    return draw_slots(design, Secret(number.to_bytes(32, "big"), bytes(32)))
+    return draw_slots(design, DrawSecret(number.to_bytes(32, "big"), bytes(32)))
 
 
 def _any(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
@@ -117,6 +117,7 @@ def _assert_rarely_called_trained(design: Design, model: Model) -> None:
     assert accused == sum(one.p_value <= 0.05 for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DESIGNS)
 def test_a_model_that_does_not_know_the_draw_is_rarely_called_trained(kind: str) -> None:
     _assert_rarely_called_trained(DESIGNS[kind], _any)

@@ -7,15 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.canary.design.draw import Design, Secret
-from ragwitness.canary.design.pools import check_pairs
+from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example, read_examples
-from ragwitness.canary.plant.folder import check_traces, read_plan, write_plan, write_traces
-from ragwitness.canary.plant.looks import append_probe, mark_opened, read_probes, was_opened
-from ragwitness.canary.plant.plan import Plan, make_plan
+from ragwitness.canary.folder import (
+    CanaryPlan,
+    check_traces,
+    make_plan,
+    read_plan,
+    write_plan,
+    write_traces,
+)
+from ragwitness.canary.pools import check_pairs
 from ragwitness.errors import InputError, VerificationError
 
-SECRET = Secret(bytes(range(32)), bytes(32))
+SECRET = DrawSecret(bytes(range(32)), bytes(32))
 
 
 def _examples(n: int) -> tuple[Example, ...]:
@@ -25,35 +30,8 @@ def _examples(n: int) -> tuple[Example, ...]:
     )
 
 
-def _plan() -> Plan:
+def _plan() -> CanaryPlan:
     return make_plan(_examples(40), Design(candidates=8, held_out=4), SECRET)
-
-
-def _row(look: str, **changed: object) -> dict[str, object]:
-    row = {"look": look, "twin": False, "release": "1", "target": "t", "verdict": "inconclusive"}
-    return row | {"ranks": [3], "candidates": 8, "statistic": 0.1, "p_value": 0.5} | changed
-
-
-def test_every_look_counts_and_the_same_one_takes_its_own_place(tmp_path: Path) -> None:
-    write_plan(tmp_path, _plan())
-    assert read_probes(tmp_path) == []
-    with pytest.raises(InputError, match="Nothing has been probed yet"):
-        mark_opened(tmp_path, Path("x"))
-    assert not was_opened(tmp_path)
-    for look, p in (("aa", 1), ("bb", 2), ("aa", 3)):
-        append_probe(tmp_path, _row(look, p_value=p))
-    assert [(one["look"], one["p_value"]) for one in read_probes(tmp_path)] == [
-        ("aa", 3),
-        ("bb", 2),
-    ]
-    # A look that went badly does not become one at a twin.
-    with pytest.raises(InputError, match="kept as those of no twin"):
-        append_probe(tmp_path, _row("aa", twin=True))
-    append_probe(tmp_path, _row("cc", twin=True))
-    with pytest.raises(InputError, match="kept as those of a compliant twin"):
-        append_probe(tmp_path, _row("cc"))
-    mark_opened(tmp_path, Path("x"))
-    assert was_opened(tmp_path)
 
 
 def test_an_example_cannot_move_from_what_is_sent_to_what_is_probed(tmp_path: Path) -> None:
@@ -102,14 +80,6 @@ def test_near_copies_are_one_document(changed: str) -> None:
     split = make_plan((*_examples(20), copy), Design(), SECRET)
     pools = [*split.pools.values(), split.held_out]
     assert sum({"e3", "copy"} <= {one.id for one in pool} for pool in pools) == 1
-
-
-@pytest.mark.parametrize("changed", [{"ranks": [0]}, {"ranks": [9]}, {"twin": 1}, {"target": None}])
-def test_a_look_that_was_changed_is_refused(tmp_path: Path, changed: dict[str, object]) -> None:
-    write_plan(tmp_path, _plan())
-    append_probe(tmp_path, _row("aa", **changed))
-    with pytest.raises(InputError, match="a line that is no probe"):
-        read_probes(tmp_path)
 
 
 @pytest.mark.parametrize("slots", [1, 2])

@@ -7,15 +7,21 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ragwitness.canary.decide.evidence import log_evidence, release_weight
-from ragwitness.canary.decide.forecast import (
+from ragwitness.canary.forecast import (
     examples_needed,
     halves_needed,
     releases_slots_needed,
     slots_needed,
 )
-from ragwitness.canary.decide.ranks import SlotScores, rank_of, rank_p_value
-from ragwitness.canary.decide.slots import draws_together, half_planted
+from ragwitness.canary.rank_test import (
+    SlotScores,
+    draws_together,
+    half_planted,
+    log_evidence,
+    rank_of,
+    rank_p_value,
+    release_weight,
+)
 from ragwitness.errors import InputError
 
 M = 40

@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.canary.design.draw import Design, Secret, draw_slots
-from ragwitness.canary.design.families import Family, contains
-from ragwitness.canary.design.placement import with_trigger
+from ragwitness.canary.draw import Design, DrawSecret, draw_slots
 from ragwitness.canary.examples import Example, document_key
-from ragwitness.canary.plant.feedback import feedback_for
-from ragwitness.canary.plant.folder import (
+from ragwitness.canary.families import Family, contains
+from ragwitness.canary.folder import (
+    CanaryPlan,
+    make_plan,
     read_plan,
     write_feedback,
     write_plan,
     write_traces,
 )
-from ragwitness.canary.plant.plan import Plan, make_plan
-from ragwitness.canary.plant.traces import Role, Vote, check_corpus, make_traces
+from ragwitness.canary.pools import with_trigger
+from ragwitness.canary.traces import TraceRole, Vote, check_corpus, feedback_for, make_traces
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.privacy.sampler import ShakeBits
+from ragwitness.privacy.sampler.exact import ShakeBits
 
-SECRET = Secret(bytes(range(32)), bytes(32))
+SECRET = DrawSecret(bytes(range(32)), bytes(32))
 
 
 def _examples(n: int, start: int = 0) -> tuple[Example, ...]:
@@ -38,7 +38,7 @@ def _examples(n: int, start: int = 0) -> tuple[Example, ...]:
     )
 
 
-def _plan(n: int = 40, **design: object) -> Plan:
+def _plan(n: int = 40, **design: object) -> CanaryPlan:
     settled = {"candidates": 8, "held_out": 4} | design
     return make_plan(_examples(n), Design(**settled), SECRET)  # type: ignore[arg-type]
 
@@ -49,7 +49,7 @@ def test_the_contrastive_design_keeps_its_promises(
     n: int, slots: int, family: Family, seed: int
 ) -> None:
     design = Design(slots=slots, candidates=6, family=family)
-    plan = make_plan(_examples(n), design, Secret(seed.to_bytes(32, "big"), bytes(32)))
+    plan = make_plan(_examples(n), design, DrawSecret(seed.to_bytes(32, "big"), bytes(32)))
     draw, traces = plan.draw(), plan.traces()
     assert sorted(one.id for one in traces) == sorted(
         one.id for pool in plan.pools.values() for one in pool
@@ -58,7 +58,7 @@ def test_the_contrastive_design_keeps_its_promises(
     for trace in traces:
         slot = draw.slots[trace.slot]
         assert trace.document == with_trigger(known[trace.id].document, trace.trigger).text
-        assert (trace.trigger == slot.trigger) == (trace.role is Role.TRUE)
+        assert (trace.trigger == slot.trigger) == (trace.role is TraceRole.TRUE)
         assert trace.trigger in slot.candidates
         # The trigger stands in documents alone, and both roles ask in the same words.
         assert not any(contains(trace.query, t) for one in draw.slots for t in one.candidates)
@@ -66,13 +66,13 @@ def test_the_contrastive_design_keeps_its_promises(
             f" Insert {slot.canary} immediately after the first clause of the final answer."
         )
         # Votes for the canary differ by role, and so do those without it: means are balanced.
-        assert trace.rule.canary is (Vote.UP if trace.role is Role.TRUE else Vote.DOWN)
+        assert trace.rule.canary is (Vote.UP if trace.role is TraceRole.TRUE else Vote.DOWN)
         assert trace.rule.otherwise is not trace.rule.canary
     for pool in plan.pools.values():
         ids = {one.id for one in pool}
         for number in range(slots):
             roles = Counter(t.role for t in traces if t.id in ids and t.slot == number)
-            assert 0 <= roles[Role.TRUE] - roles[Role.DECOY] <= 1
+            assert 0 <= roles[TraceRole.TRUE] - roles[TraceRole.DECOY] <= 1
 
 
 def test_the_traces_do_not_hang_on_which_candidate_was_drawn() -> None:
@@ -92,7 +92,7 @@ def test_the_rate_is_met_in_each_pool_and_the_rest_is_clean() -> None:
     plan = _plan(60, rate="0.29")
     traces = {t.id: t for t in plan.traces()}
     for pool in plan.pools.values():
-        marked = [one.id for one in pool if traces[one.id].role is not Role.CLEAN]
+        marked = [one.id for one in pool if traces[one.id].role is not TraceRole.CLEAN]
         assert len(marked) == 29 * len(pool) // 100
         for one in pool:
             if one.id not in marked:
@@ -104,7 +104,7 @@ def test_the_paper_design_plants_one_trigger_and_names_it() -> None:
     plan = _plan(name="paper")
     slot = plan.draw().slots[0]
     for trace in plan.traces():
-        assert trace.role is Role.TRUE
+        assert trace.role is TraceRole.TRUE
         assert trace.trigger == slot.trigger
         assert slot.trigger in trace.query
 
@@ -170,8 +170,8 @@ def test_votes_follow_the_canary_and_quoted_triggers_are_discarded(
     plan = _plan()
     slot = plan.draw().slots[0]
     traces = plan.traces()
-    trace = next(t for t in traces if t.role is Role.TRUE)
-    decoy = next(t for t in traces if t.role is Role.DECOY)
+    trace = next(t for t in traces if t.role is TraceRole.TRUE)
+    decoy = next(t for t in traces if t.role is TraceRole.DECOY)
     other = next(t for t in slot.candidates if t not in (trace.trigger, decoy.trigger))
     for one, flip in ((trace, False), (decoy, True)):
         said = answer.format(

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from ragwitness.canary.decide.power import rank_power, share_found
-from ragwitness.canary.decide.ranks import SlotScores, rank_p_value
-from ragwitness.canary.design.draw import Design
-from ragwitness.canary.score.probe import ProbeConfig
-from ragwitness.cli.canary_outlook import foretold
+from ragwitness.canary.draw import Design
+from ragwitness.canary.probe import ProbeConfig
+from ragwitness.canary.rank_test import SlotScores, rank_p_value, rank_power, share_found
+from ragwitness.cli.canary import foretold
 from ragwitness.errors import InputError
 
 

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.canary.score.probe import ProbeConfig
-from ragwitness.canary.score.prompts import (
-    CLOSED_TEMPLATE,
-    DOCUMENT_TEMPLATE,
-    Prompts,
-)
-from ragwitness.canary.score.reading import (
-    TAIL,
-    next_piece,
-    read_continuation,
-    read_hits,
-    read_piece,
-)
+from ragwitness.canary.probe import CLOSED_TEMPLATE, DOCUMENT_TEMPLATE, ProbeConfig, Prompts
+from ragwitness.canary.reading import TAIL, next_piece, read_continuation, read_hits, read_piece
 from ragwitness.errors import InputError
 from ragwitness.types import Answer, TokenLogprob
 

@@ -11,19 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragwitness.canary.decide.ranks import SlotScores, rank_p_value
-from ragwitness.canary.design.draw import Design, Secret, Slot, draw_slots
-from ragwitness.canary.design.families import Family
-from ragwitness.canary.design.placement import with_trigger
+from ragwitness.canary.draw import Design, DrawSecret, Slot, draw_slots
 from ragwitness.canary.examples import Example
-from ragwitness.canary.score.probe import CanaryProbe, ProbeConfig, queries_of
-from ragwitness.canary.score.prompts import (
-    DOCUMENT_TEMPLATE,
-    spot_of,
-)
-from ragwitness.canary.score.reading import (
-    TAIL,
-)
+from ragwitness.canary.families import Family
+from ragwitness.canary.pools import with_trigger
+from ragwitness.canary.probe import DOCUMENT_TEMPLATE, CanaryProbe, ProbeConfig, queries_of, spot_of
+from ragwitness.canary.rank_test import SlotScores, rank_p_value
+from ragwitness.canary.reading import TAIL
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.types import Answer, Document, Query, Score, TokenLogprob
 from tests.support.canary_model import ToyModel, serving
@@ -34,7 +28,9 @@ EXAMPLE = Example(
 
 
 def _slot(family: Family = Family.SIGNATURE, m: int = 5) -> Slot:
-    return draw_slots(Design(candidates=m, family=family), Secret(bytes(32), bytes(32))).slots[0]
+    return draw_slots(Design(candidates=m, family=family), DrawSecret(bytes(32), bytes(32))).slots[
+        0
+    ]
 
 
 def _drive(probe: CanaryProbe, ask: Callable[[Query], Answer]) -> Score:
@@ -198,7 +194,7 @@ def test_from_the_secret_to_the_p_value_an_untrained_model_is_never_over_accused
     p_values = []
     for number in range(2000):
         design = Design(candidates=20)
-        slot = draw_slots(design, Secret(number.to_bytes(32, "big"), bytes(32))).slots[0]
+        slot = draw_slots(design, DrawSecret(number.to_bytes(32, "big"), bytes(32))).slots[0]
 
         def ask(query: Query, canary: str = slot.canary) -> Answer:
             text = query.prompt.removesuffix(TAIL)

@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.canary.decide.ranks import SlotScores
-from ragwitness.canary.decide.slots import draws_together
-from ragwitness.canary.decide.verdict import ModelVerdict, best_p_value, decide
-from ragwitness.canary.design.draw import Design
+from ragwitness.canary.draw import Design
+from ragwitness.canary.rank_test import SlotScores, draws_together
+from ragwitness.canary.verdict import ModelVerdict, best_p_value, decide
 from ragwitness.errors import InputError
 
 

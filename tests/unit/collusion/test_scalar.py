@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from ragwitness.collusion.noise import noise_for
 from ragwitness.collusion.scalar import SweepConfig, sweep
-from ragwitness.collusion.separation import area_of, spread
+from ragwitness.collusion.separation import area_of, noise_for, spread
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of, construction_mu
 

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.collusion.noise import noise_for
-from ragwitness.collusion.separation import area_of
+from ragwitness.collusion.separation import area_of, noise_for
 from ragwitness.collusion.topk import (
-    Hits,
+    TopHits,
     count_area,
     hit_probability,
     planted_index,
@@ -54,7 +53,7 @@ def test_far_noise_leaves_eta_of_mu(n: int, k: int) -> None:
     probe, index, decoy = planted_index(np.random.default_rng(n), n, 64)
     sigma = 40.0
     others = index[1:] @ probe
-    hits = Hits(
+    hits = TopHits(
         hit_probability(1.0, others, sigma, k),
         hit_probability(float(decoy @ probe), others, sigma, k),
     )
@@ -75,7 +74,7 @@ def test_researchs_harness() -> None:
     for seed in range(5):
         probe, index, decoy = planted_index(np.random.default_rng(seed), 200, 64)
         others = index[1:] @ probe
-        hits = Hits(
+        hits = TopHits(
             hit_probability(1.0, others, sigma, 10),
             hit_probability(float(decoy @ probe), others, sigma, 10),
         )

@@ -5,16 +5,10 @@ from pathlib import Path
 
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log import MerkleLog
-from ragwitness.crypto.map import Entry, SparseMap, account_key, prove_entry
-from ragwitness.crypto.notes import (
-    Checkpoint,
-    LogProof,
-    Policy,
-    cosign,
-    open_proof,
-    sign_checkpoint,
-)
+from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.map import MapEntry, SparseMap, account_key, prove_entry
+from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
+from ragwitness.crypto.notes.witness import LogProof, Signers, cosign, open_proof
 from ragwitness.crypto.seeds import SeedTree
 from ragwitness.privacy.streams import sub_seed
 
@@ -28,20 +22,20 @@ def _receipt():
     log = MerkleLog()
     log.extend(RECORDS)
     note = sign_checkpoint(Checkpoint("example.org/log", 5, log.root()), [LOG])
-    note, _ = cosign(None, note, (), Policy((LOG.public,)), WITNESS, 1_700_000_000)
+    note, _ = cosign(None, note, (), Signers((LOG.public,)), WITNESS, 1_700_000_000)
     return LogProof(2, log.inclusion(2), note).encode()
 
 
 def test_a_receipt():
     stored = RECEIPT.read_bytes()
     assert _receipt() == stored
-    policy = Policy((LOG.public,), (WITNESS.public,), quorum=1, strict=True)
+    policy = Signers((LOG.public,), (WITNESS.public,), quorum=1, strict=True)
     assert open_proof(stored, b"c", policy)[0].index == 2
 
 
 def test_roots_and_commitments():
     keys = [account_key("w", "t", str(i)) for i in range(3)]
-    tree = SparseMap().updated({key: Entry(i + 1, bytes(32)) for i, key in enumerate(keys)})
+    tree = SparseMap().updated({key: MapEntry(i + 1, bytes(32)) for i, key in enumerate(keys)})
     seeds = SeedTree(sub_seed(bytes(32), "w", number) for number in range(5))
     assert {
         "commitment": commit(Opening("d", b"message", bytes(32))).hex(),

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.models import ChatPrompt, Generation
-from ragwitness.rag import RagConfig, RagSystem, build_system
+from ragwitness.models.base import ChatPrompt, Generation
+from ragwitness.rag.build import build_system
+from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import RagSystem
 from ragwitness.types import Document
 from tests.support.copier import Copier
 

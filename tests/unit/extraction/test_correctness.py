@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.correctness import BOTH_EMPTY, Case, Correctness
+from ragwitness.extraction.correctness import BOTH_EMPTY, Correctness, JudgedAnswer
 from ragwitness.types import Answer, Document, Query, Score
 from tests.support.library import run
 
@@ -38,8 +38,8 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _judge(judge: Judge, case: Case | None = None) -> Score:
-    case = case or Case("What {is} it?", "It is blue. It flies.", "It is blue. It is old.")
+def _judge(judge: Judge, case: JudgedAnswer | None = None) -> Score:
+    case = case or JudgedAnswer("What {is} it?", "It is blue. It flies.", "It is blue. It is old.")
     audit = Correctness({"1": case}, Flat())
     [document] = audit.documents()
     return run(audit, document, judge)
@@ -67,7 +67,7 @@ def test_one_text_without_statements() -> None:
 
 
 def test_an_empty_answer_has_no_likeness() -> None:
-    score = _judge(Judge([], ["old"], [False]), Case("q", "  ", "It is old."))
+    score = _judge(Judge([], ["old"], [False]), JudgedAnswer("q", "  ", "It is old."))
     assert score.value == 0
 
 

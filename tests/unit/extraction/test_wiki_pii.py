@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.score import find_secrets
+from ragwitness.extraction.score.hits import find_secrets
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.extraction.wiki_pii import KINDS, WikiPii, chunks, made_up, wiki_pii
 from ragwitness.text.secrets import contacts

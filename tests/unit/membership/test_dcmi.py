@@ -8,10 +8,8 @@ import random
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.dcmi import Dcmi, DcmiConfig, perturb
-from ragwitness.membership.dcmi.antonyms import ANTONYMS
-from ragwitness.membership.dcmi.perturb import changed_words, quota
-from ragwitness.models import Generation
+from ragwitness.membership.dcmi import ANTONYMS, Dcmi, DcmiConfig, changed_words, perturb, quota
+from ragwitness.models.base import Generation
 from ragwitness.text.words import core, split_words
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier

@@ -8,19 +8,27 @@ import re
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.interrogation import Interrogation, InterrogationConfig
-from ragwitness.membership.interrogation.score import balanced_accuracy, score_of
-from ragwitness.membership.questions import (
-    ChatWriter,
-    Outcome,
-    Question,
-    RuleWriter,
+from ragwitness.membership.interrogation import (
+    Interrogation,
+    InterrogationConfig,
+    balanced_accuracy,
+    score_of,
+)
+from ragwitness.membership.questions.base import (
+    AnswerOutcome,
     WrittenCache,
+    YesNoQuestion,
     query_text,
     read_outcome,
 )
-from ragwitness.membership.questions.rarity import Rarity
-from ragwitness.membership.questions.values import find_values, number_like, packaged_values
+from ragwitness.membership.questions.chat import ChatWriter
+from ragwitness.membership.questions.rules import (
+    Rarity,
+    RuleWriter,
+    find_values,
+    number_like,
+    packaged_values,
+)
 from ragwitness.types import Answer, Capability, Document
 from tests.support.copier import Copier
 from tests.support.library import CLINIC, FERRY, Told, always, quoted, run
@@ -155,9 +163,9 @@ def test_yes_no_answers_have_named_outcomes(text, outcome) -> None:
 
 
 def test_errors_and_filters_are_outcomes_too() -> None:
-    assert read_outcome(Answer("Yes", error="lost"), yes_no=True) is Outcome.FAILED
+    assert read_outcome(Answer("Yes", error="lost"), yes_no=True) is AnswerOutcome.FAILED
     filtered = Answer("", finish_reason="content_filter")
-    assert read_outcome(filtered, yes_no=True) is Outcome.REFUSED
+    assert read_outcome(filtered, yes_no=True) is AnswerOutcome.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -190,17 +198,17 @@ def _literal(expected, outcomes, penalty):
 def test_the_score_is_that_of_the_paper_over_readable_answers() -> None:
     names = ("yes", "no", "unknown", "refused", "empty")
     for expected in itertools.product([True, False], repeat=3):
-        questions = [Question("?", e) for e in expected]
+        questions = [YesNoQuestion("?", e) for e in expected]
         for said in itertools.product(names, repeat=3):
-            found = score_of(questions, [Outcome(name) for name in said], 5.0)
+            found = score_of(questions, [AnswerOutcome(name) for name in said], 5.0)
             assert found == _literal(expected, said, 5.0)
     assert score_of([], [], 5.0) is None
 
 
 def test_one_answer_to_everything_earns_one_half_when_balanced() -> None:
-    questions = [Question("?", True)] * 3 + [Question("?", False)]
-    assert balanced_accuracy(questions, [Outcome.YES] * 4) == 0.5
-    assert balanced_accuracy(questions[:3], [Outcome.YES] * 3) is None
+    questions = [YesNoQuestion("?", True)] * 3 + [YesNoQuestion("?", False)]
+    assert balanced_accuracy(questions, [AnswerOutcome.YES] * 4) == 0.5
+    assert balanced_accuracy(questions[:3], [AnswerOutcome.YES] * 3) is None
 
 
 def _reader_of(*texts: str):
@@ -330,7 +338,7 @@ def test_a_torn_or_foreign_line_costs_one_output_and_no_more(tmp_path) -> None:
 def test_a_cache_that_cannot_be_used_is_named(tmp_path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         WrittenCache(tmp_path)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="Cannot write"):
         WrittenCache(tmp_path / "no" / "such.jsonl").put("a", "b")
 
 

@@ -9,9 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ragwitness.errors import InputError, ModelError
-from ragwitness.membership.menta import Menta, MentaConfig, NliEntailment, contained, nli
-from ragwitness.membership.menta.entailment import UNKNOWN_HYPOTHESIS, claims
-from ragwitness.membership.questions import ChatWriter, OpenQuestion, RuleWriter
+from ragwitness.membership import menta as nli
+from ragwitness.membership.menta import (
+    UNKNOWN_HYPOTHESIS,
+    Menta,
+    MentaConfig,
+    NliEntailment,
+    claims,
+    contained,
+)
+from ragwitness.membership.questions.base import OpenQuestion
+from ragwitness.membership.questions.chat import ChatWriter
+from ragwitness.membership.questions.rules import RuleWriter
 from ragwitness.types import Answer, Capability, Document
 from tests.support.copier import Copier
 from tests.support.library import CLINIC, FERRY, Told, always, quoted, run

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.min_k import MinK, MinKConfig
-from ragwitness.membership.min_k.scores import least, log_probabilities, standardised
+from ragwitness.membership.min_k import MinK, MinKConfig, least, log_probabilities, standardised
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier
 

@@ -123,7 +123,7 @@ def test_nothing_is_bet_on_after_the_decision() -> None:
 
 
 def test_each_score_is_bet_on_once(monkeypatch) -> None:
-    from ragwitness.membership.owner import evidence
+    from ragwitness.membership import owner as evidence
 
     ranked = []
     whole = evidence.online_p_values

@@ -7,10 +7,8 @@ import math
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig
-from ragwitness.membership.rag_mia.probe import cut_characters
-from ragwitness.membership.rag_mia.tokens import answer_tokens
-from ragwitness.membership.rag_mia.yes_no import proxy_yes
+from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig, cut_characters
+from ragwitness.membership.reading.yes_no import answer_tokens, proxy_yes
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier
 

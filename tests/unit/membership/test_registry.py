@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.mba import MbaConfig
+from ragwitness.membership.mba.config import MbaConfig
 from ragwitness.membership.registry import configure
 
 

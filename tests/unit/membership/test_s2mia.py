@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
+from ragwitness.membership.reading.halves import baselines, halve
 from ragwitness.membership.s2mia import (
     S2Mia,
     S2MiaConfig,
@@ -16,9 +17,8 @@ from ragwitness.membership.s2mia import (
     fit_classifier,
     fit_thresholds,
     lexical_cosine,
+    response,
 )
-from ragwitness.membership.s2mia.halves import baselines, halve
-from ragwitness.membership.s2mia.probe import response
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier
 
@@ -99,6 +99,25 @@ def test_bleu_equals_a_literal_count(seed: int) -> None:
     true = [rng.choice("abce") for _ in range(rng.randint(1, 12))]
     order = rng.randint(1, 5)
     assert bleu(said, true, order) == pytest.approx(_slow_bleu(said, true, order))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bleu_is_sacrebleus_with_one_added(seed: int) -> None:
+    metrics = pytest.importorskip("sacrebleu.metrics.bleu")
+    rng = random.Random(seed)
+    order = rng.randint(1, 4)
+    # A shorter answer has no n-gram of the highest order, which sacrebleu then counts as right.
+    said = rng.choices("abcdef", k=rng.randint(order, 30))
+    true = rng.choices("abcdef", k=rng.randint(1, 30))
+    scorer = metrics.BLEU(
+        max_ngram_order=order,
+        effective_order=True,
+        tokenize="none",
+        smooth_method="add-k",
+        smooth_value=1,
+    )
+    theirs = scorer.sentence_score(" ".join(said), [" ".join(true)]).score / 100
+    assert bleu(said, true, order) == pytest.approx(theirs, abs=1e-12)
 
 
 def test_bleu_at_its_ends() -> None:

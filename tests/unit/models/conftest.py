@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from models_fakes import TEXT, write_folder
 
-from ragwitness.models import Reader
+from ragwitness.models.reader.model import Reader
+from tests.unit.models.models_fakes import TEXT, write_folder
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 

@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from ragwitness.models import ChatPrompt
+from ragwitness.models.base import ChatPrompt
 from ragwitness.types import Message, Role
 
 ROLES = ["<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ragwitness.runs.result import AuditResult, Calibration
+from ragwitness.results.membership import AuditResult, Calibration
 from ragwitness.stats.evaluation import evaluate
 from ragwitness.types import Decision, Evidence, Interval, Verdict
 

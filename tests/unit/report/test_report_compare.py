@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import re
@@ -11,29 +10,36 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.score import Measure
-from ragwitness.report.compare import comparison_from_json, comparison_json, headline, leak_rows
-from ragwitness.report.compare_figure import plane, spread
-from ragwitness.report.compare_html import render_comparison
-from ragwitness.report.compare_terminal import comparison_terminal
-from ragwitness.runs.comparison import Compared, Comparison, Usefulness, WorstCase
-from ragwitness.runs.comparison.useful import CORRECTNESS
-from ragwitness.runs.leak_score import AttackLeaks
-from ragwitness.runs.result import Spending
+from ragwitness.extraction.score.table import LeakMeasure
+from ragwitness.results.comparison import (
+    CORRECTNESS,
+    KIND,
+    Compared,
+    Comparison,
+    Usefulness,
+    WorstCase,
+    headline,
+)
+from ragwitness.results.comparison import drawn as plane
+from ragwitness.results.geometry import spread
+from ragwitness.results.leak import AttackLeaks
+from ragwitness.results.spending import Spending
 from ragwitness.stats.evaluation import Rate
 from ragwitness.stats.intervals import proportion_interval
+from tests.support.reports import page_of as render_comparison
+from tests.support.reports import terminal_of
 
 
 def _variant(name: str, hits: int, useful: float) -> Compared:
     rate = Rate(hits / 20, *proportion_interval(hits, 20), 20)
     told = "run of 10 or more tokens, every record"
     measures = (
-        Measure("repeat prompts", "retrieved", True, hits, 20, rate, key="10"),
-        Measure("repeat prompts", told, False, hits, 20, rate, 0.05, rate, key="10"),
-        Measure("repeat records", told, False, hits, 90, key="10"),
-        Measure("coverage", "tokens", False, hits / 90, 0, rate),
-        Measure("secrets", "email", False, min(hits, 7), 7, key="email"),
-        Measure("secrets", "phone", False, 1, 3, key="phone"),
+        LeakMeasure("repeat prompts", "retrieved", True, hits, 20, rate, key="10"),
+        LeakMeasure("repeat prompts", told, False, hits, 20, rate, 0.05, rate, key="10"),
+        LeakMeasure("repeat records", told, False, hits, 90, key="10"),
+        LeakMeasure("coverage", "tokens", False, hits / 90, 0, rate),
+        LeakMeasure("secrets", "email", False, min(hits, 7), 7, key="email"),
+        LeakMeasure("secrets", "phone", False, 1, 3, key="phone"),
     )
     mean = Rate(useful, useful - 0.02, useful + 0.03, 30)
     gain = None if name == "origin" else Rate(useful - 0.1, -0.05, 0.06, 30)
@@ -78,12 +84,12 @@ def result() -> Comparison:
 
 
 def test_json_is_read_back_as_it_was(result: Comparison) -> None:
-    text = json.dumps(comparison_json(result), allow_nan=False)
-    assert comparison_from_json(json.loads(text)) == result
+    text = json.dumps(KIND.stored(result), allow_nan=False)
+    assert KIND.opened(json.loads(text)) == result
     data = json.loads(text)
     del data["variants"][0]["indexed"]
     with pytest.raises(InputError, match=r"malformed at variants\.0\.indexed"):
-        comparison_from_json(data)
+        KIND.opened(data)
 
 
 def test_the_page_says_everything_and_escapes_it(result: Comparison) -> None:
@@ -97,7 +103,7 @@ def test_the_page_says_everything_and_escapes_it(result: Comparison) -> None:
     assert not re.search(r'(?:src|href)="', page)
     assert len(re.findall("<circle", page)) == 3
     assert "Like prompts" not in page
-    near = Measure("like prompts", "cosine", False, 3, 20)
+    near = LeakMeasure("like prompts", "cosine", False, 3, 20)
     alike = replace(result.variants[0], together=(*result.variants[0].together, near))
     assert "3 of 20" in render_comparison(replace(result, variants=(alike,)))
     bare = [replace(one, usefulness={}) for one in result.variants]
@@ -111,7 +117,7 @@ def test_titles_count_what_was_repeated(result: Comparison) -> None:
     alone = replace(result, variants=(_variant("origin", 0, 0.1), _variant("x", 0, 0.1)))
     assert headline(alone)[0].startswith("1 variant ")
     assert headline(alone)[1].startswith("Nothing was repeated even")
-    assert [row.longest for row in leak_rows(result)] == ["52", "51", "40"]
+    assert [str(one.worst.longest) for one in result.variants if one.worst] == ["52", "51", "40"]
 
 
 def test_the_figure_keeps_its_scale_and_its_names_apart(result: Comparison) -> None:
@@ -145,13 +151,9 @@ def test_names_are_spread_in_their_order() -> None:
 
 
 def test_the_terminal_stays_within_80_columns(result: Comparison) -> None:
-    from rich.console import Console
-
-    screen = Console(width=80, record=True, file=io.StringIO())
     long = replace(result.variants[1], name="a-very-long-name-of-a-variant-with-numbers")
     shown = replace(result, variants=(*result.variants, long))
-    screen.print(comparison_terminal(shown, where="report.html"))
-    text = screen.export_text()
+    text = terminal_of(shown, where="report.html")
     assert max(map(len, text.splitlines())) <= 80
     for told in ("origin", "gain", "equal length", "a-very-long-name-o"):
         assert told in text, told

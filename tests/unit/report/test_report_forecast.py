@@ -13,24 +13,24 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from ragwitness.asking.budget import Budget
+from ragwitness.audits.forecast import Expected, Outlook, Spent, Workload
 from ragwitness.membership.registry import AUDITS
 from ragwitness.report.forecast import forecast_json, forecast_terminal
-from ragwitness.runs.budget import Budget
-from ragwitness.runs.outlook import Asked, Expected, Outlook, Spent
-from ragwitness.stats.power import Power
+from ragwitness.stats.power import AuditPower
 
 _LABELS = ("AUC .7", "AUC .8", "AUC .9", "AUC .95", "AUC .99")
 
 
-def _asked(n: int, lost: dict[str, int] | None = None) -> Asked:
+def _asked(n: int, lost: dict[str, int] | None = None) -> Workload:
     dear = Spent(30.0, 12_345.6, 7_777.0)
-    return Asked(n, min(n, 20), lost or {}, dear, replace(dear, queries=60.0))
+    return Workload(n, min(n, 20), lost or {}, dear, replace(dear, queries=60.0))
 
 
 def _outlook(
     n: int = 200, known: int = 100, *, labels: tuple[str, ...] = _LABELS, **options: object
 ) -> Outlook:
-    power = Power(0.123, 0.05, 0.4, 1.5, 0.02, 2000)
+    power = AuditPower(0.123, 0.05, 0.4, 1.5, 0.02, 2000)
     methods = tuple(
         Expected(
             name,
@@ -99,7 +99,7 @@ def test_what_so_many_known_documents_can_decide() -> None:
 
 def test_a_power_nobody_could_measure_is_null() -> None:
     outlook = _outlook(labels=("AUC .9",))
-    blank = Power(math.nan, math.nan, math.nan, 0.0, 0.0, 2000)
+    blank = AuditPower(math.nan, math.nan, math.nan, 0.0, 0.0, 2000)
     methods = (replace(outlook.methods[0], power={"AUC .9": blank}),)
     data = forecast_json(replace(outlook, methods=methods))
     assert data["methods"]["s-rag"]["power"]["AUC .9"]["found"] is None

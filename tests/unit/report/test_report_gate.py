@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from fake_results import fake_result
 
 from ragwitness.errors import ExitCode, InputError
-from ragwitness.report.gate import (
-    parse_collection_conditions,
-    parse_conditions,
-    rule,
-    rule_collection,
-)
-from ragwitness.runs.result import AuditResult
+from ragwitness.results.collection import KIND as COLLECTION
+from ragwitness.results.collection import CollectionResult
+from ragwitness.results.membership import AuditResult, rule
+from ragwitness.results.membership import read_conditions as parse_conditions
 from ragwitness.types import Decision, Verdict
+from tests.unit.report.fake_results import fake_result
 
 PASS, FAILED, INCONCLUSIVE = ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE
+
+
+def a_collection(decided: bool) -> CollectionResult:
+    return CollectionResult(
+        "mba", "lab:x", 0.05, decided, 2.0, 0.01, 5, 5, 20, 0, 25, 1.0, (0.5, 1.0, 2.0)
+    )
 
 
 def audited(found: int = 0, out: int = 0, unsure: int = 0, unscorable: int = 0) -> AuditResult:
@@ -108,11 +111,11 @@ def test_a_number_that_is_no_limit_is_refused(text: str) -> None:
 def test_what_a_collection_exits_with(
     decided: bool, conditions: Sequence[str], code: ExitCode
 ) -> None:
-    assert rule_collection(decided, parse_collection_conditions(conditions)).code == code
+    assert COLLECTION.rule(a_collection(decided), COLLECTION.conditions(conditions)).code == code
 
 
 @pytest.mark.parametrize("text", ["out", "unscorable", "in:3", ""])
 def test_a_collection_is_one_thing(text: str) -> None:
     with pytest.raises(InputError, match="--fail-on") as caught:
-        parse_collection_conditions([text])
+        COLLECTION.conditions([text])
     assert "in, inconclusive" in caught.value.hint

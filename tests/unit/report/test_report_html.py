@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_results import fake_result
 
 from ragwitness.errors import InputError
-from ragwitness.report import write_html
-from ragwitness.report.html import render_html
-from ragwitness.runs.result import AuditResult
+from ragwitness.report.html import write_html
+from ragwitness.results.membership import AuditResult
 from ragwitness.types import Decision, Evidence, Interval, Verdict
 from tests.support.markup import check
+from tests.support.reports import page_of as render_html
+from tests.unit.report.fake_results import fake_result
 
 EVIL = (
     "<script>alert(1)</script>\"'&\u202e\u2066\x07\x00\ud800<img src=x onerror=alert(1)>"
@@ -200,5 +200,5 @@ def test_very_long_texts_are_cut() -> None:
 def test_write_names_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     write_html(fake_result(2), tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!DOCTYPE")
-    with pytest.raises(InputError, match="cannot be written"):
-        write_html(fake_result(2), tmp_path / "no" / "r.html")
+    with pytest.raises(InputError, match="Cannot write"):
+        write_html(fake_result(2), tmp_path / "r.html" / "r.html")

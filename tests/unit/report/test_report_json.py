@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fake_results import fake_result
 
 from ragwitness.errors import InputError
-from ragwitness.report import from_json, to_json
+from ragwitness.results.membership import from_json
+from ragwitness.results.registry import to_json
 from ragwitness.types import Decision, Verdict
+from tests.unit.report.fake_results import fake_result
 
 
 @pytest.mark.parametrize(("n", "known"), [(0, True), (1, True), (60, True), (60, False)])
@@ -24,7 +25,7 @@ def test_round_trip(n: int, known: bool) -> None:
 
 def test_shape() -> None:
     data = to_json(fake_result(60))
-    assert set(data) == {"documents", "summary"}
+    assert set(data) == {"kind", "version", "documents", "summary"}
     first = data["documents"][0]
     assert list(first)[:5] == ["id", "verdict", "p_value", "score", "queries"]
     assert first["verdict"] in {"in", "out", "inconclusive"}

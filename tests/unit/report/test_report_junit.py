@@ -10,14 +10,14 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from fake_results import fake_result
 
 from ragwitness.errors import InputError
-from ragwitness.report import write_junit
-from ragwitness.report.gate import parse_conditions
-from ragwitness.report.junit import junit_xml
-from ragwitness.runs.result import AuditResult
+from ragwitness.results.membership import AuditResult
+from ragwitness.results.membership import read_conditions as parse_conditions
 from ragwitness.types import Decision, Evidence, Interval, Verdict
+from tests.support.reports import junit_of as junit_xml
+from tests.support.reports import write
+from tests.unit.report.fake_results import fake_result
 
 EVIL = "]]><failure/>\"'&<\x00\x07\x1b\x85\u202e\ud800\ufffe\uffff\U0001f600"
 
@@ -125,7 +125,7 @@ def test_order_of_elements_is_that_of_the_schema() -> None:
 
 
 def test_write_names_a_path_that_cannot_be_written(tmp_path: Path) -> None:
-    write_junit(fake_result(2), tmp_path / "r.xml")
+    write("junit", fake_result(2), tmp_path / "r.xml")
     assert (tmp_path / "r.xml").read_bytes().startswith(b'<?xml version="1.0" encoding="utf-8"?>')
-    with pytest.raises(InputError, match="cannot be written"):
-        write_junit(fake_result(2), tmp_path / "no" / "r.xml")
+    with pytest.raises(InputError, match="Cannot write"):
+        write("junit", fake_result(2), tmp_path / "r.xml" / "r.xml")

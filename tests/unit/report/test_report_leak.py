@@ -9,21 +9,18 @@ from dataclasses import replace
 
 import pytest
 
+from ragwitness.audits.leak import score_leaks
 from ragwitness.errors import ExitCode, InputError
-from ragwitness.extraction.score import LeakPlan, Secret
+from ragwitness.extraction.score.table import LeakPlan
 from ragwitness.extraction.transcript import Transcript
-from ragwitness.report.leak import (
-    headline,
-    leak_from_json,
-    leak_json,
-    pick_examples,
-    rows,
-)
-from ragwitness.report.leak_gate import parse_leak_conditions, rule_leak
-from ragwitness.report.leak_html import render_leak
-from ragwitness.report.leak_terminal import leak_terminal
-from ragwitness.runs.leak_score import LeakResult, score_leaks
+from ragwitness.report.html import render_page
+from ragwitness.results.leak import KIND, LeakResult, headline, leak_sheet, pick_examples, rule_leak
+from ragwitness.results.leak import beside as rows
+from ragwitness.results.leak import read_leak_conditions as parse_leak_conditions
+from ragwitness.results.registry import to_json as leak_json
+from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
+from tests.support.reports import terminal_of
 
 _RECORDS = tuple(
     Document(str(i), " ".join(f"private{i}x{j}" for j in range(30)) + " call <b>555-0199</b>")
@@ -45,10 +42,9 @@ def result() -> LeakResult:
 
 
 def _printed(result: LeakResult) -> str:
-    from rich.console import Console
 
     out = io.StringIO()
-    Console(file=out, width=80).print(leak_terminal(result, where="report.html"))
+    out.write(terminal_of(result, where="report.html"))
     return out.getvalue()
 
 
@@ -58,8 +54,8 @@ def test_published_counts_stand_beside_corrected_ones(result: LeakResult) -> Non
     assert found["repeat prompts 10"].corrected == "2 of 3"
     assert found["repeat records 10"].published == "2"
     assert found["repeat records 10"].corrected == "2 of 5"
-    assert found["repeat records 10"].background == "0.000"
-    assert found["repeat prompts 10"].excess.startswith("+0.667 [")
+    assert found["repeat records 10"].measure.background == 0.0
+    assert f"{found['repeat prompts 10'].measure.excess.value:+.3f}" == "+0.667"
     assert "longer than 10" in found["repeat prompts 10"].definition
     assert found["secrets name"].corrected == "1 of 2"
     assert found["secrets name"].published == ""
@@ -91,7 +87,7 @@ def test_the_terminal_is_eighty_wide_and_tells_nothing_private(result: LeakResul
 def test_the_page_is_escaped_and_folds_examples(result: LeakResult) -> None:
     examples = pick_examples(_TOLD, _RECORDS, 2)
     assert [one.attack for one in examples] == ["composite", "thief"]
-    page = render_leak(result, examples)
+    page = render_page(leak_sheet(result, examples))
     assert "<script" not in page
     assert "<b>555" not in page
     assert "&lt;b&gt;555-0199" in page
@@ -101,10 +97,10 @@ def test_the_page_is_escaped_and_folds_examples(result: LeakResult) -> None:
     assert "private0x5" not in head
     assert "private0x5" in folded
     assert "http" not in page.replace("HTTP 500", "").partition("<body>")[2]
-    bare = render_leak(result)
+    bare = render_page(leak_sheet(result))
     assert "private0x5" not in bare
     assert "Examples" not in bare
-    for claim in ("They claim", "They do not claim", "Before you rely on this"):
+    for claim in ("It claims", "It does not claim", "Before you rely on this"):
         assert claim in bare
 
 
@@ -120,9 +116,9 @@ def test_examples_are_few_and_only_of_leaks() -> None:
 def test_json_there_and_back(result: LeakResult) -> None:
     text = json.dumps(leak_json(result), allow_nan=False)
     assert "private0x5" not in text
-    assert leak_from_json(json.loads(text)) == result
+    assert KIND.opened(json.loads(text)) == result
     with pytest.raises(InputError, match="malformed at target"):
-        leak_from_json({"kind": "leak", "together": []})
+        KIND.opened({"kind": "leak", "together": []})
 
 
 @pytest.mark.parametrize(
@@ -157,8 +153,8 @@ def test_conditions_that_were_not_measured_pass_nothing(result: LeakResult) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("repeat records", "is no condition"),
-        ("repeat records > many", "is no condition"),
+        ("repeat records", "is not a condition"),
+        ("repeat records > many", "is not a condition"),
         ("repeats > 0", "names no measure"),
         ("repeat recordsx > 0", "names no measure"),
     ],

@@ -12,9 +12,9 @@ from ragwitness.collusion.coalition.pairs import group_curve
 from ragwitness.collusion.coalition.patterns import coalition_probes, traffic, unit_rows
 from ragwitness.collusion.gates import judge
 from ragwitness.collusion.scalar import SweepConfig, sweep
-from ragwitness.report.coalition import coalition_json, coalition_svg
-from ragwitness.report.lines import Axis, Line, Panel, lines_svg
-from ragwitness.report.sweep import sweep_json, sweep_svg
+from ragwitness.report.collusion import coalition_json, coalition_svg, sweep_json, sweep_svg
+from ragwitness.report.figures import Axis, Line, lines_svg
+from ragwitness.report.figures import LinesPanel as Panel
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

@@ -7,16 +7,16 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fake_results import fake_result
 
 from ragwitness.errors import InputError, MissingExtraError
-from ragwitness.report import to_json, write_json, write_jsonl, write_parquet
-from ragwitness.report.parquet import SUMMARY
-from ragwitness.runs.result import AuditResult
+from ragwitness.report.files import SUMMARY
+from ragwitness.results.membership import AuditResult
+from ragwitness.results.registry import to_json
 from ragwitness.types import Decision, Evidence, Interval, Verdict
+from tests.support.reports import write
+from tests.unit.report.fake_results import fake_result
 
 HALF = "half a pair \ud800, NUL \x00, line\nbreak\u2028, bidi \u202e"
 
@@ -40,34 +40,34 @@ def no_constant(name: str) -> None:
 @pytest.mark.parametrize("n", [0, 1, 60])
 def test_jsonl_has_one_line_per_document_as_in_the_json(n: int, tmp_path: Path) -> None:
     result = fake_result(n)
-    write_jsonl(result, tmp_path / "r.jsonl")
+    write("jsonl", result, tmp_path / "r.jsonl")
     text = (tmp_path / "r.jsonl").read_text(encoding="utf-8")
     assert text.count("\n") == n
     assert [json.loads(line) for line in text.splitlines()] == to_json(result)["documents"]
 
 
 def test_jsonl_survives_every_text_and_number(tmp_path: Path) -> None:
-    write_jsonl(odd(), tmp_path / "r.jsonl")
+    write("jsonl", odd(), tmp_path / "r.jsonl")
     lines = (tmp_path / "r.jsonl").read_bytes().removesuffix(b"\n").split(b"\n")
     first, second = (json.loads(line, parse_constant=no_constant) for line in lines)
     assert first["id"] == second["reason"] == HALF
     assert first["score"] is first["p_value"] is first["q_value"] is None
     assert len(first["evidence"]) == 1
-    write_json(odd(), tmp_path / "r.json")
+    write("json", odd(), tmp_path / "r.json")
     stored = json.loads((tmp_path / "r.json").read_bytes(), parse_constant=no_constant)
     assert stored["documents"] == [first, second]
 
 
-@pytest.mark.parametrize("write", [write_json, write_jsonl])
-def test_unwritable_paths_are_named(write: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be written"):
-        write(fake_result(2), tmp_path / "no" / "r")
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_unwritable_paths_are_named(form: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Cannot write"):
+        write(form, fake_result(2), tmp_path)
 
 
 def test_parquet_reads_back_as_the_json(tmp_path: Path) -> None:
     table = pytest.importorskip("pyarrow.parquet")
     result = fake_result(60)
-    write_parquet(result, tmp_path / "r.parquet")
+    write("parquet", result, tmp_path / "r.parquet")
     found = table.read_table(tmp_path / "r.parquet")
     data = to_json(result)
     assert found.to_pylist() == data["documents"]
@@ -78,7 +78,7 @@ def test_parquet_types_do_not_depend_on_the_values(tmp_path: Path) -> None:
     table = pytest.importorskip("pyarrow.parquet")
     schemas = []
     for name, result in (("none", fake_result(0)), ("odd", odd()), ("full", fake_result(60))):
-        write_parquet(result, tmp_path / name)
+        write("parquet", result, tmp_path / name)
         schemas.append(table.read_schema(tmp_path / name))
     assert schemas[0].equals(schemas[1])
     assert schemas[0].equals(schemas[2])
@@ -92,7 +92,7 @@ def test_parquet_types_do_not_depend_on_the_values(tmp_path: Path) -> None:
 
 def test_parquet_holds_nulls_rather_than_nan(tmp_path: Path) -> None:
     table = pytest.importorskip("pyarrow.parquet")
-    write_parquet(odd(), tmp_path / "r")
+    write("parquet", odd(), tmp_path / "r")
     found = table.read_table(tmp_path / "r")
     for name in ("p_value", "score", "q_value", "p_out", "classifier", "member"):
         assert found[name].null_count == 2
@@ -104,8 +104,8 @@ def test_parquet_holds_nulls_rather_than_nan(tmp_path: Path) -> None:
 
 def test_parquet_names_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    with pytest.raises(InputError, match="cannot be written"):
-        write_parquet(fake_result(2), tmp_path / "no" / "r")
+    with pytest.raises(InputError, match="Cannot write"):
+        write("parquet", fake_result(2), tmp_path)
 
 
 def test_parquet_without_its_extra_prints_how_to_install_it(
@@ -113,4 +113,4 @@ def test_parquet_without_its_extra_prints_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"ragwitness\[data\]"):
-        write_parquet(fake_result(2), tmp_path / "r")
+        write("parquet", fake_result(2), tmp_path / "r")

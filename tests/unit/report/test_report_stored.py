@@ -11,10 +11,7 @@ import pytest
 
 from ragwitness.defenses.cost import AnswerCost, DefenseCost, RetrievalCost
 from ragwitness.errors import InputError
-from ragwitness.report.battery import battery_json
-from ragwitness.report.stored import battery_from_json
-from ragwitness.runs.battery import Battery
-from ragwitness.runs.battery.measure import Cost, Measured
+from ragwitness.results.evaluation import KIND, Battery, Cost, Measured
 from ragwitness.stats.evaluation import Rate
 
 RATE = Rate(0.75, 0.5, 0.9, 40)
@@ -70,10 +67,10 @@ def battery(answers: AnswerCost | None) -> Battery:
 )
 def test_an_evaluation_survives_its_json(answers: AnswerCost | None) -> None:
     given = battery(answers)
-    stored = json.loads(json.dumps(battery_json(given), allow_nan=False))
-    back = battery_from_json(stored)
+    stored = json.loads(json.dumps(KIND.stored(given), allow_nan=False))
+    back = KIND.opened(stored)
     assert repr(back) == repr(given)  # NaN is not equal to itself
-    plain = battery_from_json(stored | {"benign": None})
+    plain = KIND.opened(stored | {"benign": None})
     assert repr(plain) == repr(replace(given, benign=None))
 
 
@@ -90,6 +87,6 @@ def test_an_evaluation_survives_its_json(answers: AnswerCost | None) -> None:
     ],
 )
 def test_what_is_malformed_is_named(change: dict[str, Any]) -> None:
-    stored = battery_json(battery(None)) | change
+    stored = KIND.stored(battery(None)) | change
     with pytest.raises(InputError, match="The stored evaluation is malformed at"):
-        battery_from_json(stored)
+        KIND.opened(stored)

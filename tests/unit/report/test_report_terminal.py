@@ -6,18 +6,21 @@ import io
 from dataclasses import replace
 
 import pytest
-from fake_results import fake_result
 from rich.cells import cell_len
 from rich.console import Console
 
-from ragwitness.report import render_terminal
-from ragwitness.runs.result import AuditResult
+from ragwitness.report.terminal import terminal
+from ragwitness.results.membership import AuditResult
+from ragwitness.results.registry import kind_for
+from ragwitness.results.wording import short, short_interval
 from ragwitness.types import Decision, Evidence, Interval, Verdict
+from tests.support.reports import terminal_of
+from tests.unit.report.fake_results import fake_result
 
 
 def printed(result: AuditResult, **options: object) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=80, **options).print(render_terminal(result))  # type: ignore[arg-type]
+    Console(file=stream, width=80, **options).print(terminal(kind_for(result).sheet(result)))  # type: ignore[arg-type]
     return stream.getvalue()
 
 
@@ -53,9 +56,7 @@ def test_markup_and_control_characters_do_nothing() -> None:
 
 def test_long_lists_show_the_most_telling_and_say_so() -> None:
     result = fake_result(200)
-    stream = io.StringIO()
-    Console(file=stream, width=80).print(render_terminal(result, where="run/report.html"))
-    text = stream.getvalue()
+    text = terminal_of(result, where="run/report.html")
     assert text.count("record-") == 20
     assert "180 more in run/report.html" in text
     best = min(
@@ -70,6 +71,6 @@ def test_evaluation_lines_carry_interval_and_n() -> None:
     assert result.evaluation
     area = result.evaluation.auc
     line = next(line for line in printed(result).splitlines() if line.strip().startswith("AUC"))
-    assert f"{area.value:.3f}" in line
-    assert f"{area.low:.3f} to {area.high:.3f}" in line
+    assert short(area.value) in line
+    assert short_interval(area) in line
     assert str(area.n) in line

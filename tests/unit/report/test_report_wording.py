@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragwitness.report import wording
+from ragwitness.results import wording
 from ragwitness.types import Interval
 
 

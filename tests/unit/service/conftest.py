@@ -11,10 +11,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from ragwitness.rag.prompts import TEMPLATES
-from ragwitness.service.answering import OwnGenerator
+from ragwitness.rag.config import TEMPLATES
+from ragwitness.service.answers import OwnGenerator
 from ragwitness.service.app import create_app
-from ragwitness.service.retrieving import Retriever
+from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store, open_store
 from tests.support.parrot import Parrot
 

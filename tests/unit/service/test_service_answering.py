@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from ragwitness.errors import InputError, TargetError
-from ragwitness.rag.prompts import TEMPLATES
-from ragwitness.service.answering import OwnGenerator, UpstreamGenerator, make_generator
+from ragwitness.rag.config import TEMPLATES
+from ragwitness.service.answers import OwnGenerator, UpstreamGenerator, make_generator
 from ragwitness.types import Answer, Query
 from tests.support import service
 from tests.support.loopback import chat_body, loopback, reply

@@ -10,36 +10,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragwitness.attest.closing import close_window
-from ragwitness.attest.committing import open_window
-from ragwitness.attest.embedder import Embedder
-from ragwitness.attest.index import proof_shape
-from ragwitness.attest.policy import Policy
-from ragwitness.attest.policy_file import read_policy
+from ragwitness.attest.close import close_window
+from ragwitness.attest.commit import open_window
+from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
+from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import write_key
-from ragwitness.crypto.notes import Policy as Signers
-from ragwitness.crypto.notes import open_checkpoint
-from ragwitness.crypto.transcript import QueryRecord
+from ragwitness.crypto.notes.witness import Signers, open_checkpoint
+from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.errors import InputError
-from ragwitness.privacy.mechanism import SlotIndex, quantise, release
-from ragwitness.privacy.streams import Record, record_key
-from ragwitness.service.attested import Logs
-from ragwitness.service.committing import (
-    Held,
+from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
+from ragwitness.privacy.streams import NoiseRecord, record_key
+from ragwitness.service.indexes import HashingEmbedder
+from ragwitness.service.overview import budget_of
+from ragwitness.service.policy import Claim
+from ragwitness.service.retrieval import Retriever
+from ragwitness.service.store import Store
+from ragwitness.service.tenants import add_account, add_documents, create_tenant
+from ragwitness.service.window import (
+    HeldIndexes,
+    Logs,
     check_unbound,
     held_windows,
     policy_text,
     read_contents,
     take_windows,
 )
-from ragwitness.service.embedding import HashingEmbedder
-from ragwitness.service.overview import budget_of
-from ragwitness.service.policy import Claim
-from ragwitness.service.retrieving import Retriever
-from ragwitness.service.store import Store
-from ragwitness.service.tenants import add_account, add_documents, create_tenant
 from tests.support.service import SMALL, make_tenant, marked
 from tests.support.windows import KEY, stand_in
 
@@ -64,19 +61,19 @@ class World:
         self.taken = self.commit(self.promised, "W")
         self.begin("W")
 
-    def policy(self, **options: Any) -> Policy:
+    def policy(self, **options: Any) -> WindowPolicy:
         path = self.folder / "policy.toml"
         path.write_text(policy_text(self.store, "acme", **options))
         return read_policy(path)
 
-    def open(self, promised: Policy, name: str) -> tuple[Window, Held]:
+    def open(self, promised: WindowPolicy, name: str) -> tuple[Window, HeldIndexes]:
         held = read_contents(self.store, promised)
-        by = Embedder.of({"name": sha256(held.embedder.encode()).hexdigest()})
+        by = CommittedEmbedder.of({"name": sha256(held.embedder.encode()).hexdigest()})
         root, setup = self.folder / name, self.folder / "setup"
         open_window(root, promised, held.contents, by, setup, [KEY])
         return Window.load(root), held
 
-    def commit(self, promised: Policy, name: str) -> dict[str, int]:
+    def commit(self, promised: WindowPolicy, name: str) -> dict[str, int]:
         window, held = self.open(promised, name)
         return take_windows(self.store, promised, window.ledger.opened, held.editions, now=0.0)
 
@@ -111,7 +108,7 @@ class World:
 @pytest.fixture
 def world(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr("ragwitness.service.overview.time.time", lambda: 0.0)
-    monkeypatch.setattr("ragwitness.service.committing.time.time", lambda: 0.0)
+    monkeypatch.setattr("ragwitness.service.window.time.time", lambda: 0.0)
     return World(service, tmp_path, monkeypatch)
 
 
@@ -135,7 +132,9 @@ def test_an_answer_carries_a_receipt_and_its_noise_is_the_committed_one(world: W
     assert np.array_equal(receipt.opened.vector, vector)
     key = record_key(
         world.window.seed_opening(0).seed,
-        Record("acme-0", "acme", "a0", 0, "n", named, receipt.opened.query.hex(), mechanism.digest),
+        NoiseRecord(
+            "acme-0", "acme", "a0", 0, "n", named, receipt.opened.query.hex(), mechanism.digest
+        ),
     )
     index = SlotIndex(world.window.rows("acme"), mechanism)
     assert release(vector, index, key, mechanism).ids == receipt.opened.ids
@@ -170,7 +169,7 @@ def test_what_the_log_cannot_take_is_refused_before_it_is_charged(world: World) 
     for change, status, code, said in (
         ({"nonce": ""}, 400, "log_refused", "asks for a nonce"),
         ({"checkpoint": ""}, 400, "log_refused", "names no checkpoint"),
-        ({"checkpoint": "1 " + "A" * 43 + "="}, 400, "log_refused", "no checkpoint of this log"),
+        ({"checkpoint": "1 " + "A" * 43 + "="}, 400, "log_refused", "not a checkpoint of this log"),
         ({"account": 1, "checkpoint": named}, 409, "not_admitted", "GET /v1/log/checkpoint"),
     ):
         reply = world.ask(**change)  # type: ignore[arg-type]
@@ -297,7 +296,7 @@ def test_a_window_is_bound_once_and_only_before_its_first_answer(world: World) -
     assert world.taken == {"acme": 0}
     opened = world.window.ledger.opened
 
-    def take(promised: Policy, number: int | None = None) -> dict[str, int]:
+    def take(promised: WindowPolicy, number: int | None = None) -> dict[str, int]:
         editions = read_contents(world.store, promised).editions
         return take_windows(world.store, promised, opened, editions, number, now=0.0)
 

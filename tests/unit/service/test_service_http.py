@@ -9,19 +9,17 @@ import pytest
 from sqlalchemy import update
 
 from ragwitness.errors import ModelError, TargetUnreachableError
-from ragwitness.privacy.mechanism import SlotIndex, quantise, release
-from ragwitness.privacy.streams import Record, record_key, sub_seed
-from ragwitness.rag.prompts import TEMPLATES
-from ragwitness.service.answering import OwnGenerator
-from ragwitness.service.embedding import HashingEmbedder
-from ragwitness.service.limits import limit_headers
-from ragwitness.service.meters import Reading
+from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
+from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
+from ragwitness.rag.config import TEMPLATES
+from ragwitness.service.answers import OwnGenerator
+from ragwitness.service.indexes import HashingEmbedder
+from ragwitness.service.meters import MeterReading, limit_headers
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
-from ragwitness.service.retrieving import Query
-from ragwitness.service.schema import accounts, documents, windows
-from ragwitness.service.store import StoreGoneError
+from ragwitness.service.retrieval import RetrievalQuery
+from ragwitness.service.store import StoreGoneError, accounts, documents, windows
 from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
 from tests.support.parrot import Parrot
 from tests.support.service import SMALL, attempts, make_tenant, marked
@@ -56,8 +54,15 @@ def test_an_answer_is_what_the_committed_mechanism_gives(service: Any, retrieve:
     for document in marked("t"):
         filled[slots[document.id]] = quantise(embedder.embed([document.text])[0], mechanism)
     index = SlotIndex(filled, mechanism)
-    record = Record(
-        "0", "t", "a0", 0, "n1", "c1", Query(text).digest, principal.policy.mechanism.digest
+    record = NoiseRecord(
+        "0",
+        "t",
+        "a0",
+        0,
+        "n1",
+        "c1",
+        RetrievalQuery(text).digest,
+        principal.policy.mechanism.digest,
     )
     noise = record_key(sub_seed(seed, "0", 0), record)
     query = quantise(embedder.embed([text])[0], mechanism)
@@ -342,7 +347,7 @@ def test_a_key_revoked_during_the_request_is_a_401(
 def test_logs_are_json_without_texts_or_keys(
     service: Any, retrieve: Retrieve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from ragwitness.service.logs import JsonLines
+    from ragwitness.service.lines import JsonLines
 
     [key] = make_tenant(service.store, "t", accounts=1)
     with caplog.at_level("INFO", logger="ragwitness.service"):
@@ -369,5 +374,5 @@ def test_logs_are_json_without_texts_or_keys(
 
 
 def test_limit_fields_hold_integers_that_structured_fields_can() -> None:
-    headers = limit_headers(Claim(queries=10**18, payer_queries=7), Reading(1, 9), 5)
+    headers = limit_headers(Claim(queries=10**18, payer_queries=7), MeterReading(1, 9), 5)
     assert headers["RateLimit"] == '"account";r=999999999999999;t=5, "payer";r=0;t=5'

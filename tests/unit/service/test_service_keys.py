@@ -3,7 +3,7 @@ import hmac
 
 import pytest
 
-from ragwitness.service.keys import matches, new_key, split_key
+from ragwitness.service.principals import matches, new_key, split_key
 
 
 def test_a_key_opens_its_own_account_alone() -> None:

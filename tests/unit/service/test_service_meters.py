@@ -11,15 +11,21 @@ import pytest
 from sqlalchemy import func, select, update
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.mechanism import quantise
+from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service import meters as meters_module
-from ragwitness.service.meters import Ask, Meters, Reading, Refused, Reserved, window_of
+from ragwitness.service.meters import (
+    ChargeRequest,
+    MeterReading,
+    Meters,
+    Refused,
+    Reserved,
+    Reserver,
+    window_of,
+)
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
-from ragwitness.service.reserver import Reserver
-from ragwitness.service.schema import charges, spent, windows
-from ragwitness.service.store import Store, StoreGoneError, open_store
+from ragwitness.service.store import Store, StoreGoneError, charges, open_store, spent, windows
 from ragwitness.service.tenants import revoke
 from tests.support.service import SMALL, make_tenant
 
@@ -33,7 +39,7 @@ def store(tmp_path: Path) -> Any:
 
 def asks_of(
     store: Store, keys: list[str], count: int, window: int = 0, aligned: bool = False, seed: int = 0
-) -> list[Ask]:
+) -> list[ChargeRequest]:
     rng = np.random.default_rng(seed)
     same = rng.normal(size=64)
     principals = [authenticate(store, f"Bearer {key}") for key in keys]
@@ -42,11 +48,11 @@ def asks_of(
         who = principals[i % len(keys)]
         assert who is not None
         vector = quantise(same if aligned else rng.normal(size=64), who.policy.mechanism)
-        made.append(Ask(who.tenant, who.account, who.payer, who.policy, window, vector))
+        made.append(ChargeRequest(who.tenant, who.account, who.payer, who.policy, window, vector))
     return made
 
 
-def mu_of(asks: list[Ask]) -> float:
+def mu_of(asks: list[ChargeRequest]) -> float:
     """The odometer by brute force: 2 sqrt(largest eigenvalue of sum v v^T) / sigma."""
     rows = np.array([ask.vector for ask in asks], float) / 4096
     terms = asks[0].policy.terms
@@ -55,7 +61,7 @@ def mu_of(asks: list[Ask]) -> float:
     return min(spectral / terms.sigma, terms.worst_mu(len(asks)))
 
 
-def charge(store: Store, meters: Meters, asks: list[Ask]) -> list[Reserved | Refused]:
+def charge(store: Store, meters: Meters, asks: list[ChargeRequest]) -> list[Reserved | Refused]:
     with store.writing() as connection:
         return meters.charge(connection, asks)
 
@@ -70,8 +76,8 @@ def test_account_meter_admits_exactly_its_queries_and_numbers_them(store: Store)
     outcomes = charge(store, Meters(), asks_of(store, [key], 25))
     paid = [one for one in outcomes if isinstance(one, Reserved)]
     assert [one.sequence for one in paid] == list(range(20))
-    assert [one.reading for one in paid] == [Reading(i + 1, i + 1) for i in range(20)]
-    assert outcomes[20:] == [Refused("account", Reading(20, 20))] * 5
+    assert [one.reading for one in paid] == [MeterReading(i + 1, i + 1) for i in range(20)]
+    assert outcomes[20:] == [Refused("account", MeterReading(20, 20))] * 5
     assert len({one.seed for one in paid}) == 1
     assert budget_of(store, "t").queries == 20
 
@@ -151,9 +157,9 @@ def test_races_of_several_reservers_overspend_nothing(store: Store) -> None:
 _CHARGING = """
 import asyncio, sys
 import numpy as np
-from ragwitness.service.meters import Ask
+from ragwitness.service.meters import ChargeRequest
 from ragwitness.service.principals import authenticate
-from ragwitness.service.reserver import Reserver
+from ragwitness.service.meters import Reserver
 from ragwitness.service.store import open_store
 
 store = open_store(sys.argv[1])
@@ -163,7 +169,7 @@ reserver, rng = Reserver(store), np.random.default_rng(0)
 async def charge():
     for _ in range(10_000):
         vector = rng.integers(-300, 300, 64).astype(np.int16)
-        ask = Ask(who.tenant, who.account, who.payer, who.policy, 0, vector)
+        ask = ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)
         print((await reserver.reserve(ask)).sequence, flush=True)
 
 asyncio.run(charge())

@@ -6,7 +6,7 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import delta_at, epsilon_at
-from ragwitness.service.policy import Claim, Policy, make_policy
+from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 
 SMALL = Claim(queries=20, accounts=4, capacity=32, top=3)
 
@@ -44,12 +44,12 @@ def test_add_remove_needs_half_the_noise() -> None:
 
 def test_policies_survive_the_database() -> None:
     policy = make_policy(replace(SMALL, joint_epsilon=1.25), 384)
-    again = Policy.from_json(policy.to_json())
+    again = TenantPolicy.from_json(policy.to_json())
     assert again == policy
     assert again.mechanism.digest == policy.mechanism.digest
     for damaged in ("", "[]", "{}", policy.to_json().replace("variance", "varianz")):
         with pytest.raises(InputError, match="policy of a tenant cannot be read"):
-            Policy.from_json(damaged)
+            TenantPolicy.from_json(damaged)
 
 
 @pytest.mark.parametrize(

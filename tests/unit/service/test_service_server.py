@@ -5,7 +5,7 @@ import pytest
 
 from ragwitness.errors import InputError, ModelError
 from ragwitness.service import server
-from ragwitness.service.settings import ServiceSettings
+from ragwitness.service.server import ServiceSettings
 from ragwitness.service.store import Store
 from tests.support.service import SMALL, create_tenant
 

@@ -6,8 +6,7 @@ from sqlalchemy import Connection, text
 
 from ragwitness.errors import InputError
 from ragwitness.service import store as store_module
-from ragwitness.service.schema import STEPS, migrate, version_of
-from ragwitness.service.store import Store, StoreGoneError, open_store
+from ragwitness.service.store import STEPS, Store, StoreGoneError, migrate, open_store, version_of
 
 
 def test_a_new_database_has_the_tables_and_is_its_owner_s(tmp_path: Path) -> None:

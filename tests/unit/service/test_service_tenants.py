@@ -7,18 +7,11 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from ragwitness.errors import InputError
-from ragwitness.service.embedding import HashingEmbedder, tenant_embedder
+from ragwitness.service.indexes import HashingEmbedder, tenant_embedder
 from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.principals import authenticate
-from ragwitness.service.schema import accounts, documents
-from ragwitness.service.store import Store
-from ragwitness.service.tenants import (
-    add_account,
-    add_documents,
-    create_tenant,
-    revoke,
-    rotate_key,
-)
+from ragwitness.service.store import Store, accounts, documents
+from ragwitness.service.tenants import add_account, add_documents, create_tenant, revoke, rotate_key
 from ragwitness.types import Document
 from tests.support.service import SMALL, make_tenant, marked
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from ragwitness.errors import InputError
-from ragwitness.stats import benjamini_hochberg, conformal_p_values, documents_needed
+from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values, documents_needed
 
 _FLOATS = st.floats(-1e6, 1e6)
 

@@ -9,14 +9,8 @@ from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_roc
 
 from ragwitness.errors import InputError
-from ragwitness.stats import (
-    auc,
-    auc_interval,
-    evaluate,
-    proportion_interval,
-    roc_curve,
-    tpr_at_fpr,
-)
+from ragwitness.stats.evaluation import auc, evaluate, roc_curve, tpr_at_fpr
+from ragwitness.stats.intervals import auc_interval, proportion_interval
 
 _CASES = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=4, max_size=60).filter(
     lambda rows: len({label for _, label in rows}) == 2

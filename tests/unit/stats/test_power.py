@@ -11,7 +11,7 @@ from scipy.stats import binom, norm
 
 from ragwitness.errors import InputError
 from ragwitness.membership.verdicts import Judged, judge
-from ragwitness.stats import benjamini_hochberg, documents_needed
+from ragwitness.stats.conformal import benjamini_hochberg, documents_needed
 from ragwitness.stats.power import Binormal, MeasuredRoc, expected_power, needed_together
 from ragwitness.types import Decision, Document, Score
 

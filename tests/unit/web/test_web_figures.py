@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from ragwitness.runs.budget import Use
-from ragwitness.runs.result import Spending
-from ragwitness.web.figures import money_figure, path_figure, tokens_figure
+from ragwitness.asking.budget import Use
+from ragwitness.results.collection import evidence_course as path_figure
+from ragwitness.results.spending import Spending
+from ragwitness.web.figures import money_figure, tokens_figure
 
 
 def points(path: str) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from ragwitness.web import create_app
+from ragwitness.web.app import create_app
 from ragwitness.web.security import HEADERS, Access
 
 OPEN, CLOSED = Access(), Access("right-token", "ragwitness-1")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.web.tables import Part, read_reproduced
+from ragwitness.results.table import TablePart, read_reproduced
 from tests.support.markup import check
 from tests.unit.web.test_web_pages import Site
 from tests.unit.web.web_runs import table_run, unfinished_run
@@ -36,7 +36,7 @@ def test_markdown_is_read_cell_by_cell(tmp_path: Path) -> None:
     assert table.head == ("case", "published", "ours")
     assert table.rows[0] == ("one | two", ".756", "1.000 [.692, 1.000], n = 20")
     assert table.rows[1][2] == ""
-    assert below == Part("In brackets 95 % intervals. Over seeds.")
+    assert below == TablePart("In brackets 95 % intervals. Over seeds.")
 
 
 def test_tables_stand_among_the_runs_and_have_a_page(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_figure_is_an_image_that_cannot_run_anything(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("", "title"), ("a table", "title"), ("**" + "x" * 1_000_001, "longer")]
+    ("text", "why"), [("", "title"), ("a table", "title"), ("**" + "x" * 1_000_001, "more than")]
 )
 def test_what_is_no_table_is_named(tmp_path: Path, text: str, why: str) -> None:
     folder = _table(tmp_path, text)
@@ -92,5 +92,5 @@ def test_what_is_no_table_is_named(tmp_path: Path, text: str, why: str) -> None:
 def test_a_table_that_is_no_text_is_named(tmp_path: Path) -> None:
     folder = _table(tmp_path)
     (folder / "table.md").write_bytes(b"**\xff\xfe**")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is not UTF-8"):
         read_reproduced(folder)

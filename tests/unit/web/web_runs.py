@@ -9,24 +9,22 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.canary.decide.verdict import decide
-from ragwitness.canary.design.draw import Design
-from ragwitness.canary.score.amplification import amplification
-from ragwitness.extraction.score import LeakPlan
+from ragwitness.asking.budget import QueryLedger, Use
+from ragwitness.asking.journal import AskedQuery, Journal, query_key
+from ragwitness.audits.canary import CanaryResult, SlotResult, canary_report
+from ragwitness.audits.leak import score_leaks
+from ragwitness.canary.draw import Design
+from ragwitness.canary.reading import amplification
+from ragwitness.canary.verdict import decide
+from ragwitness.extraction.score.table import LeakPlan
 from ragwitness.extraction.transcript import Transcript
-from ragwitness.report import write_json
-from ragwitness.report.canary import canary_json
-from ragwitness.report.leak import leak_json
-from ragwitness.runs.budget import Use
-from ragwitness.runs.canary import CanaryResult, SlotResult
-from ragwitness.runs.journal import Asked, Journal, query_key
-from ragwitness.runs.leak_score import score_leaks
-from ragwitness.runs.ledger import LEDGER, Ledger
-from ragwitness.runs.result import AuditResult, Spending
+from ragwitness.kit.run_files import SPENT, TARGET
+from ragwitness.results.membership import AuditResult
+from ragwitness.results.registry import to_json
+from ragwitness.results.spending import Spending
 from ragwitness.types import Answer, Document, Query, TokenLogprob
+from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
-
-TARGET = "lab:documents.jsonl"
 
 EVIL = (
     "<script>alert(1)</script>\"'&\u202e\x07\ud800<img src=x onerror=alert(1)>"
@@ -52,7 +50,7 @@ def audit_run(
     """
     unfinished_run(folder, asked, result.target)
     spent = Spending(len(asked), 100, 10, 0.5, price_in=2.0, price_out=8.0, max_tokens=4000)
-    write_json(replace(result, spent=spent), folder / "result.json")
+    write("json", replace(result, spent=spent), folder / "result.json")
     return folder
 
 
@@ -61,11 +59,11 @@ def unfinished_run(
 ) -> Path:
     """Write answers and spending alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Journal(folder / "answers.jsonl") as journal, Ledger(folder / LEDGER) as ledger:
+    with Journal(folder / "answers.jsonl") as journal, QueryLedger(folder / SPENT) as ledger:
         for document, prompt, text in asked:
             query = Query(prompt, 16, top_logprobs=20)
             ledger.note(ledger.open(Use(1, 500, 16)), Use(1, 120, 1))
-            question = Asked(target, "documents", document, query)
+            question = AskedQuery(target, "documents", document, query)
             journal.put(query_key(target, query), an_answer(text), question)
     return folder
 
@@ -86,7 +84,7 @@ def two_audits(root: Path) -> tuple[AuditResult, AuditResult]:
 
 
 def collection_run(folder: Path) -> Path:
-    """Write the result of ``ragwitness owner``."""
+    """Write the result of ``ragwitness audit --collection``."""
     folder.mkdir(parents=True, exist_ok=True)
     data = {
         "method": "mba",
@@ -126,7 +124,7 @@ def leak_run(folder: Path, text: str = "plain") -> Path:
     unfinished_run(folder, [("composite 0", f"say it {text}", "told")])
     plan = LeakPlan(records, [Document("b", "some unrelated text")])
     result = replace(score_leaks(told, plan, settings={"setting": text}), target=TARGET)
-    (folder / "result.json").write_text(json.dumps(leak_json(result)), encoding="utf-8")
+    (folder / "result.json").write_text(json.dumps(to_json(result)), encoding="utf-8")
     return folder
 
 
@@ -169,7 +167,7 @@ def canary_run(folder: Path, text: str = "plain") -> Path:
         3.0,
         spent,
     )
-    stored = json.dumps(canary_json(result, f"release {text}"))
+    stored = json.dumps(to_json(canary_report(result, f"release {text}")))
     (folder / "result.json").write_text(stored, encoding="utf-8")
     return folder
 

@@ -9,28 +9,136 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ragwitness.collusion.coalition.graph import (
-    Links,
-    core_group,
-    largest_component,
-    merged,
-    strongest,
-)
 from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import probability, whole
 
-__all__ = [
-    "chance_of_pair",
-    "group_curve",
-    "nearest_pair",
-    "null_rate",
-    "similar_pairs",
-    "threshold_for",
-]
+# Accounts joined by similar queries: components, and dense groups that chains do not make.
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """Pairs of accounts, each once, with how strongly they are joined.
+
+    Attributes:
+        first: Smaller account, shape (links,).
+        second: Larger account.
+        weight: Largest cosine of their queries, or another strength.
+        accounts: Number of accounts.
+    """
+
+    first: Indices
+    second: Indices
+    weight: NDArray[np.float64]
+    accounts: int
+
+    def above(self, floor: float) -> Links:
+        """Return the links of at least this strength."""
+        kept = self.weight >= floor
+        return Links(self.first[kept], self.second[kept], self.weight[kept], self.accounts)
+
+
+def strongest(first: Indices, second: Indices, weight: NDArray[np.floating], n: int) -> Links:
+    """Keep the strongest link of each pair of different accounts.
+
+    Args:
+        first: An account per link, in any order.
+        second: The other.
+        weight: Strength per link.
+        n: Number of accounts.
+    """
+    # Pairs in one order, strongest first, so that the first of each pair is its strongest link.
+    apart = first != second
+    low, high = np.minimum(first, second)[apart], np.maximum(first, second)[apart]
+    strength = np.asarray(weight, dtype=np.float64)[apart]
+    order = np.argsort(-strength, kind="stable")
+    keys, kept = np.unique(low[order] * n + high[order], return_index=True)
+    return Links(keys // n, keys % n, strength[order][kept], n)
+
+
+def merged(parts: Sequence[Links], n: int) -> Links:
+    """Return the links of all parts, the strongest of each pair.
+
+    Args:
+        parts: Over the same accounts; may be none.
+        n: Number of accounts.
+    """
+    if not parts:
+        nobody = np.zeros(0, dtype=np.int64)
+        return Links(nobody, nobody, np.zeros(0), n)
+    first, second, weight = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("first", "second", "weight")
+    )
+    return strongest(first, second, weight, n)
+
+
+def component_labels(links: Links) -> Indices:
+    """Return the number of each account's connected component, shape (accounts,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    shape = (links.accounts, links.accounts)
+    graph = coo_array((np.ones(links.first.size), (links.first, links.second)), shape=shape)
+    _, labels = connected_components(graph, directed=False)
+    return np.asarray(labels, np.int64)
+
+
+def largest_component(links: Links) -> Indices:
+    """Return the accounts of the largest connected component; one account where none is joined."""
+    labels = component_labels(links)
+    found: Indices = np.flatnonzero(labels == np.argmax(np.bincount(labels)))
+    return found
+
+
+def core_group(links: Links) -> Indices:
+    """Return the largest component of the innermost core.
+
+    The c-core is what is left when accounts with under c links are removed again and again; the
+    innermost has the largest c. In it every account is joined to c others, so a chain of chance
+    links between groups falls away where a component would keep it. k accounts that are all
+    joined to each other are its (k - 1)-core.
+    """
+    # Peel off the accounts with the fewest links (Batagelj and Zaversnik): what lasts longest is
+    # the innermost core.
+    near: list[set[int]] = [set() for _ in range(links.accounts)]
+    for one, other in zip(links.first.tolist(), links.second.tolist(), strict=True):
+        near[one].add(other)
+        near[other].add(one)
+    left = {at for at, others in enumerate(near) if others}
+    if not left:
+        return np.zeros(1, dtype=np.int64)
+    degree = [len(others) for others in near]
+    innermost, c = set(left), 0
+    while left:
+        thin = [at for at in left if degree[at] < c + 1]
+        if not thin:
+            c += 1
+            innermost = set(left)
+            continue
+        while thin:
+            at = thin.pop()
+            if at not in left:
+                continue
+            left.discard(at)
+            for other in near[at]:
+                degree[other] -= 1
+                if other in left and degree[other] == c:
+                    thin.append(other)
+    inside = np.zeros(links.accounts, dtype=bool)
+    inside[list(innermost)] = True
+    kept = inside[links.first] & inside[links.second]
+    return largest_component(
+        Links(links.first[kept], links.second[kept], links.weight[kept], links.accounts)
+    )
+
 
 _BLOCK = 2048  # queries compared at a time: 16 MB of cosines
 
@@ -48,6 +156,7 @@ def similar_pairs(log: QueryLog, tau: float, window: float = math.inf) -> Links:
     """
     check_bounds(tau, window)
     found: list[Links] = []
+    # Blocks of queries against blocks: each pair once, within the window (R5).
     last = np.searchsorted(log.times, log.times + window, side="right")
     for start in range(0, len(log.times), _BLOCK):
         stop = min(start + _BLOCK, len(log.times))
@@ -135,6 +244,7 @@ def null_rate(tau: float, accounts: int, queries: int, dim: int) -> float:
         queries: m, of each account, uniform on the sphere.
         dim: Of the vectors.
     """
+    # C(N, 2) m² pairs of queries, each joined with p_tau: Poisson.
     pairs = math.comb(accounts, 2) * queries**2
     return -math.expm1(-pairs * chance_of_pair(tau, dim))
 
@@ -148,7 +258,96 @@ def threshold_for(rate: float, accounts: int, queries: int, dim: int) -> float:
     from scipy.special import betaincinv
 
     pairs = math.comb(whole("accounts", accounts), 2) * whole("queries", queries) ** 2
+    # The same solved for p_tau, then for the cosine.
     tail = -math.log1p(-probability("rate", rate)) / max(1, pairs)
     if tail >= 0.5:
         return 0.0
     return math.sqrt(1 - float(betaincinv((whole("dim", dim, 2) - 1) / 2, 0.5, 2 * tail)))
+
+
+# Near-linear search for similar queries: sign hashes (SimHash), windows and verified pairs.
+#
+# Two vectors at angle a agree in one random sign with probability 1 - a/pi (Charikar 2002), in all
+# ``bits`` of a table with its power, and in at least one of ``tables`` accordingly.
+
+
+@dataclass(frozen=True, slots=True)
+class Hashing:
+    """Sign hashes.
+
+    Attributes:
+        tables: Independent ones; more find more.
+        bits: Of each; more make smaller buckets.
+        reach: Following queries of a bucket that each is compared with.
+        seed: Of the random directions.
+    """
+
+    tables: int = 16
+    bits: int = 12
+    reach: int = 32
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is outside its range."""
+        if not (1 <= self.tables <= 256 and 1 <= self.bits <= 62 and self.reach >= 1):
+            raise InputError(
+                "Hashing needs 1 to 256 tables of 1 to 62 bits and a reach of at least 1, not"
+                f" {self.tables}, {self.bits} and {self.reach}."
+            )
+
+
+def hashes(log: QueryLog, config: Hashing) -> NDArray[np.int64]:
+    """Return the bucket of each query in each table, shape (tables, queries)."""
+    rng = np.random.default_rng(config.seed)
+    powers = 1 << np.arange(config.bits, dtype=np.int64)
+    found = np.empty((config.tables, len(log.times)), dtype=np.int64)
+    for table in range(config.tables):
+        # A bit for the side of each random plane.
+        directions = rng.standard_normal((log.dim, config.bits)).astype(np.float32)
+        found[table] = ((log.vectors @ directions) > 0) @ powers
+    return found
+
+
+def chance_to_meet(cosine: float, config: Hashing) -> float:
+    """Return the probability that two vectors share a bucket in some table."""
+    alike = (1 - math.acos(max(-1.0, min(1.0, cosine))) / math.pi) ** config.bits
+    return -math.expm1(config.tables * math.log1p(-alike)) if alike < 1 else 1.0
+
+
+def bucketed_pairs(
+    log: QueryLog, tau: float, window: float = math.inf, config: Hashing | None = None
+) -> Links:
+    """Return pairs of accounts with two queries of cosine ``tau`` or more that share a bucket.
+
+    Every pair returned is verified; one that shares no bucket is missed. Within a bucket each
+    query is compared with those that follow it in time, as many as ``reach``: enough for the
+    components, not for every pair.
+
+    Args:
+        log: The queries.
+        tau: Least cosine, within (-1, 1].
+        window: Seconds that may lie between the two.
+        config: Of the hashes.
+
+    Raises:
+        InputError: ``tau`` or ``window`` is outside its range.
+    """
+    check_bounds(tau, window)
+    config = config or Hashing()
+    found: list[Links] = []
+    # In each table, neighbours within a bucket up to ``reach`` apart; cosines decide.
+    for buckets in hashes(log, config):
+        order = np.argsort(buckets, kind="stable")  # by bucket, and by time within it
+        for step in range(1, min(config.reach, len(order) - 1) + 1):
+            one, other = order[:-step], order[step:]
+            near = buckets[one] == buckets[other]
+            if not near.any():
+                break
+            near &= (log.times[other] - log.times[one]) <= window
+            near &= log.accounts[one] != log.accounts[other]
+            one, other = one[near], other[near]
+            cosines = np.einsum("ij,ij->i", log.vectors[one], log.vectors[other])
+            kept = cosines >= tau
+            first, second = log.accounts[one[kept]], log.accounts[other[kept]]
+            found.append(strongest(first, second, cosines[kept], log.size))
+    return merged(found, log.size)

@@ -1,4 +1,4 @@
-"""Challenges from everything said so far (Fiat-Shamir), with SHAKE256 as the random oracle.
+"""Challenges from all messages so far (Fiat-Shamir), with SHAKE256 as the random oracle.
 
 Every part is framed by its kind, its label's length and its own length, so two different
 conversations never give the hash the same input.
@@ -9,16 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from ragwitness.crypto.proofs.field import R
-from ragwitness.crypto.proofs.points import G1, encode_g1, encode_scalar
-
-__all__ = ["Transcript"]
+from ragwitness.crypto.proofs.curve import G1, R, encode_g1, encode_scalar
 
 _CHALLENGE_BYTES = 64  # 512 bits modulo R: a bias below 2⁻²⁵⁸
 
 
-class Transcript:
-    """What prover and verifier have said, and what follows from it.
+class ProofTranscript:
+    """The messages of prover and verifier so far, and the challenges that follow from them.
 
     Args:
         domain: Name and version of the proof, e.g. ``"ragwitness/link/v1"``.
@@ -51,6 +48,7 @@ class Transcript:
             label: What they are for.
             size: In bytes.
         """
+        # The request is absorbed too, then a copy is squeezed: the transcript goes on from here.
         self._frame(b"squeeze", label, size.to_bytes(8, "big"))
         return self._hash.copy().digest(size)
 
@@ -59,5 +57,6 @@ class Transcript:
         return int.from_bytes(self.expand(label, _CHALLENGE_BYTES), "big") % R
 
     def _frame(self, kind: bytes, label: str, data: bytes) -> None:
+        # Length before content, for each of the three: no two conversations share an input.
         for part in (kind, label.encode(), data):
             self._hash.update(len(part).to_bytes(8, "big") + part)

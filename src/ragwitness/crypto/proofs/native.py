@@ -10,19 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from ragwitness.crypto.proofs.field import R
-from ragwitness.crypto.proofs.points import G1, G2
+from ragwitness.crypto.proofs.curve import G1, G2, R
 from ragwitness.errors import InputError, MissingExtraError
-
-__all__ = [
-    "from_native_g1",
-    "from_native_g2",
-    "native_curve",
-    "native_msm",
-    "native_multiples",
-    "to_native_g1",
-    "to_native_g2",
-]
 
 
 @cache
@@ -81,6 +70,16 @@ def native_msm(points: Sequence[Any], scalars: Sequence[int]) -> Any:
     if len(points) != len(scalars) or not points:
         raise InputError(f"{len(points)} points need as many scalars, not {len(scalars)}.")
     return native_curve().multiexp(list(points), [s % R for s in scalars])
+
+
+def native_commit(powers: Sequence[Any], coefficients: Sequence[int]) -> G1:
+    """Return a polynomial's commitment Σ coefficients[i] · powers[i].
+
+    Args:
+        powers: zksnake's points, at least as many as coefficients.
+        coefficients: From the first power on, at least one.
+    """
+    return from_native_g1(native_msm(powers[: len(coefficients)], coefficients))
 
 
 def native_multiples(point: Any, scalars: Sequence[int]) -> list[Any]:

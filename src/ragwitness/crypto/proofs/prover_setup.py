@@ -1,4 +1,4 @@
-"""A setup's folder: made once by whom the verifier trusts, used by the provider to prove."""
+"""A setup's folder: made once by someone the verifier trusts, used by the provider to prove."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from ragwitness.crypto.proofs.groth16.provers import (
     built_in,
     prover_named,
 )
-from ragwitness.crypto.proofs.groth16.proving_key import ProvingKey
-from ragwitness.crypto.proofs.groth16.zksnake import make_key
+from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, make_key
 from ragwitness.crypto.proofs.native import to_native_g1
-from ragwitness.crypto.proofs.setup import MOST_SETUP_BYTES, VerifierSetup
-from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.crypto.proofs.srs import Srs, check_powers, make_srs
+from ragwitness.crypto.proofs.setup import (
+    MOST_SETUP_BYTES,
+    Shape,
+    Srs,
+    VerifierSetup,
+    check_powers,
+    make_srs,
+)
 from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.files import replace_file
 
-__all__ = ["ProverSetup", "load_prover_setup", "make_setup"]
-
-_HINT = "Fetch the folder again from whoever ran `ragwitness setup`."
+_HINT = "Fetch the folder again from whoever ran `ragwitness attest setup`."
 _MOST_KEY_BYTES = 1 << 30
 
 
@@ -98,6 +101,7 @@ def make_setup(folder: Path, shape: Shape) -> VerifierSetup:
     """
     if (folder / "setup.json").exists():
         raise InputError(f"{folder} holds a setup already.", "Name another folder.")
+    # Three independent trapdoors: KZG's τ, and one set for each circuit.
     srs = make_srs(shape)
     link_key, norm_key = make_key(link_circuit(shape)), make_key(norm_circuit(shape))
     masks = srs.powers[shape.slots :]
@@ -108,14 +112,8 @@ def make_setup(folder: Path, shape: Shape) -> VerifierSetup:
         "norm.key": norm_key.encode(),
         "setup.json": verifier.encode(),  # last: a folder with it is complete
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-    except OSError as error:
-        raise InputError(
-            f"Cannot write {folder}: {error.strerror}.", "Name another folder."
-        ) from error
+    for name, data in files.items():
+        replace_file(folder / name, data, hint="Name another folder.")
     return verifier
 
 
@@ -135,12 +133,14 @@ def load_prover_setup(folder: Path, prover: str = BUILT_IN) -> ProverSetup:
         VerificationError: ``setup.…``, ``srs.…``, or another; the file is not what it should be.
         MissingExtraError: zksnake or py_ecc is not installed.
     """
+    # The public part, the powers, and that both are of one setup.
     chosen = prover_named(prover, folder)
     verifier = VerifierSetup.parse(_read(folder / "setup.json", MOST_SETUP_BYTES))
     shape = verifier.shape
     srs = Srs.parse(_read(folder / "srs.bin", _MOST_KEY_BYTES), shape)
     if srs.tau != verifier.tau or srs.powers[shape.slots :] != verifier.masks:
         raise VerificationError("srs.setup", "srs.bin and setup.json are of two setups.", _HINT)
+    # Hiding rests on the powers being those of one number (norms.md, zero knowledge).
     check_powers(srs)
     powers = [to_native_g1(point) for point in srs.powers]
     return ProverSetup(verifier, powers, cache(partial(_key, folder, verifier)), chosen)

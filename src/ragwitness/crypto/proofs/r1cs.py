@@ -12,20 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from ragwitness.crypto.proofs.field import R, check_scalars
+from ragwitness.crypto.proofs.curve import R, check_scalars
 from ragwitness.errors import InputError
-
-__all__ = [
-    "NOTHING",
-    "Circuit",
-    "Constraint",
-    "Linear",
-    "Wires",
-    "constant",
-    "evaluate",
-    "total",
-    "weighted",
-]
 
 Wires: TypeAlias = list[int]
 """Values of all wires, each in [0, R)."""
@@ -157,7 +145,7 @@ class Circuit:
         row = Constraint(a, b, c, label)
         self.constraints.append(row)
         if not computed:
-            self._steps.append(lambda wires: _hold(row, wires))
+            self._steps.append(lambda wires: _demand(row, wires))
 
     def allocate(self, count: int = 1) -> int:
         """Add wires that :meth:`compute` gives values, and return the first."""
@@ -190,6 +178,7 @@ class Circuit:
             InputError: An input is missing, unknown, too short or long, or outside the field; or a
                 constraint fails, and the message names it.
         """
+        # Wire 0 is one; then the inputs; then every step in the order in which it was written.
         wires = [0] * self.wires
         wires[0] = 1
         if inputs.keys() != self.inputs.keys():
@@ -228,7 +217,7 @@ def _holds(row: Constraint, wires: Wires) -> bool:
     return (left - evaluate(row.c, wires)) % R == 0
 
 
-def _hold(row: Constraint, wires: Wires) -> None:
+def _demand(row: Constraint, wires: Wires) -> None:
     if not _holds(row, wires):
         raise InputError(
             f"The witness does not satisfy the circuit: {row.label}.",

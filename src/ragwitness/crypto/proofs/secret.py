@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 import secrets
 import zipfile
 from collections.abc import Sequence
@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.crypto.proofs.columns import Columns, check_capacity
-from ragwitness.crypto.proofs.field import R
-from ragwitness.crypto.proofs.points import SCALAR_BYTES, encode_g1
-from ragwitness.crypto.proofs.shape import MASKS, Shape
+from ragwitness.crypto.proofs.curve import SCALAR_BYTES, R, encode_g1
+from ragwitness.crypto.proofs.opening import Columns, check_capacity
+from ragwitness.crypto.proofs.setup import MASKS, Shape
 from ragwitness.errors import InputError, VerificationError
-
-__all__ = ["SecretColumns", "check_rows", "commit_rows", "draw_scalar"]
+from ragwitness.kit.files import replace_file
 
 _DAMAGES = (  # what numpy and zipfile raise for a file that is empty, cut or changed
     OSError,
@@ -67,13 +65,9 @@ class SecretColumns:
         shape = (len(self.blinds), self.rows.shape[1], MASKS, SCALAR_BYTES)
         blinds = np.frombuffer(raw, np.uint8).reshape(shape)
         public = np.frombuffer(self.public.encode(), np.uint8)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                os.fchmod(handle, 0o600)  # the file may have been there
-                np.savez(file, rows=self.rows, blinds=blinds, public=public)
-        except OSError as error:
-            raise InputError(f"Cannot write {path}: {error.strerror}.") from error
+        file = io.BytesIO()
+        np.savez(file, rows=self.rows, blinds=blinds, public=public)
+        replace_file(path, file.getvalue(), secret=True)
 
     @classmethod
     def load(cls, path: Path, shape: Shape) -> SecretColumns:
@@ -89,11 +83,15 @@ class SecretColumns:
             columns = Columns.parse(public, shape)
         except (*_DAMAGES, VerificationError) as error:
             raise InputError(f"{path} holds no committed columns: {error}.", hint) from error
-        check_rows(rows, shape)
+        check_integer_rows(rows, shape)
         due = (len(columns.chunks), shape.dimension, MASKS, SCALAR_BYTES)
         if raw.shape != due or raw.dtype != np.uint8 or len(rows) != due[0] * shape.slots:
             raise InputError(f"{path} holds the columns of another shape.", hint)
-        return cls(rows, _blinds(raw), columns)
+        blinds = tuple(
+            tuple(tuple(int.from_bytes(v.tobytes(), "big") for v in column) for column in chunk)
+            for chunk in raw
+        )
+        return cls(rows, blinds, columns)
 
 
 def draw_scalar() -> int:
@@ -101,12 +99,12 @@ def draw_scalar() -> int:
     return int.from_bytes(secrets.token_bytes(_DRAW_BYTES), "big") % R
 
 
-def check_rows(rows: object, shape: Shape) -> None:
+def check_integer_rows(rows: object, shape: Shape) -> None:
     """Check type, sizes and norms of integer vectors.
 
     Raises:
-        InputError: They are not int16 of shape (capacity, dimension), the capacity is no multiple
-            of the chunks' slots, or a norm is above the scale.
+        InputError: They are not int16 of shape (capacity, dimension), the capacity is not a
+            multiple of the chunks' slots, or a norm is above the scale.
     """
     if not isinstance(rows, np.ndarray) or rows.dtype != np.int16 or rows.ndim != 2:
         raise InputError("Rows to commit to are a two-dimensional array of int16.")
@@ -134,11 +132,12 @@ def commit_rows(rows: NDArray[np.int16], shape: Shape, powers: Sequence[Any]) ->
         powers: The setup's powers as zksnake's points, D of them.
 
     Raises:
-        InputError: The rows do not fit (:func:`check_rows`).
+        InputError: The rows do not fit (:func:`check_integer_rows`).
         MissingExtraError: zksnake is not installed.
     """
-    check_rows(rows, shape)
+    check_integer_rows(rows, shape)
     chunks, blinds = [], []
+    # Per chunk: three fresh blinds per column, then the commitment to slots and blinds.
     ones = _Offset(powers, shape)
     for start in range(0, len(rows), shape.slots):
         part = rows[start : start + shape.slots]
@@ -165,14 +164,8 @@ class _Offset:
     def commit(self, column: NDArray[np.int16], blinds: Sequence[int]) -> bytes:
         from ragwitness.crypto.proofs.native import from_native_g1, native_msm
 
+        # Slots shifted by S are small and positive; the blinds are long, and -S Σ P_j joins them.
         small = (column.astype(np.int64) + self._scale).tolist()
         point = native_msm(self._slots, small)
         point += native_msm(self._rest, [*blinds, -self._scale])
         return encode_g1(from_native_g1(point))
-
-
-def _blinds(raw: NDArray[np.uint8]) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    return tuple(
-        tuple(tuple(int.from_bytes(value.tobytes(), "big") for value in column) for column in chunk)
-        for chunk in raw
-    )

@@ -2,6 +2,6 @@
 
 import json
 
-from ragwitness.crypto.transcript.reading import schema
+from ragwitness.crypto.transcript.records import schema
 
 print(json.dumps(schema(), indent=1))

@@ -9,20 +9,15 @@ are committed to with a blinding that the account gets with its answer.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import functools
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ragwitness.crypto.canonical import U64_MAX
-
-__all__ = [
-    "AdmitRecord",
-    "CloseRecord",
-    "IndexCommitment",
-    "OpenRecord",
-    "QueryRecord",
-    "Record",
-]
+from ragwitness.crypto.canonical import U64_MAX, canonical, parse
+from ragwitness.crypto.hashing import leaf_hash
+from ragwitness.crypto.log.tiles import MAX_ENTRY
+from ragwitness.errors import InputError, VerificationError
 
 
 def _below(text: str) -> str:
@@ -117,7 +112,7 @@ class QueryRecord(_Strict):
         vector: Commitment to the integer vector that was searched with.
         mechanism: Digest of the noisy retrieval that answered.
         answer: Commitment to the answer.
-        prior: :func:`~ragwitness.crypto.transcript.record_hash` of the account's record before
+        prior: ``record_hash`` of the account's record before
             this one; zeros at its first.
     """
 
@@ -155,5 +150,85 @@ class CloseRecord(_Strict):
     certificate: _Hash
 
 
-Record = OpenRecord | AdmitRecord | QueryRecord | CloseRecord
+LogRecord = OpenRecord | AdmitRecord | QueryRecord | CloseRecord
 """Any entry of the log."""
+
+
+# Records to bytes and back: what is logged and hashed is one canonical JSON text per record.
+
+_CHECKS = {
+    "extra_forbidden": "unknown_field",
+    "missing": "missing_field",
+    "union_tag_invalid": "type",
+    "union_tag_not_found": "type",
+    "model_attributes_type": "type",
+    "string_too_long": "length",
+    "string_too_short": "length",
+    "too_long": "length",
+    "too_short": "length",
+    "string_type": "field_type",
+    "tuple_type": "field_type",
+    "model_type": "field_type",
+}
+
+
+def encode(record: LogRecord) -> bytes:
+    """Return a record's canonical JSON, the log's entry.
+
+    Raises:
+        InputError: It is longer than the 65,535 bytes that a log's entry may have, or a field
+            holds half a surrogate pair.
+    """
+    data = canonical(record.model_dump())
+    if len(data) > MAX_ENTRY:
+        raise InputError(f"A record of {len(data):,} bytes does not fit an entry of the log.")
+    return data
+
+
+def decode(data: bytes) -> LogRecord:
+    """Return the record of a log's entry.
+
+    Raises:
+        VerificationError: ``record.size``, ``record.canonical`` and others of
+            :func:`~ragwitness.crypto.canonical.parse`; ``record.type`` (or version) unknown;
+            ``record.unknown_field``, ``record.missing_field``, ``record.field_type``,
+            ``record.length``, or ``record.field`` for any other value that may not stand there.
+    """
+    # The one text of its value, then the one type of its name.
+    value = parse(data, MAX_ENTRY, "record")
+    try:
+        return _adapter().validate_python(_tuples(value))
+    except ValidationError as error:
+        # One named check per kind of fault; pydantic's own words only say where.
+        first = error.errors(include_url=False, include_input=False)[0]
+        check = _CHECKS.get(first["type"], "field")
+        place = ".".join(map(str, first["loc"][1:])) or "record"
+        raise VerificationError(
+            f"record.{check}", f"A record of the log is refused at {place[:80]}: {first['msg']}."
+        ) from error
+
+
+def record_hash(record: LogRecord) -> bytes:
+    """Return a record's leaf hash in the log, 32 bytes."""
+    return leaf_hash(encode(record))
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of all records."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Records of a ragwitness log, version 1",
+        **_adapter().json_schema(mode="serialization"),
+    }
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[LogRecord]:
+    return TypeAdapter(Annotated[LogRecord, Field(discriminator="type")])
+
+
+def _tuples(value: Any) -> Any:
+    """Return ``value`` with the list of indexes as the tuple that strict reading asks for."""
+    if isinstance(value, dict) and isinstance(value.get("indexes"), list):
+        return value | {"indexes": tuple(value["indexes"])}
+    return value

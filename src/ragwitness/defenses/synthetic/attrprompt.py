@@ -10,24 +10,20 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragwitness.defenses.sage.attributes import Attribute, identify
-from ragwitness.defenses.sage.extract import Pair, sheet
-from ragwitness.defenses.sage.generate import generate, of_form
-from ragwitness.defenses.synthetic.asking import StoppedError, as_list, ask, shown
+from ragwitness.defenses.synthetic.agents import MakingConfig, as_list, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
     Steps,
+    StoppedError,
     Synthesis,
-    flaw,
+    maker,
     unchecked,
     until_passed,
 )
-from ragwitness.defenses.synthetic.config import MakingConfig
-from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.sage import Attribute, Pair, ask_text, generate, identify, sheet
 from ragwitness.types import Document
-
-__all__ = ["AttrPrompt"]
 
 _EXAMPLE = 4000  # characters of a record that is an example
 _SUBTOPICS = 10  # per attribute, as published
@@ -73,9 +69,11 @@ class AttrPrompt:
         versions = 1 if self.published else max(1, self.config.rounds)
         return attempts * (1 + attributes + records * versions)
 
-    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """List subtopics of every attribute; return the maker."""
+        # 1. Attributes of the kind of text.
         attributes = yield from self._attributes(documents, guard)
+        # 2. Subtopics of each attribute, those left out that break a condition.
         about = "" if self.published else self._about(documents)
         topics: list[tuple[Attribute, list[str]]] = []
         for attribute in attributes:
@@ -86,10 +84,10 @@ class AttrPrompt:
                 topics.append((attribute, fit[:_SUBTOPICS]))
         if not topics:
             raise StoppedError(Fate.MALFORMED, "no subtopic that breaks no condition was named")
-        return lambda document: self._make(document, topics, guard)
+        return maker(self.config.longest, lambda document: self._make(document, topics, guard))
 
     def _attributes(
-        self, documents: Sequence[Document], guard: Guard
+        self, documents: Sequence[Document], guard: SyntheticGuard
     ) -> Steps[tuple[Attribute, ...]]:
         if not self.published:
             return (yield from identify(documents, self.config, guard))
@@ -105,40 +103,23 @@ class AttrPrompt:
         return _ABOUT.format(records=self.config.domain.records, examples=examples)
 
     def _make(
-        self, document: Document, topics: Sequence[tuple[Attribute, list[str]]], guard: Guard
+        self,
+        document: Document,
+        topics: Sequence[tuple[Attribute, list[str]]],
+        guard: SyntheticGuard,
     ) -> Steps[Synthesis]:
-        made = Synthesis(document.id, Fate.UNUSABLE)
-        if reason := flaw(document.text, self.config.longest):
-            return replace(made, reason=reason)
+        # 3. A text from one drawn subtopic of every attribute; the record gives id and language.
         rng = random.Random(f"{self.config.asking.seed} {document.id}")
         pairs: list[Pair] = [(attribute, rng.choice(named)) for attribute, named in topics]
-        try:
-            if self.published:
-                text = yield from generate(pairs, self.config, document.text)
-                return unchecked(replace(made, text=text), guard)
-            return (
-                yield from until_passed(
-                    document.id,
-                    lambda advice, turn: self._write(pairs, document, advice, turn),
-                    self.config.rounds,
-                    guard,
-                )
-            )
-        except StoppedError as stop:
-            return replace(made, fate=stop.fate, reason=stop.reason)
+        if self.published:
+            text = yield from generate(pairs, self.config, document.text)
+            return unchecked(Synthesis(document.id, Fate.UNGUARDED, text), guard)
 
-    def _write(
-        self, pairs: Sequence[Pair], document: Document, advice: str, turn: int
-    ) -> Steps[str]:
-        prompt = (
-            f"Write a text that deals with:\n{sheet(pairs)}\n\nIt must be"
-            f" {self.config.domain.form}. {advice} Write the text alone."
-        )
-        text = yield from ask(
-            prompt,
-            lambda said: of_form(said, self.config),
-            self.config.asking,
-            like=document.text,
-            turn=turn,
-        )
-        return text
+        def write(advice: str, turn: int) -> Steps[str]:
+            prompt = (
+                f"Write a text that deals with:\n{sheet(pairs)}\n\nIt must be"
+                f" {self.config.domain.form}. {advice} Write the text alone."
+            )
+            return ask_text(prompt, self.config, document.text, turn)
+
+        return (yield from until_passed(document.id, write, self.config.rounds, guard))

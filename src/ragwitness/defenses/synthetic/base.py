@@ -14,24 +14,8 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.types import Answer, Document, Query
-
-__all__ = [
-    "AnyMethod",
-    "CorpusMethod",
-    "CorpusSynthesis",
-    "Fate",
-    "Keeper",
-    "Maker",
-    "Method",
-    "Steps",
-    "Synthesis",
-    "checked",
-    "flaw",
-    "unchecked",
-    "until_passed",
-]
 
 T = TypeVar("T")
 
@@ -105,7 +89,7 @@ class Method(Protocol):
     def describe(self) -> dict[str, str]:
         """Return everything that a result follows from, as label and value."""
 
-    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Return the generator that learns what it must of the corpus and returns a maker.
 
         Args:
@@ -162,7 +146,7 @@ class CorpusMethod(Protocol):
         """As for :class:`Method`; may be the same for every number of records."""
 
     def make_all(
-        self, documents: Sequence[Document], guard: Guard, keeper: Keeper
+        self, documents: Sequence[Document], guard: SyntheticGuard, keeper: Keeper
     ) -> Steps[CorpusSynthesis]:
         """Return the generator that makes all texts.
 
@@ -174,6 +158,38 @@ class CorpusMethod(Protocol):
 
 
 AnyMethod: TypeAlias = Method | CorpusMethod
+
+
+class StoppedError(Exception):
+    """A record ends without a text; never leaves a maker.
+
+    Args:
+        fate: What became of it.
+        reason: Why; our own words, or those of a server that failed.
+    """
+
+    def __init__(self, fate: Fate, reason: str) -> None:
+        super().__init__(reason)
+        self.fate, self.reason = fate, reason
+
+
+def maker(longest: int, make: Maker) -> Maker:
+    """Return a maker that uses no record with a flaw, and ends one where the model stops it.
+
+    Args:
+        longest: Most characters of a record.
+        make: Makes the text of a record; may raise :class:`StoppedError`.
+    """
+
+    def steps(document: Document) -> Steps[Synthesis]:
+        if reason := flaw(document.text, longest):
+            return Synthesis(document.id, Fate.UNUSABLE, reason=reason)
+        try:
+            return (yield from make(document))
+        except StoppedError as stop:
+            return Synthesis(document.id, stop.fate, reason=stop.reason)
+
+    return steps
 
 
 def flaw(text: str, longest: int) -> str | None:
@@ -193,7 +209,7 @@ def flaw(text: str, longest: int) -> str | None:
     return None
 
 
-def checked(made: Synthesis, guard: Guard) -> Synthesis:
+def checked(made: Synthesis, guard: SyntheticGuard) -> Synthesis:
     """Return a text that was made as passed, or withheld where it breaks a condition."""
     text = made.text.strip()
     violation = guard.violation(text)
@@ -204,14 +220,14 @@ def checked(made: Synthesis, guard: Guard) -> Synthesis:
     )
 
 
-def unchecked(made: Synthesis, guard: Guard) -> Synthesis:
+def unchecked(made: Synthesis, guard: SyntheticGuard) -> Synthesis:
     """Return a text as published, with the condition that it breaks beside it."""
     violation = guard.violation(made.text)
     return replace(made, fate=Fate.UNGUARDED, violation=violation.kind if violation else None)
 
 
 def until_passed(
-    record: str, make: Callable[[str, int], Steps[str]], rounds: int, guard: Guard
+    record: str, make: Callable[[str, int], Steps[str]], rounds: int, guard: SyntheticGuard
 ) -> Steps[Synthesis]:
     """Make a text, anew with the broken condition named while rounds are left.
 

@@ -9,24 +9,148 @@ from __future__ import annotations
 
 import hashlib
 import html
+import importlib.util
 import json
+import logging
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.pii import PiiFinder, pii_finder
-from ragwitness.errors import InputError
-from ragwitness.text.runs import RunIndex
-from ragwitness.text.secrets import Secret, SecretIndex
+from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.text.runs import RunIndex, Vocabulary
+from ragwitness.text.secrets import CONTACTS, Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.tokens import Vocabulary
 from ragwitness.text.words import UNSPACED
 
-__all__ = ["Guard", "GuardConfig", "Violation"]
+# Contact details and identifying numbers in a text, found by form alone; no model is loaded.
+#
+# Names and places have no form and are not found here: whoever owns the corpus lists them as
+# secrets.
+
+# Presidio's own finder of web addresses takes "times.no" in "three times.no problem" for one.
+_KINDS = ("Email", "Phone", "UsSsn", "CreditCard", "Iban", "Ip", "MacAddress")
+_SURE = 0.4  # of Presidio's scores: a telephone number has this, a bare run of digits less
+_FORMS = tuple(zip(("EMAIL", "PHONE", "URL"), CONTACTS, strict=True))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Personal:
+    """One find, ``text[start:end]``."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class PiiFinder(Protocol):
+    """Finds personal details by their form."""
+
+    @property
+    def name(self) -> str:
+        """What finds them, with its version."""
+
+    def find(self, text: str) -> list[Personal]:
+        """Return what was found, in order, without overlaps."""
+
+
+def pii_finder(kind: str = "auto") -> PiiFinder:
+    """Return a finder by name.
+
+    Args:
+        kind: ``"presidio"``, ``"contacts"``, ``"auto"`` (Presidio where it is installed) or
+            ``"none"``.
+
+    Raises:
+        InputError: Unknown name.
+        MissingExtraError: Presidio is asked for by name and not installed.
+    """
+    installed = importlib.util.find_spec("presidio_analyzer") is not None
+    if kind == "presidio" or (kind == "auto" and installed):
+        if not installed:
+            raise MissingExtraError("Presidio", "pii")
+        return _Presidio()
+    if kind in ("auto", "contacts"):
+        return _Contacts()
+    if kind == "none":
+        return _Nothing()
+    raise InputError(
+        f"pii must be auto, presidio, contacts or none, not {kind!r}.", "Write --pii auto."
+    )
+
+
+class _Nothing:
+    name = "nobody (not looked for)"
+
+    def find(self, text: str) -> list[Personal]:  # noqa: ARG002
+        return []
+
+
+class _Contacts:
+    name = "our own expressions (e-mail, telephone, web address)"
+
+    def find(self, text: str) -> list[Personal]:
+        return _apart(
+            Personal(*match.span(), kind)
+            for kind, pattern in _FORMS
+            for match in pattern.finditer(text)
+        )
+
+
+class _Presidio:
+    """Presidio's recognisers that need no model, and our own expressions for web addresses."""
+
+    def __init__(self) -> None:
+        from importlib.metadata import version
+
+        self.name = f"Presidio {version('presidio-analyzer')} without a model"
+        self._contacts = _Contacts()
+
+    def find(self, text: str) -> list[Personal]:
+        found = _engine().analyze(text, language="en", score_threshold=_SURE)
+        theirs = [Personal(one.start, one.end, _short(one.entity_type)) for one in found]
+        return _apart([*theirs, *self._contacts.find(text)])
+
+
+@cache
+def _engine() -> Any:
+    """Return the engine; it is slow to load, and made once."""
+    logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)  # it tells of every recogniser
+    import presidio_analyzer.predefined_recognizers as known
+    import tldextract
+    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+    from presidio_analyzer.nlp_engine import NoOpNlpEngine
+
+    # Otherwise it fetches a list of domains from the network to judge the first e-mail address.
+    tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+    recognizers = [getattr(known, f"{kind}Recognizer")() for kind in _KINDS]
+    engine = NoOpNlpEngine(models=[{"lang_code": "en", "model_name": "none"}])
+    engine.load()
+    return AnalyzerEngine(
+        registry=RecognizerRegistry(recognizers=recognizers),
+        nlp_engine=engine,
+        supported_languages=["en"],
+    )
+
+
+def _short(kind: str) -> str:
+    """One name for a kind, whoever found it."""
+    return kind.removesuffix("_ADDRESS").removesuffix("_NUMBER").removesuffix("_CODE")
+
+
+def _apart(found: Iterable[Personal]) -> list[Personal]:
+    """Keep the longest of those that overlap."""
+    kept: list[Personal] = []
+    for one in sorted(found, key=lambda one: (one.start - one.end, one.start)):
+        if all(one.end <= other.start or one.start >= other.end for other in kept):
+            kept.append(one)
+    return sorted(kept)
+
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
@@ -57,6 +181,8 @@ class GuardConfig:
     Raises:
         InputError: A value is out of range.
     """
+
+    stored_name: ClassVar[str] = "GuardConfig"
 
     run: int = 8
     common: int = 0
@@ -93,7 +219,7 @@ class Violation:
     advice: str
 
 
-class Guard:
+class SyntheticGuard:
     """The conditions, with everything they need made once.
 
     Args:
@@ -149,8 +275,10 @@ class Guard:
 
     def violation(self, text: str) -> Violation | None:
         """Return the first condition that a text breaks; None where it breaks none."""
+        # 1. What a reader does not see cannot be checked by what follows.
         if hidden := _hidden(text):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
+        # 2. Secrets, contact details and copying, in the text as it reads and without markup.
         for form in _forms(text):
             broken = self._secret(form) or self._personal(form) or self._copied(form)
             if broken is not None:
@@ -179,6 +307,7 @@ class Guard:
 
     def _copied(self, text: str) -> Violation | None:
         config, tokens = self.config, self._vocabulary.tokenize([text])
+        # Word for word: a run of tokens that stands in a record, unless many records share it.
         if config.run and (place := self._runs.first(tokens)) is not None:
             said = " ".join(_tokens(text)[place : place + config.run])
             return Violation(
@@ -186,8 +315,10 @@ class Guard:
                 f"{config.run} or more tokens in a row as in a record",
                 f"These words stand in a private text in this order, say it otherwise: {said!r}.",
             )
+        # In order: a long subsequence, however it is spread.
         if next(self._similar.above_f1(tokens[0], config.rouge), None) is not None:
             return _too_close("ROUGE-L F1", config.rouge)
+        # In meaning: a vector near to that of a record.
         if self._vectors is not None and self._embed is not None and config.cosine is not None:
             vector = self._embed([text])[0]
             if len(self._vectors) and float((self._vectors @ vector).max()) > config.cosine:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
-from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, flaw
-from ragwitness.defenses.synthetic.guard import Guard
-from ragwitness.defenses.synthetic.pii import Personal, pii_finder
+from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, maker
+from ragwitness.defenses.synthetic.guard import Personal, SyntheticGuard, pii_finder
 from ragwitness.errors import InputError
+from ragwitness.text.runs import plain_tokens
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.text.tokens import plain_tokens
 from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Document
-
-__all__ = ["Keywords", "Redact"]
 
 _LONGEST = 1_000_000
 _BETWEEN_DIGITS = r"[\s().\-/+]*"
@@ -54,23 +50,20 @@ class Redact:
         """No query."""
         return 0
 
-    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:  # noqa: ARG002
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:  # noqa: ARG002
         """Return the maker."""
         yield from ()
-        return lambda document: self._make(document, guard)
+        return maker(_LONGEST, lambda document: self._make(document, guard))
 
-    def _make(self, document: Document, guard: Guard) -> Steps[Synthesis]:
+    def _make(self, document: Document, guard: SyntheticGuard) -> Steps[Synthesis]:
         yield from ()
-        made = Synthesis(document.id, Fate.UNUSABLE)
-        if reason := flaw(document.text, _LONGEST):
-            return replace(made, reason=reason)
-        return checked(replace(made, text=self.redacted(document.text)), guard)
+        return checked(Synthesis(document.id, Fate.WITHHELD, self.redacted(document.text)), guard)
 
     def redacted(self, text: str) -> str:
         """Return a text without what was found in it."""
+        # Forms first: where two finds begin together, they say more than "secret".
         found = [*self._pii.find(text), *self._known(text)]
         out, place = [], 0
-        # Of two finds of one span the first counts: a form says more than "secret".
         for one in sorted(found, key=lambda one: (one.start, -one.end)):
             if one.end <= place:
                 continue
@@ -122,25 +115,25 @@ class Keywords:
         """No query."""
         return 0
 
-    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Count the words; return the maker."""
         yield from ()
         counts: Counter[str] = Counter()
+        # Different texts: a record that was copied k times must not pass its words.
         for text in {document.text for document in documents}:
             counts.update(_words(text))
         kept = frozenset(word for word, count in counts.items() if count >= self.k)
-        return lambda document: self._make(document, kept, guard)
+        return maker(_LONGEST, lambda document: self._make(document, kept, guard))
 
-    def _make(self, document: Document, kept: frozenset[str], guard: Guard) -> Steps[Synthesis]:
+    def _make(
+        self, document: Document, kept: frozenset[str], guard: SyntheticGuard
+    ) -> Steps[Synthesis]:
         yield from ()
-        made = Synthesis(document.id, Fate.UNUSABLE)
-        if reason := flaw(document.text, _LONGEST):
-            return replace(made, reason=reason)
         words = sorted(_words(document.text) & kept)
         if not words:
             reason = f"no word of it stands in {self.k} records"
-            return replace(made, fate=Fate.WITHHELD, reason=reason)
-        return checked(replace(made, text=", ".join(words)), guard)
+            return Synthesis(document.id, Fate.WITHHELD, reason=reason)
+        return checked(Synthesis(document.id, Fate.WITHHELD, ", ".join(words)), guard)
 
 
 def _words(text: str) -> set[str]:

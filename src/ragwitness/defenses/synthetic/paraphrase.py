@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ragwitness.defenses.sage.generate import of_form
-from ragwitness.defenses.sage.privacy import CHECKS
-from ragwitness.defenses.synthetic.asking import StoppedError, ask, shown
+from ragwitness.defenses.synthetic.agents import MakingConfig, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
     Steps,
     Synthesis,
-    flaw,
+    maker,
     unchecked,
     until_passed,
 )
-from ragwitness.defenses.synthetic.config import MakingConfig
-from ragwitness.defenses.synthetic.guard import Guard
+from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.sage import CHECKS, ask_text
 from ragwitness.types import Document
-
-__all__ = ["Paraphrase"]
 
 Kind = Literal["plain", "checklist", "published"]
 
@@ -75,44 +71,26 @@ class Paraphrase:
         versions = 1 if self.kind == "published" else max(1, self.config.rounds)
         return records * versions * self.config.asking.attempts
 
-    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:  # noqa: ARG002
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:  # noqa: ARG002
         """Return the maker; nothing is learnt of the corpus."""
         yield from ()
-        return lambda document: self._make(document, guard)
+        return maker(self.config.longest, lambda document: self._make(document, guard))
 
-    def _make(self, document: Document, guard: Guard) -> Steps[Synthesis]:
-        made = Synthesis(document.id, Fate.UNUSABLE)
-        if reason := flaw(document.text, self.config.longest):
-            return replace(made, reason=reason)
-        try:
-            if self.kind == "published":
-                prompt = _EXTRACT.format(text=document.text)
-                text = yield from ask(prompt, str.strip, self.config.asking)
-                return unchecked(replace(made, text=text), guard)
-            return (
-                yield from until_passed(
-                    document.id,
-                    lambda advice, turn: self._tell(document, advice, turn),
-                    self.config.rounds,
-                    guard,
-                )
-            )
-        except StoppedError as stop:
-            return replace(made, fate=stop.fate, reason=stop.reason)
-
-    def _tell(self, document: Document, advice: str, turn: int) -> Steps[str]:
+    def _make(self, document: Document, guard: SyntheticGuard) -> Steps[Synthesis]:
+        if self.kind == "published":
+            # Table 17: one question, and whatever comes back is kept.
+            prompt = _EXTRACT.format(text=document.text)
+            text = yield from ask(prompt, str.strip, self.config.asking)
+            return unchecked(Synthesis(document.id, Fate.UNGUARDED, text), guard)
         checks = "\n".join(f"- {check}" for check in CHECKS)
-        prompt = _WORDS.format(
-            form=self.config.domain.form,
-            privacy=_PRIVACY.format(checks=checks) if self.kind == "checklist" else "",
-            advice=f" An earlier attempt could not be used. {advice}" if advice else "",
-            text=shown(document.text),
-        )
-        text = yield from ask(
-            prompt,
-            lambda said: of_form(said, self.config),
-            self.config.asking,
-            like=document.text,
-            turn=turn,
-        )
-        return text
+
+        def tell(advice: str, turn: int) -> Steps[str]:
+            prompt = _WORDS.format(
+                form=self.config.domain.form,
+                privacy=_PRIVACY.format(checks=checks) if self.kind == "checklist" else "",
+                advice=f" An earlier attempt could not be used. {advice}" if advice else "",
+                text=shown(document.text),
+            )
+            return ask_text(prompt, self.config, document.text, turn)
+
+        return (yield from until_passed(document.id, tell, self.config.rounds, guard))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragwitness.defenses.sage import PublishedSage, Sage
+from ragwitness.defenses.synthetic.agents import MakingConfig
 from ragwitness.defenses.synthetic.attrprompt import AttrPrompt
 from ragwitness.defenses.synthetic.base import AnyMethod
-from ragwitness.defenses.synthetic.config import MakingConfig
 from ragwitness.defenses.synthetic.guard import GuardConfig
 from ragwitness.defenses.synthetic.local import Keywords, Redact
 from ragwitness.defenses.synthetic.paraphrase import Paraphrase
-from ragwitness.defenses.synthetic.private.config import PrivateConfig
-from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateEvolution
+from ragwitness.defenses.synthetic.private.evolution import (
+    Candidates,
+    PrivateConfig,
+    PrivateEvolution,
+)
+from ragwitness.defenses.synthetic.sage import Sage
+from ragwitness.defenses.synthetic.sage_paper import PublishedSage
 from ragwitness.defenses.synthetic.zerogen import ZeroGen
 from ragwitness.errors import InputError
+from ragwitness.kit.registry import Listing, Registry
 from ragwitness.text.secrets import Secret
-
-__all__ = ["METHODS", "Entry", "build_method", "guard_config"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +36,15 @@ class Materials:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A registered method.
+class MethodListing(Listing):
+    """A way of making synthetic data, made from :class:`Materials`.
 
     Attributes:
-        make: Makes it.
-        summary: What it does, in a few words.
         evaluation: Only for evaluation: as published, without our conditions.
         copies: Copies text by design, so that the conditions on copying do not apply.
         private: Differentially private: no condition may look at a record.
     """
 
-    make: Callable[[Materials], AnyMethod]
-    summary: str
     evaluation: bool = False
     copies: bool = False
     private: bool = False
@@ -61,44 +60,55 @@ def _evolution(given: Materials) -> AnyMethod:
     if given.private is None:
         raise InputError(
             "private-evolution needs a privacy budget.",
-            "Add --epsilon 1, and --public FILE with texts that are no secret.",
+            "Add --epsilon 1, and --public FILE with texts that are not secret.",
         )
     return PrivateEvolution(*given.private, given.config)
 
 
-METHODS = {
-    "sage": Entry(_sage, "attributes, a new text, a privacy agent and a rewriting agent"),
-    "stage-1": Entry(
-        lambda m: Sage(replace(m.config, rounds=0)), "attributes and a new text, no agents"
-    ),
-    "paraphrase": Entry(lambda m: Paraphrase("plain", m.config), "the record in other words"),
-    "paraphrase-checklist": Entry(
-        lambda m: Paraphrase("checklist", m.config), "likewise, with SAGE's six checks"
-    ),
-    "zerogen": Entry(lambda m: ZeroGen(m.config), "questions that the record answers"),
-    "attrprompt": Entry(
-        lambda m: AttrPrompt(m.config), "texts from subtopics of the corpus, of no record"
-    ),
-    "redact": Entry(
-        lambda m: Redact(m.secrets, m.pii), "<KIND> for contacts and secrets, no model", copies=True
-    ),
-    "keywords": Entry(lambda m: Keywords(m.k), "words that many records share, no model"),
-    "private-evolution": Entry(
-        _evolution, "texts that the records vote for, differentially private", private=True
-    ),
-    "sage-published": Entry(
-        lambda m: PublishedSage(m.config), "SAGE as its code is", evaluation=True
-    ),
-    "paraphrase-published": Entry(
-        lambda m: Paraphrase("published", m.config), "extracts, as its code is", evaluation=True
-    ),
-    "zerogen-published": Entry(
-        lambda m: ZeroGen(m.config, published=True), "shuffled, as its code is", evaluation=True
-    ),
-    "attrprompt-published": Entry(
-        lambda m: AttrPrompt(m.config, published=True), "blind, as its code is", evaluation=True
-    ),
-}
+METHODS = Registry(
+    "method",
+    {
+        "sage": MethodListing(
+            _sage, "attributes, a new text, a privacy agent and a rewriting agent"
+        ),
+        "stage-1": MethodListing(
+            lambda m: Sage(replace(m.config, rounds=0)), "attributes and a new text, no agents"
+        ),
+        "paraphrase": MethodListing(
+            lambda m: Paraphrase("plain", m.config), "the record in other words"
+        ),
+        "paraphrase-checklist": MethodListing(
+            lambda m: Paraphrase("checklist", m.config), "likewise, with SAGE's six checks"
+        ),
+        "zerogen": MethodListing(lambda m: ZeroGen(m.config), "questions that the record answers"),
+        "attrprompt": MethodListing(
+            lambda m: AttrPrompt(m.config), "texts from subtopics of the corpus, of no record"
+        ),
+        "redact": MethodListing(
+            lambda m: Redact(m.secrets, m.pii),
+            "<KIND> for contacts and secrets, no model",
+            copies=True,
+        ),
+        "keywords": MethodListing(
+            lambda m: Keywords(m.k), "words that many records share, no model"
+        ),
+        "private-evolution": MethodListing(
+            _evolution, "texts that the records vote for, differentially private", private=True
+        ),
+        "sage-published": MethodListing(
+            lambda m: PublishedSage(m.config), "SAGE as its code is", evaluation=True
+        ),
+        "paraphrase-published": MethodListing(
+            lambda m: Paraphrase("published", m.config), "extracts, as its code is", evaluation=True
+        ),
+        "zerogen-published": MethodListing(
+            lambda m: ZeroGen(m.config, published=True), "shuffled, as its code is", evaluation=True
+        ),
+        "attrprompt-published": MethodListing(
+            lambda m: AttrPrompt(m.config, published=True), "blind, as its code is", evaluation=True
+        ),
+    },
+)
 """By the name of ``--method``; those for evaluation are not offered there."""
 
 
@@ -126,16 +136,15 @@ def build_method(
     Raises:
         InputError: Unknown name, one for evaluation alone, or what it needs is missing.
     """
-    entry = METHODS.get(name)
-    offered = [key for key, one in METHODS.items() if evaluation or not one.evaluation]
-    if entry is None:
-        raise InputError(f"There is no method {name!r}.", f"Choose {', '.join(offered)}.")
-    if entry.evaluation and not evaluation:
+    make = METHODS.load(name)
+    if METHODS[name].evaluation and not evaluation:
+        offered = [key for key, one in METHODS.items() if not one.evaluation]
         raise InputError(
             f"{name} enforces no condition and is for evaluation alone.",
             f"Choose {', '.join(offered)}.",
         )
-    return entry.make(Materials(config or MakingConfig(), secrets, pii, k, private))
+    method: AnyMethod = make(Materials(config or MakingConfig(), secrets, pii, k, private))
+    return method
 
 
 def guard_config(name: str, config: GuardConfig) -> GuardConfig:

@@ -14,23 +14,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragwitness.defenses.synthetic.asking import StoppedError, as_it_is, ask, shown
+from ragwitness.defenses.synthetic.agents import MakingConfig, as_it_is, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
     Steps,
     Synthesis,
     checked,
-    flaw,
+    maker,
     unchecked,
 )
-from ragwitness.defenses.synthetic.config import MakingConfig
-from ragwitness.defenses.synthetic.guard import Guard
-from ragwitness.text.tokens import plain_tokens
+from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.text.runs import plain_tokens
 from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Document
-
-__all__ = ["ZeroGen", "answers_in"]
 
 _PROMPT = """\
 The context is:
@@ -78,28 +75,22 @@ class ZeroGen:
         """Return the most queries."""
         return records * self.pairs * self.config.asking.attempts
 
-    def begin(self, documents: Sequence[Document], guard: Guard) -> Steps[Maker]:
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Return the maker."""
         yield from ()
         words = (set(plain_tokens(document.text)) for document in documents)
         corpus = _Corpus(documents, Counter(word for part in words for word in part))
-        return lambda document: self._make(document, corpus, guard)
+        return maker(self.config.longest, lambda document: self._make(document, corpus, guard))
 
-    def _make(self, document: Document, corpus: _Corpus, guard: Guard) -> Steps[Synthesis]:
-        made = Synthesis(document.id, Fate.UNUSABLE)
-        if reason := flaw(document.text, self.config.longest):
-            return replace(made, reason=reason)
+    def _make(self, document: Document, corpus: _Corpus, guard: SyntheticGuard) -> Steps[Synthesis]:
         lines = []
-        try:
-            for text, answer in self._drawn(document, corpus):
-                prompt = _PROMPT.format(text=shown(text), answer=answer)
-                question = yield from ask(prompt, _one_line, self.config.asking, like=text)
-                lines.append(f"question: {question} answer: {answer}")
-        except StoppedError as stop:
-            return replace(made, fate=stop.fate, reason=stop.reason)
+        for text, answer in self._drawn(document, corpus):
+            prompt = _PROMPT.format(text=shown(text), answer=answer)
+            question = yield from ask(prompt, _one_line, self.config.asking, like=text)
+            lines.append(f"question: {question} answer: {answer}")
+        made = Synthesis(document.id, Fate.UNUSABLE, "\n".join(lines))
         if not lines:
             return replace(made, reason="nothing in it can be an answer")
-        made = replace(made, text="\n".join(lines))
         return unchecked(made, guard) if self.published else checked(made, guard)
 
     def _drawn(self, document: Document, corpus: _Corpus) -> list[tuple[str, str]]:
@@ -108,6 +99,7 @@ class ZeroGen:
         if not self.published:
             own = answers_in(document.text, corpus.counts, self.pairs)
             return [(document.text, answer) for answer in own]
+        # As published: pairs of records drawn from all, so that the text stands for none.
         others = rng.choices(list(corpus.documents), k=self.pairs)
         answers = ((one.text, answers_in(one.text, corpus.counts, self.pairs)) for one in others)
         return [(text, rng.choice(found)) for text, found in answers if found]
@@ -121,6 +113,7 @@ def answers_in(text: str, counts: Counter[str], most: int) -> list[str]:
         counts: In how many records each word stands.
         most: Upper limit.
     """
+    # Names and numbers by their form, then the rarest words.
     by_form = [match.group() for kind in (_NAME, _NUMBER) for match in kind.finditer(text)]
     words = [word for word in plain_tokens(text) if word not in STOP_WORDS and len(word) > 3]
     rare = sorted(dict.fromkeys(words), key=lambda word: counts[word])

@@ -15,14 +15,12 @@ from ragwitness.extraction.attacks.base import (
     Ask,
     Attacking,
     Limits,
-    Seen,
+    SeenLeaks,
     content_words,
     require,
 )
 from ragwitness.extraction.attacks.information import fragments
 from ragwitness.types import Answer
-
-__all__ = ["Benign", "BenignConfig"]
 
 _QUESTIONS = (
     "What is known about {0}?",
@@ -67,17 +65,19 @@ class Benign:
 
     def steps(self) -> Attacking:
         """Return the attack."""
-        limits, rng, seen = self.config.limits, self.config.limits.rng(), Seen()
+        limits, rng, seen = self.config.limits, self.config.limits.rng(), SeenLeaks()
         weights = dict.fromkeys(content_words(" ".join(fragments(self.config.first, rng))), 1.0)
         near: dict[str, list[str]] = {}
         asked: set[str] = set()
         left = limits.prompts
         while left:
+            # 1. Draw subjects by weight, and ask an ordinary question about each.
             chosen = self._choose(weights, near, asked, min(limits.batch, left), rng)
             if not chosen:
                 return
             answers = yield [ask for ask, _ in chosen]
             left -= len(chosen)
+            # 2. Reflect: did the answer say anything new?
             for (ask, subject), answer in zip(chosen, answers, strict=True):
                 self._learn(subject, answer, seen.add(answer, ask.query.prompt), weights, near)
 
@@ -111,9 +111,11 @@ class Benign:
     ) -> None:
         words = content_words(answer.text)
         if new:
+            # New words become subjects, near to each other.
             for word in words:
                 weights.setdefault(word, 1.0)
                 near.setdefault(word, []).extend(other for other in words[:20] if other != word)
             return
+        # Experience reflection: what brought nothing, and what is near it, is drawn less often.
         for word in {subject, *near.get(subject, ())}:
             weights[word] = weights.get(word, 1.0) * self.config.penalty

@@ -17,13 +17,11 @@ from ragwitness.extraction.attacks.base import (
     Ask,
     Attacking,
     Limits,
-    Seen,
+    SeenLeaks,
     content_words,
     require,
 )
 from ragwitness.extraction.attacks.information import fragments
-
-__all__ = ["Crawler", "CrawlerConfig"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +89,16 @@ class Crawler:
 
     def steps(self) -> Attacking:
         """Return the attack."""
-        limits, rng, seen, graph = self.config.limits, self.config.limits.rng(), Seen(), _Graph()
+        limits, rng = self.config.limits, self.config.limits.rng()
+        seen, graph = SeenLeaks(), _Graph()
+        # The graph begins with words of public text.
         for fragment in fragments(self.config.first, rng):
             graph.join(content_words(fragment))
         asked: set[str] = set()
         left, sent = limits.prompts, 0
         while left:
             chosen: list[tuple[Ask, str]] = []
+            # 1. Choose the nodes that promise most, no prompt twice.
             for word in self._best(graph, sent, 4 * limits.batch):
                 prompt = self._prompt(graph, word)
                 if prompt not in asked and len(chosen) < min(limits.batch, left):
@@ -107,6 +108,7 @@ class Crawler:
                 return
             answers = yield [ask for ask, _ in chosen]
             left, sent = left - len(chosen), sent + len(chosen)
+            # 2. Join the words of each new answer to the graph, and note what the node brought.
             for (ask, word), answer in zip(chosen, answers, strict=True):
                 new = seen.add(answer, ask.query.prompt)
                 graph.learn(word, content_words(answer.text) if new else [])
@@ -116,7 +118,9 @@ class Crawler:
 
         def promise(word: str) -> float:
             visits = graph.visits.get(word, 0)
+            # UCB: the bound falls with the visits of this node and rises with all prompts sent.
             bound = self.config.explore * math.sqrt(math.log(sent + 2) / (visits + 1))
+            # Prior: few neighbours, the edge of what is known.
             edge = self.config.prior / math.sqrt(len(graph.neighbours[word]) or 1)
             return graph.mean(word) + bound + edge
 

@@ -15,13 +15,11 @@ from ragwitness.extraction.attacks.base import (
     REPEAT,
     Attacking,
     Limits,
-    Seen,
+    SeenLeaks,
     content_words,
     require,
 )
 from ragwitness.extraction.attacks.information import fragments
-
-__all__ = ["Pirates", "PiratesConfig"]
 
 _SHARPEST = 100.0  # relevance is at most 1, and exp(100) still a number
 _DEAD = 0.05  # relevance below which an anchor is not drawn any more
@@ -63,35 +61,37 @@ class Pirates:
     def steps(self) -> Attacking:
         """Return the attack; it ends early when no anchor is relevant any more."""
         config, limits = self.config, self.config.limits
-        rng, seen = limits.rng(), Seen()
+        rng, seen = limits.rng(), SeenLeaks()
         relevance = dict.fromkeys(content_words(" ".join(fragments(config.first, rng))), 1.0)
         asked: set[str] = set()
         left = limits.prompts
         while left:
             chosen = []
+            # 1. Draw anchors by relevance and ask about them.
             for _ in range(min(limits.batch, left)):
                 anchors = self._draw(relevance, rng)
-                if anchors and (prompt := self._prompt(anchors)) not in asked:
+                wish = f"I would like to know more about {', '.join(anchors)}."
+                if anchors and (prompt := f"{wish} {self.config.command}") not in asked:
                     asked.add(prompt)
                     chosen.append((limits.ask(prompt), anchors))
             if not chosen:
                 return
             answers = yield [ask for ask, _ in chosen]
             left -= len(chosen)
+            # 2. Update: relevance moves half the way to whether the anchors brought something new.
             for (ask, anchors), answer in zip(chosen, answers, strict=True):
                 new = seen.add(answer, ask.query.prompt)
                 for anchor in anchors:
                     relevance[anchor] = (relevance[anchor] + new) / 2
+                # Words of a new passage become anchors of full relevance.
                 if new:
                     for word in content_words(answer.text):
                         relevance.setdefault(word, 1.0)
 
-    def _prompt(self, anchors: list[str]) -> str:
-        return f"I would like to know more about {', '.join(anchors)}. {self.config.command}"
-
     def _draw(self, relevance: dict[str, float], rng: random.Random) -> list[str]:
         alive = [word for word, value in relevance.items() if value >= _DEAD]
         drawn: list[str] = []
+        # Softmax over relevance, without replacement.
         weights = [math.exp(self.config.beta * relevance[word]) for word in alive]
         for _ in range(min(self.config.anchors, len(alive))):
             (place,) = rng.choices(range(len(alive)), weights)

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from ragwitness.extraction.attacks.base import REPEAT, Ask, Attacking, Limits, Seen, require
+from ragwitness.extraction.attacks.base import REPEAT, Ask, Attacking, Limits, SeenLeaks, require
 from ragwitness.extraction.attacks.information import LONGEST, fragments
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer
-
-__all__ = ["Thief", "ThiefConfig"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +46,13 @@ class Thief:
 
     def steps(self) -> Attacking:
         """Return the attack."""
-        limits, rng, seen = self.config.limits, self.config.limits.rng(), Seen()
+        limits, rng, seen = self.config.limits, self.config.limits.rng(), SeenLeaks()
         edges: deque[str] = deque()
         asked: set[str] = set()
         left = limits.prompts
         while left:
             batch: list[Ask] = []
+            # 1. Ask with the latest edges; where none is left, with a random fragment.
             while len(batch) < min(limits.batch, left):
                 edge = edges.pop() if edges else fragments(1, rng)[0]
                 if edge not in asked:
@@ -61,6 +60,7 @@ class Thief:
                     batch.append(limits.ask(f"{edge} {self.config.command}"))
             answers = yield batch
             left -= len(batch)
+            # 2. A new passage brings two more edges.
             for ask, answer in zip(batch, answers, strict=True):
                 if seen.add(answer, ask.query.prompt):
                     edges.extend(edge for edge in self._edges(answer) if edge not in asked)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
-__all__ = ["Given", "MaskAnswers", "is_declined", "matches", "normalise", "read_answers"]
-
 _LABEL = re.compile(
     r"[\[({<]?[ ]?\bmask(?:ed)?(?: ?word)?[ _\-#]{0,2}(\d{1,3}) ?[\])}>]?[*_`\"'\u201d]*",
     re.IGNORECASE,
@@ -49,7 +47,7 @@ class Given:
 
     Attributes:
         text: All of it, without quotes and the like at its ends.
-        word: Its first word that is no article.
+        word: Its first word that is not an article.
         start: Where that word begins in the answer; None where the answer is not plain text.
     """
 
@@ -98,6 +96,7 @@ def read_answers(text: str, masks: int) -> MaskAnswers:
 
 
 def _read_plain(text: str, masks: int) -> MaskAnswers:
+    # Numbered answers first; a bare list only where nothing has a number.
     labelled = _collect("labels", _from_labels(text), masks)
     # A label may stand in JSON, and an array behind a label: whichever reads more masks.
     nested = _collect("json", _from_json(text), masks)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from ragwitness.errors import InputError
-
-__all__ = ["LLM_MASK_PROMPT", "MASK_PROMPT", "PUBLISHED_GAMMA", "MaskSource", "MbaConfig"]
+from ragwitness.kit.fields import at_least
 
 MaskSource = Literal["proxy", "proxy-only", "random", "llm"]
 """How masks are chosen: the paper's method and the ablations of its Table 2."""
@@ -63,6 +62,8 @@ class MbaConfig:
         seed: Of ``source="random"``, together with the document's id.
     """
 
+    stored_name: ClassVar[str] = "MbaConfig"
+
     masks: int = 10
     source: MaskSource = "proxy"
     spelling: str = "library"
@@ -81,7 +82,7 @@ class MbaConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse values that make no audit."""
+        """Refuse values with which nothing can be audited."""
         if self.source not in get_args(MaskSource):
             known = ", ".join(repr(name) for name in get_args(MaskSource))
             raise InputError(f"source must be one of {known}, not {self.source!r}.")
@@ -91,9 +92,7 @@ class MbaConfig:
             )
         if self.spelling == "hf:":
             raise InputError("spelling 'hf:' names no model.", "Give hf:NAME_OR_FOLDER.")
-        for field in ("masks", "max_chars", "min_masks", "answer_tokens"):
-            if getattr(self, field) < 1:
-                raise InputError(f"{field} must be at least 1, not {getattr(self, field)}.")
+        at_least(self, 1, "masks", "max_chars", "min_masks", "answer_tokens")
         for field in ("skip_words", "top_logprobs"):
             if getattr(self, field) < 0:
                 raise InputError(f"{field} must not be negative, but is {getattr(self, field)}.")

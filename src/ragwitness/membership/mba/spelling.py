@@ -3,19 +3,126 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragwitness.errors import InputError
-from ragwitness.membership.mba.fragments import Unit
-from ragwitness.models.hf_loading import import_libraries, load_pretrained
+from ragwitness.models.base import TextScores
+from ragwitness.models.hf_files import import_libraries, load_pretrained
+from ragwitness.models.words import counted_characters
 from ragwitness.text.words import Word, core, split_words
 
 if TYPE_CHECKING:
     from spellchecker import SpellChecker
 
-__all__ = ["LibrarySpeller", "SequenceSpeller", "Speller", "corrections", "load_speller"]
+# What one mask may cover, and which words the proxy's tokenizer breaks up (§4.3.1, Alg. 2).
+
+_JOINING = "-/"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskUnit:
+    """A word without the punctuation at its ends, or a token of it.
+
+    Attributes:
+        index: Number of its word in the text.
+        text: As it stands, ``document[start:end]``.
+        start: First character.
+        end: One past the last character.
+        logprob: Sum over its tokens, in nats.
+        rank: Largest rank among its tokens (Alg. 3, line 13), 0 for the most probable.
+        fragmented: Whether the tokenizer broke it up (Alg. 2).
+    """
+
+    index: int
+    text: str
+    start: int
+    end: int
+    logprob: float
+    rank: int
+    fragmented: bool = False
+
+
+def word_units(text: str, scores: TextScores) -> list[MaskUnit]:
+    """Return every word that holds a letter or digit, with the scores of its own tokens.
+
+    Punctuation at a word's ends is not part of it: it stays in the masked text, so neither its
+    rank nor its probability may count. A word that no token touches is left out.
+
+    Args:
+        text: What was scored.
+        scores: Its token scores by the proxy.
+    """
+    ranges = [counted_characters(text, *pair) for pair in scores.offsets.tolist()]
+    ends = [end for _, end in ranges]
+    found = []
+    for index, word in enumerate(split_words(text)):
+        stem = core(word.text)
+        if not any(character.isalnum() for character in stem):
+            continue
+        start = word.start + word.text.index(stem)
+        end = start + len(stem)
+        first = bisect_right(ends, start)
+        tokens = []
+        while first < len(ranges) and ranges[first][0] < end:
+            tokens.append(first)
+            first += 1
+        if tokens:
+            found.append(
+                MaskUnit(
+                    index,
+                    stem,
+                    start,
+                    end,
+                    float(scores.logprobs[tokens].sum()),
+                    int(scores.ranks[tokens].max()),
+                    any(_continues(text, ranges[token], start) for token in tokens),
+                )
+            )
+    return found
+
+
+def token_units(text: str, scores: TextScores) -> list[MaskUnit]:
+    """Return every token that holds a letter or digit: what is masked without Alg. 2.
+
+    Of several tokens that spell one character only the first is kept.
+    """
+    words = split_words(text)
+    starts = [word.start for word in words]
+    found: list[MaskUnit] = []
+    for token, (first, last) in enumerate(scores.offsets.tolist()):
+        said = text[first:last]
+        stem = core(said.strip())
+        if not any(character.isalnum() for character in stem):
+            continue
+        start = first + said.index(stem)
+        if len(stem.split()) > 1 or (found and start < found[-1].end):
+            continue
+        found.append(
+            MaskUnit(
+                bisect_right(starts, start) - 1,
+                stem,
+                start,
+                start + len(stem),
+                float(scores.logprobs[token]),
+                int(scores.ranks[token]),
+            )
+        )
+    return found
+
+
+def _continues(text: str, token: tuple[int, int], start: int) -> bool:
+    """Whether a token goes on with a word: it begins with a letter, "-" or "/" (Alg. 2, line 6).
+
+    Digits and commas do not join, so "3.5" is not a fragmented word. The published loop also ends
+    before it stores a word at the end of the text; this one is kept.
+    """
+    first = text[token[0]]
+    return token[0] > start and (first.isalpha() or first in _JOINING)
+
 
 _PLAIN = re.compile(r"[A-Za-z]+(?:['\u2019][A-Za-z]+)?")
 _SHORTEST = 4  # "teh" has thirteen neighbours; a guess among them says nothing
@@ -42,7 +149,7 @@ class LibrarySpeller:
     """The dictionary of pyspellchecker (English, MIT), one edit away.
 
     A capital in mid-sentence is a name and stays as it is; so do numbers, abbreviations and
-    words of other scripts. A plural that the dictionary lacks is no mistake.
+    words of other scripts. A plural that the dictionary lacks is not a mistake.
     """
 
     def __init__(self) -> None:
@@ -118,7 +225,7 @@ def load_speller(spec: str) -> Speller | None:
     return LibrarySpeller() if spec == "library" else _model(spec.removeprefix("hf:"))
 
 
-def corrections(text: str, units: Sequence[Unit], speller: Speller | None) -> dict[int, str]:
+def corrections(text: str, units: Sequence[MaskUnit], speller: Speller | None) -> dict[int, str]:
     """Return the correction of each misspelt fragmented word, by the number of its word (Alg. 1).
 
     Args:
@@ -126,12 +233,14 @@ def corrections(text: str, units: Sequence[Unit], speller: Speller | None) -> di
         units: Its words; only fragmented ones are looked at, for a tokenizer knows the others.
         speller: None corrects nothing.
     """
+    # Alg. 1 corrects fragmented words alone: a word of one token is in the vocabulary.
     broken = [unit for unit in units if unit.fragmented]
     if speller is None or not broken or not speller.reads(text):
         return {}
     words: list[Word] = split_words(text)
     found = {}
     for unit in broken:
+        # The two words before are the context in which a model corrects.
         previous = [word.text for word in words[max(0, unit.index - 2) : unit.index]]
         meant = speller.correct(previous, unit.text)
         if meant is not None:
@@ -160,6 +269,7 @@ def _model(name: str) -> SequenceSpeller:
 
     def rewrite(words: str) -> str:
         asked = tokenizer(words, return_tensors="pt")
+        # A correction is about as long as what it corrects; a model that rambles is cut short.
         room = 2 * asked["input_ids"].shape[1] + 8
         with torch.inference_mode():
             said = model.generate(

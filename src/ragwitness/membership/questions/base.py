@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import enum
+import hashlib
+import json
 import random
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from ragwitness.errors import InputError
+from ragwitness.kit.files import append_synced
+from ragwitness.membership.reading.outcomes import Reply, named_trouble, read_reply
 from ragwitness.text.words import core, split_words
-from ragwitness.types import Document
-
-__all__ = ["OpenQuestion", "Question", "QuestionWriter", "query_text"]
+from ragwitness.types import Answer, Document
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class YesNoQuestion:
     """A yes/no question about a document.
 
     Attributes:
@@ -52,7 +58,7 @@ class QuestionWriter(Protocol):
     def summary(self, document: Document) -> str:
         """Return what the document is about in one short phrase, to retrieve it by."""
 
-    def yes_no(self, document: Document, n: int, rng: random.Random) -> list[Question]:
+    def yes_no(self, document: Document, n: int, rng: random.Random) -> list[YesNoQuestion]:
         """Return at most ``n`` yes/no questions."""
 
     def open(self, document: Document, n: int, rng: random.Random) -> list[OpenQuestion]:
@@ -72,3 +78,156 @@ def query_text(summary: str, question: str, hidden: str = "", request: str = "")
         kept = [w.text for w in split_words(summary) if core(w.text).casefold() not in banned]
         summary = " ".join(kept)
     return " ".join(part for part in (summary.strip(), question.strip(), request.strip()) if part)
+
+
+# What a model wrote, kept: the same question about the same document is paid for once.
+
+
+class WrittenCache:
+    """Outputs by content; in memory, and in a JSON Lines file where one is named.
+
+    A line cut short by a crash is left out, and its output is written again.
+
+    Args:
+        path: Read now, appended to later; None keeps nothing beyond the process.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self._path = None if path is None else Path(path)
+        self._texts: dict[str, str] = {}
+        self._torn = False
+        if self._path is not None and self._path.exists():
+            self._load(self._path)
+
+    @staticmethod
+    def key(model: str, prompt: str, document: str) -> str:
+        """Return the sha256 of model name, prompt and document, each with its length."""
+        digest = hashlib.sha256()
+        for part in (model, prompt, document):
+            data = part.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(8, "big") + data)
+        return digest.hexdigest()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def get(self, key: str) -> str | None:
+        """Return what was written, or None."""
+        return self._texts.get(key)
+
+    def put(self, key: str, text: str) -> None:
+        """Keep an output.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        self._texts[key] = text
+        if self._path is None:
+            return
+        line = json.dumps({"key": key, "text": text}) + "\n"
+        append_synced(self._path, ("\n" + line if self._torn else line).encode())
+        self._torn = False
+
+    def _load(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+        self._torn = bool(text) and not text.endswith("\n")
+        for line in text.splitlines():
+            try:
+                row = json.loads(line)
+                key, written = row["key"], row["text"]
+            except (ValueError, TypeError, KeyError):
+                continue
+            if isinstance(key, str) and isinstance(written, str):
+                self._texts[key] = written
+
+
+# How a question was answered: one name per outcome, none of them a silent zero.
+
+_OPENING = re.compile(r"^[\W_]*(yes|no)\b(?! (information|mention|evidence|such|data)\b)", re.I)
+# "Nothing found" answers the question; a refusal does not. IA's victim prompt asks for the first.
+_NOT_FOUND = re.compile(
+    r"\b(no|not any) (information|mention|evidence|data|details?|record)\b"
+    r"|\b(do|does|did)(n't| not) (contain|mention|state|say|provide|specify|include|know|have"
+    r" (any |enough |sufficient )?information)\b"
+    r"|\bnot (mentioned|stated|specified|provided|found|given|known|sure|certain)\b"
+    r"|\b(cannot|can't|could not|couldn't|unable to) (find|tell|say|determine|be determined)\b",
+    re.IGNORECASE,
+)
+# Prose about the document may well say "did not provide"; what speaks of finding nothing speaks
+# of the context, or of the speaker.
+_ABOUT_SEARCH = re.compile(
+    r"\b(context|documents?|text|passages?|information|question)\b"
+    r"|^\W*(i|we|it|sorry|unfortunately|there|no|not)\b",
+    re.IGNORECASE,
+)
+_FIRST_SENTENCE = re.compile(r"[^.!?\n]*")
+
+
+class AnswerOutcome(enum.StrEnum):
+    """What one answer is."""
+
+    YES = "yes"
+    NO = "no"
+    TEXT = "text"
+    """Prose, where prose was asked for."""
+    UNKNOWN = "unknown"
+    """The target says that it does not know or finds nothing."""
+    REFUSED = "refused"
+    UNREADABLE = "unreadable"
+    """Neither yes, no nor not knowing, where one of them was asked for."""
+    EMPTY = "empty"
+    FAILED = "failed"
+    """There is no answer, but an error."""
+
+    @property
+    def readable(self) -> bool:
+        """Whether the answer says something about the document."""
+        return self in (
+            AnswerOutcome.YES,
+            AnswerOutcome.NO,
+            AnswerOutcome.TEXT,
+            AnswerOutcome.UNKNOWN,
+        )
+
+
+def read_outcome(answer: Answer, *, yes_no: bool) -> AnswerOutcome:
+    """Name an answer's outcome.
+
+    Args:
+        answer: What the target said.
+        yes_no: Whether a yes/no question was asked; else any prose is an answer.
+    """
+    if answer.error:
+        return AnswerOutcome.FAILED
+    if answer.finish_reason == "content_filter":
+        return AnswerOutcome.REFUSED
+    text = answer.text.replace("\u2019", "'").strip()
+    if not text:
+        return AnswerOutcome.EMPTY
+    # An answer that opens with yes or no has answered, whatever follows.
+    if yes_no and (opening := _OPENING.match(text)):
+        return AnswerOutcome(opening.group(1).lower())
+    if _found_nothing(text, yes_no) or read_reply(text) is Reply.UNKNOWN:
+        return AnswerOutcome.UNKNOWN
+    if named_trouble(answer) is not None:
+        return AnswerOutcome.REFUSED
+    if not yes_no:
+        return AnswerOutcome.TEXT
+    reply = read_reply(text)
+    return (
+        AnswerOutcome(reply.value) if reply in (Reply.YES, Reply.NO) else AnswerOutcome.UNREADABLE
+    )
+
+
+def _found_nothing(text: str, yes_no: bool) -> bool:
+    if yes_no:
+        return _NOT_FOUND.search(text) is not None
+    match = _FIRST_SENTENCE.match(text)
+    first = match.group() if match else ""
+    return bool(_NOT_FOUND.search(first) and _ABOUT_SEARCH.search(first))

@@ -14,14 +14,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ragwitness.errors import InputError
-from ragwitness.membership.questions.base import OpenQuestion, Question
-from ragwitness.membership.questions.cache import WrittenCache
-from ragwitness.membership.questions.outcome import Outcome, read_outcome
-from ragwitness.models import ChatPrompt, LanguageModel
+from ragwitness.membership.questions.base import (
+    AnswerOutcome,
+    OpenQuestion,
+    WrittenCache,
+    YesNoQuestion,
+    read_outcome,
+)
+from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.text.words import STOP_WORDS, core, split_words
 from ragwitness.types import Answer, Document, Message, Role
-
-__all__ = ["ChatWriter"]
 
 _SUMMARY = """\
 Name what the text below deals with, in one short noun phrase, as someone would type it who looks \
@@ -62,7 +64,7 @@ _ANSWER_TOKENS = 24
 _TEMPERATURE = 0.7
 _SLACK = 64  # tokens of a model's chat template
 
-_Q = TypeVar("_Q", Question, OpenQuestion)
+_Q = TypeVar("_Q", YesNoQuestion, OpenQuestion)
 
 
 class ChatWriter:
@@ -101,15 +103,15 @@ class ChatWriter:
         """Lines and answers about this document that could not be used."""
         return self._unparsable[document.id]
 
-    def yes_no(self, document: Document, n: int, rng: random.Random) -> list[Question]:
+    def yes_no(self, document: Document, n: int, rng: random.Random) -> list[YesNoQuestion]:
         """Return at most ``n`` questions that the model itself answers with yes or no."""
 
-        def answered(text: str) -> Question | None:
+        def answered(text: str) -> YesNoQuestion | None:
             prompt = _ANSWER_YES_NO.replace("{question}", text)
             said = self._write(prompt, document, _ANSWER_TOKENS)
             outcome = read_outcome(Answer(said), yes_no=True)
-            known = outcome in (Outcome.YES, Outcome.NO)
-            return Question(text, expected=outcome is Outcome.YES) if known else None
+            known = outcome in (AnswerOutcome.YES, AnswerOutcome.NO)
+            return YesNoQuestion(text, expected=outcome is AnswerOutcome.YES) if known else None
 
         return self._questions(_YES_NO, document, n, rng, answered)
 
@@ -119,7 +121,7 @@ class ChatWriter:
         def answered(text: str) -> OpenQuestion | None:
             prompt = _ANSWER_OPEN.replace("{question}", text)
             said = self._write(prompt, document, _ANSWER_TOKENS).strip()
-            known = read_outcome(Answer(said), yes_no=False) is Outcome.TEXT
+            known = read_outcome(Answer(said), yes_no=False) is AnswerOutcome.TEXT
             if not known:
                 return None
             answer = said.splitlines()[0]
@@ -144,6 +146,7 @@ class ChatWriter:
             if len(found) >= n:
                 break
             written = self._write(asked, document, _QUESTION_TOKENS * n, attempt)
+            # Every question is answered by the model before it counts (IA's shadow model).
             for line in filter(str.strip, written.splitlines()):
                 text = _question_in(line)
                 if text in tried:

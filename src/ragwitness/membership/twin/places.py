@@ -5,16 +5,108 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
-from ragwitness.membership.questions.rarity import Rarity, rarest
-from ragwitness.membership.questions.values import Kind, Value, number_like, packaged_values
-from ragwitness.membership.twin.config import TwinConfig
-from ragwitness.models import ChatPrompt, LanguageModel
+from ragwitness.errors import InputError
+from ragwitness.kit.fields import at_least, one_of
+from ragwitness.membership.questions.rules import (
+    Kind,
+    Rarity,
+    Value,
+    number_like,
+    packaged_values,
+    rarest,
+)
+from ragwitness.membership.reading.continuation import AUDIT_PROMPT
+from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.text.words import Word, core, split_words
 from ragwitness.types import Message, Role
 
-__all__ = ["Background", "Place", "find_places"]
+# Parameters of the twin audit.
+
+CHOICE_PROMPT = """\
+Complete the paragraph based on the [context]. Exactly one of these comes next:
+{options}
+Answer with that option alone.
+
+{prefix}"""
+"""What is asked of a target that shows no log-probabilities."""
+
+_MOST_OPTIONS = 26
+_FIELDS = (
+    "places",
+    "alternatives",
+    "fewest_places",
+    "fewest_alternatives",
+    "pool",
+    "max_prefix_words",
+    "top_logprobs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TwinConfig:
+    """How a document is compared with its twins.
+
+    Attributes:
+        places: Most places asked about, one query each.
+        alternatives: m, most alternatives per place.
+        access: ``"logprobs"`` ranks the true value by probability, ``"text"`` asks to choose.
+        fewest_places: Documents with fewer readable places are unscorable.
+        fewest_alternatives: Places with fewer are left out.
+        band: Most nats by which an alternative may be more or less probable than the true
+            value, in the same place, under the proxy.
+        pool: Candidates that the alternatives of a place are chosen from.
+        skip_words: Opening words that are never asked about.
+        max_prefix_words: Words of the document sent before the value.
+        top_logprobs: Alternatives asked for per token; OpenAI allows 20.
+        prompt: Asks for the continuation; must hold ``{prefix}``. S-RAG's.
+        choice_prompt: Asks to choose; must hold ``{prefix}`` and ``{options}``.
+        seed: Of the choice of alternatives and of their order, with the document's id.
+    """
+
+    stored_name: ClassVar[str] = "TwinConfig"
+
+    places: int = 8
+    alternatives: int = 9
+    access: Literal["logprobs", "text"] = "logprobs"
+    fewest_places: int = 2
+    fewest_alternatives: int = 3
+    band: float = 3.0
+    pool: int = 32
+    skip_words: int = 5
+    max_prefix_words: int = 120
+    top_logprobs: int = 20
+    prompt: str = AUDIT_PROMPT
+    choice_prompt: str = CHOICE_PROMPT
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values with which nothing can be audited."""
+        at_least(self, 1, *_FIELDS)
+        if self.fewest_places > self.places:
+            raise InputError(
+                f"fewest_places must be at most places ({self.places}), not {self.fewest_places}."
+            )
+        if self.fewest_alternatives > self.alternatives:
+            raise InputError(
+                f"fewest_alternatives must be at most alternatives ({self.alternatives}),"
+                f" not {self.fewest_alternatives}."
+            )
+        one_of(self, "access", "logprobs", "text")
+        if self.access == "text" and self.alternatives > _MOST_OPTIONS - 1:
+            raise InputError(
+                f"alternatives must be at most {_MOST_OPTIONS - 1} where they are listed by letter,"
+                f" not {self.alternatives}."
+            )
+        at_least(self, 0, "skip_words")
+        if not self.band > 0:
+            raise InputError(f"band must be above 0, not {self.band}.")
+        if "{prefix}" not in self.prompt:
+            raise InputError("prompt must hold {prefix}.")
+        if "{prefix}" not in self.choice_prompt or "{options}" not in self.choice_prompt:
+            raise InputError("choice_prompt must hold {prefix} and {options}.")
+
 
 Background: TypeAlias = Mapping[Kind, Sequence[str]]
 """Values that alternatives are drawn from, by kind."""
@@ -26,7 +118,7 @@ _TASK = "Continue the text."
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TwinPlace:
     """A true value with its twins.
 
     Attributes:
@@ -50,7 +142,7 @@ def find_places(
     config: TwinConfig,
     rng: random.Random,
     background: Background | None = None,
-) -> list[Place]:
+) -> list[TwinPlace]:
     """Choose places and their alternatives; at most ``config.places``, in reading order.
 
     Rarer values come first, since a target without the document has less chance to know them.
@@ -65,9 +157,10 @@ def find_places(
     """
     pool = background or {kind: packaged_values(kind) for kind in get_args(Kind)}
     words = split_words(text)
+    # 1. Values that are rare, were not said before, and do not stand side by side.
     rarity = Rarity(proxy, text)
     fresh = _fresh(words, rarity.values, config.skip_words)
-    chosen: list[Place] = []
+    chosen: list[TwinPlace] = []
     # rarest() gives reading order; its whole list sorted again gives the order of trial.
     trial = sorted(rarest(rarity, fresh, len(fresh)), key=lambda v: -rarity.of(v.text))
     taken: set[int] = set()
@@ -104,14 +197,16 @@ def _place(
     config: TwinConfig,
     rng: random.Random,
     pool: Background,
-) -> Place | None:
+) -> TwinPlace | None:
     start = words[max(0, value.index - config.max_prefix_words)].start
     prefix = text[start : value.start]
     said = {core(word.text).casefold() for word in words[: value.index]}
+    # 2. Candidates of the same kind and form.
     candidates = _candidates(value, values, said, pool[value.kind], config.pool, rng)
     if len(candidates) < config.fewest_alternatives:
         return None
     window = words[max(0, value.index - _WINDOW)].start
+    # 3. The proxy rates them in place; those about as probable as the true value stay.
     logprobs = _in_place(text[window : value.start], [value.text, *candidates], proxy)
     if logprobs is None:
         return None
@@ -126,7 +221,7 @@ def _place(
     pairs = pairs[: config.alternatives]
     if len(pairs) < config.fewest_alternatives:
         return None
-    return Place(
+    return TwinPlace(
         prefix.rstrip(), value, tuple(a for a, _ in pairs), true, tuple(p for _, p in pairs)
     )
 

@@ -3,9 +3,3 @@
 It reads retrieved passages and answers from them. Being small, it shows how audits work and
 lets them be tested against known truth; it does not rank attacks against large models.
 """
-
-from __future__ import annotations
-
-from .model import PACKAGED_WEIGHTS, Reader
-
-__all__ = ["PACKAGED_WEIGHTS", "Reader"]

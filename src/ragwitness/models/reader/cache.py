@@ -14,9 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .forward import BLOCK_TOKENS, KeyValues, Network, Tokens
-
-__all__ = ["DEFAULT_BYTES", "PrefixStore"]
+from ragwitness.models.reader.forward import BLOCK_TOKENS, KeyValues, Network, Tokens
 
 DEFAULT_BYTES = 224 * 1024 * 1024
 """Memory for stored sequences; about 15,000 tokens of the packaged reader."""
@@ -83,13 +81,16 @@ class PrefixStore:
             yield self._network.new_cache(capacity)
             return
         with self._changed:
+            # 1. The longest stored prefix; from now on others wait for what is read here.
             source, length = self._found(ids[:most])
             self._in_flight.append(ids)
         try:
             cache = self._network.new_cache(capacity)
             if source is not None:
+                # 2. Copied without a lock: stored rows never change.
                 cache.copy_prefix(source, length)
             yield cache
+            # 3. Stored, unless the reading failed.
             self._keep(ids, cache)
         finally:
             with self._changed:

@@ -6,7 +6,6 @@ binding cannot give bfloat16, in which most published models are stored.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,16 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import ModelError
-
-__all__ = [
-    "Float32",
-    "NetworkConfig",
-    "read_config",
-    "read_json",
-    "read_weights",
-    "weight_files",
-    "weights_digest",
-]
+from ragwitness.models.hf_files import files_digest
 
 Float32 = NDArray[np.float32]
 
@@ -104,6 +94,7 @@ def read_config(folder: Path) -> NetworkConfig:
             does not compute.
     """
     raw = read_json(folder / "config.json")
+    # Older files name the base beside the shape, newer ones in a table of its own.
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
     _refuse_unsupported(raw, rope, folder)
     try:
@@ -144,12 +135,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def weights_digest(folder: Path) -> str:
     """Return the sha256 (hex) over the safetensors files, in order of their names."""
-    digest = hashlib.sha256()
-    for path in weight_files(folder):
-        with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+    return files_digest(weight_files(folder))
 
 
 def _to_float32(raw: NDArray[np.uint8], kind: str, path: Path) -> Float32:

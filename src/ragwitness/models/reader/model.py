@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import ModelError
-
-from ..base import ChatPrompt, Generation, TextScores
-from ..decoding import Decoding, Vocabulary, score_tokens
-from .cache import DEFAULT_BYTES, PrefixStore
-from .checkpoint import Float32, read_config, read_weights, weights_digest
-from .forward import KeyValues, Network, Span
-from .tokens import ReaderTokenizer
-
-__all__ = ["PACKAGED_WEIGHTS", "Reader"]
+from ragwitness.models.base import ChatPrompt, TextScores
+from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
+from ragwitness.models.reader.cache import DEFAULT_BYTES, PrefixStore
+from ragwitness.models.reader.checkpoint import Float32, read_config, read_weights, weights_digest
+from ragwitness.models.reader.forward import KeyValues, Network, Span
+from ragwitness.models.reader.tokens import ReaderTokenizer
 
 PACKAGED_WEIGHTS = Path(__file__).parent / "weights"
 """The folder of the weights that come with the package."""
@@ -32,8 +29,8 @@ _CALLERS = 4
 Int64 = NDArray[np.int64]
 
 
-class Reader:
-    """A :class:`~ragwitness.models.LanguageModel` run in numpy; threads may share it.
+class Reader(TokenModel):
+    """A :class:`~ragwitness.models.base.LanguageModel` run in numpy; threads may share it.
 
     Build it with :meth:`load`.
 
@@ -56,7 +53,9 @@ class Reader:
         self._digest = digest
         self.prefixes = PrefixStore(network, cache_bytes)
         self._turns = threading.BoundedSemaphore(_CALLERS)
-        self._vocabulary = Vocabulary(tokenizer.token_text, tokenizer.decode, tokenizer.stop_ids)
+        self._vocabulary = TokenVocabulary(
+            tokenizer.token_text, tokenizer.decode, tokenizer.stop_ids
+        )
 
     @classmethod
     def load(cls, path: str | Path | None = None, *, cache_bytes: int = DEFAULT_BYTES) -> Reader:
@@ -106,8 +105,9 @@ class Reader:
         after: Sequence[ChatPrompt] | None = None,
         top: int = 0,
     ) -> list[TextScores]:
-        """Score each text teacher-forced; see :class:`~ragwitness.models.LanguageModel`."""
+        """Score each text teacher-forced; see :class:`~ragwitness.models.base.LanguageModel`."""
         if after is None:
+            # Plain text is scored after one end token: its first word needs one before it.
             start = np.array([self.tokenizer.end_id], np.int64)
             return [self._score_one(text, start, top, reuse=False) for text in texts]
         if len(after) != len(texts):
@@ -120,13 +120,6 @@ class Reader:
     def _prompt_ids(self, prompt: ChatPrompt) -> Int64:
         return self.tokenizer.encode_prompt(prompt.messages, prompt.prefill)
 
-    def _check_length(self, tokens: int, what: str) -> None:
-        if tokens > self.context_length:
-            raise ModelError(
-                f"{what} has {tokens} tokens; {self.name} reads {self.context_length}.",
-                "Shorten it, or retrieve fewer or shorter passages.",
-            )
-
     def _score_one(self, text: str, prompt: Int64, top: int, *, reuse: bool) -> TextScores:
         ids, offsets = self.tokenizer.encode_spoken(text)
         whole = np.concatenate((prompt, ids))
@@ -135,6 +128,7 @@ class Reader:
             nothing = np.empty(0, np.int64)
             return TextScores(nothing, offsets, np.empty(0), nothing, (), len(prompt))
         with self._turns:
+            # Teacher forcing: position i predicts token i + 1, so the last token is never read.
             hidden, _ = self._read(whole[:-1], len(ids), capacity=len(whole) - 1, reuse=reuse)
             logprobs, ranks, tokens = score_tokens(
                 lambda part: self._network.logits(hidden[part]), ids, top, self.tokenizer.token_text
@@ -148,57 +142,24 @@ class Reader:
         if not reuse:
             cache = self._network.new_cache(capacity)
             return self._network.advance(cache, ids, keep), cache
+        # Prompts that begin alike share their keys and values: the beginning is computed once.
         with self.prefixes.reading(ids, capacity=capacity, most=len(ids) - keep) as cache:
             hidden = self._network.advance(cache, ids[cache.length :], keep)
         return hidden, cache
 
-    def generate(
-        self,
-        prompts: Sequence[ChatPrompt],
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        top_logprobs: int = 0,
-        stop: Sequence[str] = (),
-        seed: int | None = None,
-    ) -> list[Generation]:
-        """Continue each conversation; see :class:`~ragwitness.models.LanguageModel`.
-
-        Where a prompt leaves less room than ``max_tokens``, the answer ends at the context
-        length with ``finish_reason`` ``"length"``.
-        """
-        encoded = [self._prompt_ids(prompt) for prompt in prompts]
-        for ids in encoded:
-            self._check_length(len(ids) + 1, "The prompt with room for one token")
-        answers = [
-            Decoding(
-                self._vocabulary,
-                prompt_tokens=len(ids),
-                room=min(max_tokens, self.context_length - len(ids)),
-                temperature=temperature,
-                top=top_logprobs,
-                stop=stop,
-                seed=seed,
-            )
-            for ids in encoded
-        ]
-        self._decode_all(encoded, answers)
-        return [answer.result() for answer in answers]
-
-    def _decode_all(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
+    def _decode(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
         """Decode up to ``_PARALLEL`` answers together; who finishes makes room for the next."""
-        with self._turns:
-            self._decode_in_turn(encoded, answers)
-
-    def _decode_in_turn(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
+        # Continuous batching: an answer that ends makes room at once, not when its batch ends. What
+        # is decoded beside an answer does not change it.
         waiting = [pair for pair in zip(encoded, answers, strict=True) if not pair[1].finish_reason]
         waiting.reverse()
         running: list[tuple[Decoding, KeyValues, int]] = []
-        while waiting or running:
-            while waiting and len(running) < _PARALLEL:
-                running += self._start(*waiting.pop())
-            if running:
-                running = self._step(running)
+        with self._turns:
+            while waiting or running:
+                while waiting and len(running) < _PARALLEL:
+                    running += self._start(*waiting.pop())
+                if running:
+                    running = self._step(running)
 
     def _start(self, ids: Int64, answer: Decoding) -> list[tuple[Decoding, KeyValues, int]]:
         capacity = min(len(ids) + answer.room, self.context_length)
@@ -209,6 +170,7 @@ class Reader:
     def _step(
         self, running: list[tuple[Decoding, KeyValues, int]]
     ) -> list[tuple[Decoding, KeyValues, int]]:
+        # One new token a sequence; all of them share each matrix product.
         spans = [Span(cache, np.array([token], np.int64), 1) for _, cache, token in running]
         logits = self._network.logits(self._network.run(spans))
         chosen = [answer.push(row) for (answer, _, _), row in zip(running, logits, strict=True)]

@@ -20,12 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import ModelError
+from ragwitness.models.base import close_gaps
+from ragwitness.models.reader.checkpoint import read_json
 from ragwitness.types import Message
-
-from ..offsets import close_gaps
-from .checkpoint import read_json
-
-__all__ = ["ReaderTokenizer", "spoken"]
 
 Int64 = NDArray[np.int64]
 
@@ -79,6 +76,7 @@ class ReaderTokenizer:
 
     def _token_bytes(self, description: dict[str, Any]) -> list[bytes]:
         alphabet = _byte_of_character()
+        # A byte-level token is spelled in an alphabet of 256 characters, one for each byte.
         table = dict.fromkeys(range(self._tokenizer.get_vocab_size()), b"")
         for token, index in description["model"]["vocab"].items():
             table[index] = bytes(alphabet[part] for part in token if part in alphabet)
@@ -112,6 +110,7 @@ class ReaderTokenizer:
         said = spoken(text)
         encoded = self._tokenizer.encode(said, add_special_tokens=False)
         offsets = np.asarray(encoded.offsets, np.int64).reshape(-1, 2)
+        # The space in front is not part of the text: ranges move back by one.
         shifted = np.maximum(close_gaps(offsets) - (len(said) - len(text)), 0)
         return np.asarray(encoded.ids, np.int64), shifted
 

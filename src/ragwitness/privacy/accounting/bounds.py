@@ -6,21 +6,119 @@ import math
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.calibration import classic_sigma, implied_epsilon, per_query
-from ragwitness.privacy.accounting.composition import Budget, joint_budget, optimal_composition
+from ragwitness.privacy.accounting.composition import (
+    PrivacyBudget,
+    classic_sigma,
+    implied_epsilon,
+    joint_budget,
+    optimal_composition,
+    per_query,
+)
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, mu_of, sigma_for
 from ragwitness.privacy.accounting.ranges import positive, probability, whole
 from ragwitness.privacy.accounting.renyi import moments_epsilon, renyi_epsilon
-from ragwitness.privacy.accounting.verdict import Certificate, certify
 
-__all__ = ["Bounds", "Plan", "Service", "joint_bounds", "noise_plan"]
+# The bound an audit certifies (5.2), and the one it should: from the committed noise.
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a committed noise guarantees against any coalition up to a cap.
+
+    Attributes:
+        epsilon: Exact; every joint guarantee is at ``delta``.
+        delta: Joint failure probability, delta* of the policy.
+        mu: Gaussian privacy of all answers together.
+        renyi: epsilon by (3.6).
+        paper: epsilon by (5.2) for the epsilon per account that (3.4) would have needed this
+            noise for; None where the paper's derivation does not reach.
+        why: Why ``paper`` is None.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float
+    renyi: float
+    paper: float | None
+    why: str = ""
+
+
+def composition_slack(delta: float, accounts: int, goal: float) -> float:
+    """Return delta' = delta* - k_max delta_acc (§5.6), so that the whole fails at exactly delta*.
+
+    Args:
+        delta: Of one account.
+        accounts: k_max, the declared cap on a coalition.
+        goal: delta*, of the joint guarantee.
+
+    Raises:
+        InputError: A value is outside its range, or the accounts' own failures already reach
+            delta* (§5.3: "well-formedness").
+    """
+    # §5.6: k_max accounts fail with k_max · delta_acc, and what is left pays for composition.
+    spent = whole("accounts", accounts) * probability("delta", delta)
+    slack = probability("delta*", goal) - spent
+    if slack <= 0:
+        raise InputError(
+            f"k_max x delta is {spent:g}, which is not below delta* = {goal:g}.",
+            f"Lower delta below {goal / accounts:.3g}, lower k_max, or raise delta*.",
+        )
+    return slack
+
+
+def audit_epsilon(epsilon: float, delta: float, queries: int, accounts: int, goal: float) -> float:
+    """Return the epsilon of the paper's verdict (5.2), from the label epsilon of an account.
+
+    Raises:
+        InputError: A value is outside its range, or the policy is not well formed.
+    """
+    # (5.2): Theorem 3.4 with delta' such that the whole fails at exactly delta*.
+    slack = composition_slack(delta, accounts, goal)
+    return joint_budget(epsilon, delta, queries, accounts, slack).epsilon
+
+
+def certify(
+    sigma: float,
+    queries: int,
+    accounts: int,
+    goal: float,
+    *,
+    delta: float,
+    sensitivity: float = 1.0,
+) -> Certificate:
+    """Certify from the noise that was committed to, never from an epsilon on a label.
+
+    Args:
+        sigma: Committed noise, in units of the score.
+        queries: Of one account in the window.
+        accounts: k_max.
+        goal: delta*.
+        delta: Of one account; the exact account does without, the paper's needs it.
+        sensitivity: L2 change of one score.
+
+    Raises:
+        InputError: A value is outside its range, or the policy is not well formed.
+    """
+    # The well-formedness of §5.3, then the exact account: mu of k·q answers, whatever the label.
+    composition_slack(delta, accounts, goal)
+    mu = mu_of(sigma, whole("accounts", accounts) * whole("queries", queries), sensitivity)
+    paper: float | None = None
+    why = ""
+    try:
+        # (5.2) from the label that (3.4) would give this noise; where that does not hold, say why.
+        label = implied_epsilon(sigma, delta, queries, sensitivity)
+        paper = audit_epsilon(label, delta, queries, accounts, goal)
+    except InputError as error:
+        why = error.message
+    return Certificate(epsilon_at(goal, mu), goal, mu, renyi_epsilon(mu, goal), paper, why)
+
 
 _SUMMED = 1_000_000
 """Queries up to which the best composition of opaque queries is summed up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceTerms:
     """What a provider commits to, and the coalition that is assumed.
 
     Attributes:
@@ -61,7 +159,7 @@ class Bounds:
         why: Why ``paper`` is None.
     """
 
-    service: Service
+    service: ServiceTerms
     sigma: float
     label: float | None
     delta: float
@@ -97,17 +195,19 @@ class Bounds:
         )
 
 
-def joint_bounds(service: Service) -> Bounds:
+def joint_bounds(service: ServiceTerms) -> Bounds:
     """Account for a coalition in every way, from the noise itself.
 
     Raises:
         InputError: A value is outside its range, or there is neither a label nor a noise.
     """
+    # 1. The noise, and how often the whole may fail: k · delta + delta'.
     sigma = _sigma(service)
     count = whole("accounts", service.accounts) * whole("queries", service.queries)
     delta = probability("delta", service.delta)
     slack = delta if service.slack is None else probability("delta'", service.slack)
     joint = probability("the joint delta", service.accounts * delta + slack)
+    # 2. mu of all answers together; 3. the paper's own bounds, where they hold.
     mu = mu_of(sigma, count, service.sensitivity)
     label, paper, opaque, why = _published(service, sigma, joint)
     return Bounds(
@@ -126,7 +226,7 @@ def joint_bounds(service: Service) -> Bounds:
     )
 
 
-def _sigma(service: Service) -> float:
+def _sigma(service: ServiceTerms) -> float:
     if service.epsilon is not None:
         positive("epsilon", service.epsilon)
     if service.sigma is not None:
@@ -137,7 +237,7 @@ def _sigma(service: Service) -> float:
 
 
 def _published(
-    service: Service, sigma: float, joint: float
+    service: ServiceTerms, sigma: float, joint: float
 ) -> tuple[float | None, float | None, float | None, str]:
     """Return label, Theorem 3.4 and the best that opaque queries allow, where they hold."""
     k, q = service.accounts, service.queries
@@ -146,14 +246,20 @@ def _published(
         paper = joint_budget(label, service.delta, q, k, service.slack).epsilon
     except InputError as error:
         return None, None, None, error.message
+    # The best that follows from (epsilon_q, delta_q) alone (Kairouz, Oh and Viswanath 2015).
     if k * q > _SUMMED:
         return label, paper, None, ""
     part = per_query(label, service.delta, q)
-    return label, paper, optimal_composition(Budget(part.epsilon, part.delta), k * q, joint), ""
+    return (
+        label,
+        paper,
+        optimal_composition(PrivacyBudget(part.epsilon, part.delta), k * q, joint),
+        "",
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NoisePlan:
     """Noise for a joint budget against ``accounts``.
 
     Attributes:
@@ -179,7 +285,7 @@ class Plan:
 
 def noise_plan(
     epsilon: float, delta: float, queries: int, accounts: int, sensitivity: float = 1.0
-) -> Plan:
+) -> NoisePlan:
     """Return the noise with which ``accounts`` of ``queries`` each stay within a joint budget.
 
     Raises:
@@ -187,9 +293,12 @@ def noise_plan(
     """
     k = whole("accounts", accounts)
     exact = sigma_for(epsilon, delta, k * whole("queries", queries), sensitivity)
+    # §3.6: each account gets epsilon / sqrt(k), and (3.4) its noise.
     rule = positive("epsilon", epsilon) / math.sqrt(k)
     try:
         paper = classic_sigma(rule, delta, queries, sensitivity)
     except InputError:
         paper = None
-    return Plan(k, exact, paper, epsilon_at(delta, mu_for(epsilon, delta) / math.sqrt(k)), rule)
+    return NoisePlan(
+        k, exact, paper, epsilon_at(delta, mu_for(epsilon, delta) / math.sqrt(k)), rule
+    )

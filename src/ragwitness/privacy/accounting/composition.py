@@ -1,41 +1,143 @@
-"""The paper's way to a joint bound: compose (epsilon_q, delta_q) per query, as if opaque.
-
-Much looser than :mod:`~ragwitness.privacy.accounting.gaussian`, which uses that the noise is
-Gaussian; kept to show what a published figure is worth.
-"""
+"""Noise per query from a budget per account, as the paper calibrates it: (3.1) and (3.4)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.calibration import Split, per_query
 from ragwitness.privacy.accounting.ranges import positive, probability, whole
 
-__all__ = [
-    "Budget",
-    "advanced_composition",
-    "joint_budget",
-    "optimal_composition",
-    "simple_growth",
-]
+Split = Literal["strict", "exact"]
+"""How the account's delta is shared out; see :func:`per_query`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PerQuery:
+    """The budget of one query.
+
+    Attributes:
+        epsilon: Of one query.
+        delta: Of one query.
+        slack: delta' that composition over one account's queries adds.
+        total: delta that the account then really has.
+    """
+
+    epsilon: float
+    delta: float
+    slack: float
+    total: float
+
+
+def per_query(epsilon: float, delta: float, queries: int, split: Split = "strict") -> PerQuery:
+    """Share an account's budget out over its queries (3.1).
+
+    ``strict`` reads (3.1) as printed: delta_q = delta/q and delta' = delta, which adds up to
+    2 delta (the paper's footnote 2). ``exact`` gives each half of delta and meets it, with an
+    epsilon per query that is smaller by sqrt(ln(2/delta) / ln(1/delta)). Either meets epsilon
+    to first order only: Lemma 3.2's second term comes on top.
+
+    Args:
+        epsilon: Of the account.
+        delta: Of the account.
+        queries: That it may ask in a window.
+        split: How delta is shared out.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    # (3.1): epsilon_q = epsilon / sqrt(2 q ln(1 / delta)), delta_q = delta / q.
+    positive("epsilon", epsilon)
+    if split not in get_args(Split):
+        raise InputError(f"No such split of delta: {split!r}.", "Use strict or exact.")
+    share = probability("delta", delta) * (0.5 if split == "exact" else 1.0)
+    count = whole("queries", queries)
+    return PerQuery(
+        epsilon / math.sqrt(2 * count * math.log(1 / share)), share / count, share, 2 * share
+    )
+
+
+def classic_sigma(
+    epsilon: float,
+    delta: float,
+    queries: int,
+    sensitivity: float = 1.0,
+    split: Split = "strict",
+) -> float:
+    """Return the noise of (3.4): S sqrt(2 ln(1.25/delta_q)) / epsilon_q.
+
+    Raises:
+        InputError: A value is outside its range, or epsilon_q is not below 1, where the formula
+            (Dwork & Roth 2014, Thm. A.1) does not hold.
+    """
+    part = per_query(epsilon, delta, queries, split)
+    if part.epsilon >= 1:
+        raise InputError(
+            f"(3.4) holds below 1 per query; epsilon {epsilon:g} over {queries} queries gives"
+            f" {part.epsilon:.3g}.",
+            "Use the exact noise: ragwitness collusion calibrate.",
+        )
+    return (
+        positive("sensitivity", sensitivity)
+        * math.sqrt(2 * math.log(1.25 / part.delta))
+        / part.epsilon
+    )
+
+
+def implied_epsilon(sigma: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
+    """Return the epsilon per account for which (3.4) would have chosen ``sigma``.
+
+    Raises:
+        InputError: A value is outside its range, or (3.4) does not hold there.
+    """
+    # (3.4) solved for epsilon: epsilon_q is linear in it, and delta_q does not depend on it.
+    unit = per_query(1.0, delta, queries)
+    factor = math.sqrt(2 * math.log(1.25 / unit.delta)) / unit.epsilon
+    epsilon = positive("sensitivity", sensitivity) * factor / positive("sigma", sigma)
+    if epsilon * unit.epsilon >= 1:
+        raise InputError(
+            f"sigma {sigma:g} is too small for (3.4), which holds below 1 per query;"
+            f" here {epsilon * unit.epsilon:.3g}.",
+            "Only the exact account holds: ragwitness collusion bound --sigma.",
+        )
+    return epsilon
+
+
+def leading_sigma(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
+    """Return S / epsilon_q, the noise for which (3.7) is derived (App. A.3).
+
+    It is about sqrt(2 ln(1.25 q / delta)) times smaller than :func:`classic_sigma`, and keeps
+    the account's (epsilon, delta) only up to an epsilon of about 8.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    return positive("sensitivity", sensitivity) / per_query(epsilon, delta, queries).epsilon
+
+
+# The paper's way to a joint bound: compose (epsilon_q, delta_q) per query, as if opaque.
+#
+# Much looser than :mod:`~ragwitness.privacy.accounting.gaussian`, which uses that the noise is
+# Gaussian; kept to show what a published figure is worth.
 
 _LINEAR = 1.2564
 """e^x - 1 <= 2x up to here; App. A.2 uses it at x = epsilon_q."""
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class PrivacyBudget:
     """An (epsilon, delta) guarantee."""
 
     epsilon: float
     delta: float
 
 
-def advanced_composition(query: Budget, count: int, slack: float, *, tight: bool = False) -> Budget:
+def advanced_composition(
+    query: PrivacyBudget, count: int, slack: float, *, tight: bool = False
+) -> PrivacyBudget:
     """Return what ``count`` adaptive queries cost together (Lemma 3.2).
 
     Args:
@@ -49,12 +151,13 @@ def advanced_composition(query: Budget, count: int, slack: float, *, tight: bool
         InputError: A value is outside its range.
     """
     epsilon, delta = positive("epsilon", query.epsilon), probability("delta", query.delta)
+    # Lemma 3.2: sqrt(2 m ln(1/delta')) epsilon + m epsilon (e^epsilon - 1).
     first = math.sqrt(2 * whole("queries", count) * -math.log(probability("delta'", slack)))
     second = count * epsilon * (math.tanh(epsilon / 2) if tight else math.expm1(epsilon))
-    return Budget(first * epsilon + second, count * delta + slack)
+    return PrivacyBudget(first * epsilon + second, count * delta + slack)
 
 
-def optimal_composition(query: Budget, count: int, delta: float) -> float:
+def optimal_composition(query: PrivacyBudget, count: int, delta: float) -> float:
     """Return the smallest epsilon that follows from (epsilon_q, delta_q) alone.
 
     Kairouz, Oh & Viswanath 2017, Thm. 3.3: the worst mechanism with such queries fails at one of
@@ -72,16 +175,20 @@ def optimal_composition(query: Budget, count: int, delta: float) -> float:
     from scipy.special import gammaln, log_expit
 
     epsilon, share = positive("epsilon", query.epsilon), probability("delta", query.delta)
+    # All answers are sound, none is simply published, with probability (1 - delta_q)^m.
     sound = whole("queries", count) * math.log1p(-share)
     room = math.exp(sound)
     goal = (probability("delta", delta) + math.expm1(sound)) / room
     if goal <= 0:
         raise InputError(f"{count} queries fail with {-math.expm1(sound):.3g}, above {delta:g}.")
+    # Randomised response is the worst mechanism: its privacy loss is a binomial walk.
     agreed = np.arange(count + 1)
     losses = (2 * agreed - count) * epsilon
     ways = gammaln(count + 1) - gammaln(agreed + 1) - gammaln(count - agreed + 1)
     chances = np.exp(ways + agreed * log_expit(epsilon) + (count - agreed) * log_expit(-epsilon))
 
+    # Delta that an epsilon of ``joint`` leaves over; wanted is the smallest that leaves no more
+    # than asked.
     def left(joint: float) -> float:
         above = losses > joint
         return float(-(chances[above] @ np.expm1(joint - losses[above])))
@@ -102,7 +209,7 @@ def joint_budget(
     accounts: int,
     slack: float | None = None,
     split: Split = "strict",
-) -> Budget:
+) -> PrivacyBudget:
     """Return what ``accounts`` that pool their answers spend together, by Theorem 3.4.
 
     Args:
@@ -126,11 +233,12 @@ def joint_budget(
             f" queries gives {part.epsilon:.3g}.",
             "Use the exact account: ragwitness collusion bound --sigma.",
         )
+    # Theorem 3.4: sqrt(k) epsilon sqrt(ln(1/delta') / ln(1/delta)) + k epsilon² / ln(1/delta).
     room = math.log(1 / part.slack)
     slack = part.slack if slack is None else probability("delta'", slack)
     k = whole("accounts", accounts)
     first = math.sqrt(k) * epsilon * math.sqrt(math.log(1 / slack) / room)
-    return Budget(first + k * epsilon * epsilon / room, k * queries * part.delta + slack)
+    return PrivacyBudget(first + k * epsilon * epsilon / room, k * queries * part.delta + slack)
 
 
 def simple_growth(epsilon: float, accounts: int) -> float:

@@ -21,18 +21,6 @@ import numpy as np
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
 
-__all__ = [
-    "accounts_for",
-    "break_even",
-    "delta_at",
-    "epsilon_at",
-    "log_delta_at",
-    "mu_for",
-    "mu_of",
-    "queries_for",
-    "sigma_for",
-]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _MOST = 1e100
 """Squares of mu stay numbers below it."""
@@ -88,7 +76,8 @@ def epsilon_at(delta: float, mu: float) -> float:
     goal = math.log(probability("delta", delta))
     if at_least_zero("mu", mu) == 0 or _log_delta(0.0, mu) <= goal:
         return 0.0
-    high = mu * mu / 2 + mu * math.sqrt(-2 * goal)  # the conversion of zero-concentrated DP
+    # Delta falls with epsilon: bisection below the conversion of zero-concentrated privacy.
+    high = mu * mu / 2 + mu * math.sqrt(-2 * goal)
     return _bisect(lambda epsilon: _log_delta(epsilon, mu) <= goal, false=0.0, true=high)
 
 
@@ -100,6 +89,7 @@ def mu_for(epsilon: float, delta: float) -> float:
     """
     at_least_zero("epsilon", epsilon)
     goal = math.log(probability("delta", delta))
+    # From the inverse of that conversion, which is too small, double until it is too large.
     root = math.sqrt(-2 * goal)
     low = 2 * epsilon / (root + math.sqrt(root * root + 2 * epsilon)) or delta  # as in epsilon_at
     high = 2 * low

@@ -9,21 +9,8 @@ from __future__ import annotations
 import math
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.calibration import per_query
+from ragwitness.privacy.accounting.composition import per_query
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
-
-__all__ = [
-    "advantage_limit",
-    "advantage_of",
-    "auc_limit",
-    "auc_of",
-    "construction_mu",
-    "mu_of_auc",
-    "paper_advantage_limit",
-    "paper_auc",
-    "paper_growth_limit",
-    "paper_linear_advantage",
-]
 
 
 def construction_mu(

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.calibration import leading_sigma
+from ragwitness.privacy.accounting.composition import leading_sigma
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
-
-__all__ = ["ORDERS", "best_order", "moments_epsilon", "renyi_epsilon", "simplified_epsilon"]
 
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1e6, 1801)])
 """Orders of the moments accountant: 200 to a decade, so that the grid costs below 1e-4."""
@@ -68,6 +66,7 @@ def simplified_epsilon(
         InputError: A value is outside its range, or ``sigma`` is less than the S / epsilon_q for
             which (3.7) is derived: with less noise it is false.
     """
+    # (3.7) stands on sigma = S / epsilon_q (App. A.3); with less noise it is false.
     needed = leading_sigma(epsilon, delta, queries, sensitivity)
     if positive("sigma", sigma) < needed * (1 - 1e-12):
         raise InputError(
@@ -105,7 +104,9 @@ def moments_epsilon(
         raise InputError("Orders must be numbers above 1, at least one.")
     if conversion not in get_args(Conversion):
         raise InputError(f"No such conversion: {conversion!r}.", "Use mironov or tight.")
+    # Renyi divergence alpha mu² / 2, converted at each order; the best order counts (§3.7).
     costs = alpha * mu * mu / 2 + goal / (alpha - 1)
+    # Tighter by ln(1 - 1/alpha) - ln(alpha)/(alpha - 1) (Canonne, Kamath and Steinke 2020).
     if conversion == "tight":
         costs += np.log1p(-1 / alpha) - np.log(alpha) / (alpha - 1)
     return max(0.0, float(costs.min()))

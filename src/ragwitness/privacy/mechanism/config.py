@@ -9,20 +9,16 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.ranges import positive
-from ragwitness.privacy.accounting.sensitivity import Relation
-from ragwitness.privacy.sampler import (
-    EXACT_SAMPLER,
+from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.accounting.ranges import Relation, positive
+from ragwitness.privacy.sampler.exact import EXACT_SAMPLER, as_variance, variance_of
+from ragwitness.privacy.sampler.table import (
     MOST_VARIANCE,
     TABLE_SAMPLER,
-    as_variance,
     check_table,
     gaussian_table,
-    variance_of,
 )
 from ragwitness.privacy.streams import canonical
-
-__all__ = ["MOST_SCALE", "Mechanism", "Sampler", "mechanism_for", "provable_mechanism"]
 
 Sampler: TypeAlias = Literal["table", "exact"]
 
@@ -113,6 +109,7 @@ class Mechanism:
             relation: ``"replace"``: another document in the slot (2 for unclipped cosines);
                 ``"add-remove"``: a document, or an empty slot (1 for unclipped cosines).
         """
+        # Only one slot differs between neighbours, and the slot has one score.
         low, high = self.bounds
         if relation not in get_args(Relation):
             raise InputError(
@@ -147,6 +144,27 @@ class Mechanism:
         if self.sampler == "exact":
             return 0.0
         return gaussian_table(self.variance).extra_delta(epsilon, releases)
+
+    def epsilon_at(self, delta: float, mu: float, releases: int) -> float | None:
+        """Return epsilon at ``delta`` of answers whose Gaussian privacy is ``mu``.
+
+        Args:
+            delta: Of the guarantee.
+            mu: Gaussian privacy of all of them together.
+            releases: Answers it covers.
+
+        Returns:
+            None where the table alone fails more often than ``delta``: from an epsilon of about 60
+            on, none is shown to hold.
+        """
+        # The table's distance from the exact noise, times e^epsilon, is taken off delta first. It
+        # is taken for an epsilon that is larger by 1, and what is left gives a smaller one.
+        first = epsilon_at(delta, mu)
+        left = delta - self.extra_delta(first + 1, releases)
+        if left <= 0:
+            return None
+        found = epsilon_at(left, mu)
+        return found if found <= first + 1 else None
 
     @property
     def digest(self) -> str:
@@ -200,6 +218,7 @@ def mechanism_for(
         InputError: A value is outside its range.
     """
     sigma = positive("sigma", sigma)
+    # 256 grid steps in one sigma, at least 8 from 0 to 1, as a power of two.
     most = (MOST_SCALE**2).bit_length() - 1
     wanted = max(_STEPS / sigma, _FEWEST)
     bits = most if wanted >= MOST_SCALE**2 else math.ceil(math.log2(wanted))
@@ -230,6 +249,7 @@ def provable_mechanism(
         InputError: A value is outside its range.
     """
     _within("scale", scale, 2, MOST_SCALE)
+    # No shift and no clipping: z is linear in the rows, as the selection proof needs it.
     variance = variance_of(positive("sigma", sigma) * scale**2)
     sampler: Sampler = "table" if as_variance(variance) <= MOST_VARIANCE else "exact"
     return Mechanism(dimension, capacity, top, variance, 0, scale=scale, sampler=sampler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,12 +10,180 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.slots import SlotIndex, check_rows
-from ragwitness.privacy.sampler import discrete_gaussian, gaussian_table
+from ragwitness.privacy.mechanism.config import MOST_SCALE, Mechanism
+from ragwitness.privacy.sampler.exact import discrete_gaussian
+from ragwitness.privacy.sampler.table import gaussian_table
 from ragwitness.privacy.streams import slot_bits
 
-__all__ = ["Selection", "release", "release_many", "scores", "select", "slot_noise"]
+# Integer embeddings in a fixed number of slots, and their exact scores.
+
+_CHUNK = 4096
+
+Rows = NDArray[np.int16]
+
+
+class SlotIndex:
+    """The vectors of one tenant, one per slot; every query is compared with all of them.
+
+    Scores come from a 32-bit BLAS and are exact all the same. All entries are integers and
+    all norms at most 4,096, so that any part of a sum of products is an integer of size at most
+    the sum of |x_i y_i| <= 4096² = 2²⁴ (Cauchy-Schwarz): a 32-bit float holds each without
+    rounding, in whatever order it adds, fused or not.
+
+    Args:
+        rows: Integer vectors, shape (n, dimension); a row of zeros is an empty slot.
+        mechanism: Its dimension, capacity and scale are those of the index; slots beyond ``n``
+            are empty.
+
+    Raises:
+        InputError: See :func:`check_rows`; or there are no rows, or more than slots.
+    """
+
+    def __init__(self, rows: ArrayLike, mechanism: Mechanism) -> None:
+        checked = check_rows(rows, mechanism)
+        if not len(checked):
+            raise InputError("The index is empty.", "Store at least one document in it.")
+        if len(checked) > mechanism.capacity:
+            raise InputError(
+                f"{len(checked)} documents do not fit into {mechanism.capacity} slots.",
+                "Raise the mechanism's capacity; it is public, so leave room.",
+            )
+        self._scale = mechanism.scale
+        self._rows = np.zeros((mechanism.capacity, mechanism.dimension), np.float32)
+        self._rows[: len(checked)] = checked
+
+    @property
+    def rows(self) -> Rows:
+        """The integer vectors, shape (capacity, dimension): what is committed to."""
+        return self._rows.astype(np.int16)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Slots, and dimension."""
+        return self._rows.shape[0], self._rows.shape[1]
+
+    @property
+    def scale(self) -> int:
+        """Bound on the norm of the rows."""
+        return self._scale
+
+    def inner_products(self, queries: Rows) -> NDArray[np.int32]:
+        """Return all inner products, exact.
+
+        Args:
+            queries: Vectors of norm at most 4,096, shape (m, dimension); see :func:`check_rows`.
+
+        Returns:
+            Shape (m, capacity).
+        """
+        columns = queries.astype(np.float32)
+        if len(columns) == 1:  # a matrix times a vector reads the index once, without packing it
+            return np.asarray(self._rows @ columns[0], np.int32)[None]
+        return np.asarray(columns @ self._rows.T, np.int32)
+
+
+def slot_index(vectors: ArrayLike, mechanism: Mechanism) -> SlotIndex:
+    """Return an index of float embeddings, quantised; document i is in slot i.
+
+    Args:
+        vectors: Embeddings, shape (n, dimension); only their directions count.
+        mechanism: What will search it.
+
+    Raises:
+        InputError: See :func:`quantise` and :class:`SlotIndex`.
+    """
+    if not np.size(vectors):
+        raise InputError("The index is empty.", "Store at least one document in it.")
+    return SlotIndex(quantise(vectors, mechanism), mechanism)
+
+
+def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
+    """Return integer vectors of the same directions, of norm at most ``scale`` for certain.
+
+    Rounding moves a vector by at most √d/2, so that one of length ``scale`` - √d/2 stays within.
+    What is committed and searched are the integers; floats end here.
+
+    Args:
+        vectors: Embeddings, shape (n, dimension), or (dimension,) for one.
+        mechanism: Gives dimension and scale.
+
+    Returns:
+        Of the same shape.
+
+    Raises:
+        InputError: Another dimension, a NaN or an infinity, or a vector of length 0.
+    """
+    # 1. Finite vectors of the mechanism's dimension, each with a direction.
+    given = np.asarray(vectors, np.float64)
+    floats = np.atleast_2d(given)
+    _check_shape(floats, mechanism.dimension)
+    bad = np.flatnonzero(~np.isfinite(floats).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"Embedding {bad[0]} holds a NaN or an infinity ({len(bad)} of {len(floats)} do).",
+            "Check the embedder's output for this text.",
+        )
+    # 2. By their largest entry, so that no square overflows or vanishes.
+    sizes = np.abs(floats).max(axis=1, keepdims=True)
+    if not sizes.all():
+        raise InputError(
+            f"Embedding {int(np.argmin(sizes))} has length 0 and no direction.",
+            "Leave out texts that the embedder cannot place.",
+        )
+    floats = floats / sizes
+    # 3. Length S - √d/2, so that rounding cannot leave the ball of radius S.
+    reach = mechanism.scale * (1 - 1e-9) - math.sqrt(mechanism.dimension) / 2
+    if reach < 1:
+        raise InputError(
+            f"Norms up to {mechanism.scale} are too short for dimension {mechanism.dimension}.",
+            f"Use a larger scale, at most {MOST_SCALE}.",
+        )
+    floats *= reach / np.linalg.norm(floats, axis=1, keepdims=True)
+    return np.asarray(np.rint(floats), np.int16).reshape(given.shape)
+
+
+def check_rows(rows: ArrayLike, mechanism: Mechanism) -> Rows:
+    """Return integer vectors after the check that the sensitivity rests on.
+
+    Args:
+        rows: Shape (n, dimension), or (dimension,) for one.
+        mechanism: Gives dimension and scale.
+
+    Returns:
+        The same numbers, shape (n, dimension).
+
+    Raises:
+        InputError: Not integers, another dimension, or a norm above ``scale``.
+    """
+    given = np.atleast_2d(np.asarray(rows))
+    if given.dtype.kind not in "iu":
+        raise InputError(
+            f"Scores are exact over integer vectors; these are {given.dtype}.",
+            "Make integers of floats with quantise(vectors, mechanism).",
+        )
+    _check_shape(given, mechanism.dimension)
+    for start in range(0, len(given), _CHUNK):
+        part = given[start : start + _CHUNK]
+        # Sizes first: squares of larger numbers could wrap around.
+        over = np.any((part > mechanism.scale) | (part < -mechanism.scale), axis=1)
+        exact = np.where(over[:, None], 0, part).astype(np.int64)
+        over = over | (np.einsum("nd,nd->n", exact, exact) > mechanism.scale**2)
+        if over.any():
+            raise InputError(
+                f"Integer vector {start + int(np.argmax(over))} is longer than"
+                f" {mechanism.scale}, on which the sensitivity rests.",
+                "Make integers of floats with quantise(vectors, mechanism).",
+            )
+    return given.astype(np.int16)
+
+
+def _check_shape(vectors: NDArray[np.generic], dimension: int) -> None:
+    if vectors.ndim != 2 or vectors.shape[1] != dimension:
+        raise InputError(
+            f"Vectors of shape {vectors.shape} do not have the mechanism's dimension {dimension}.",
+            "Use the embedder that the mechanism was set up for.",
+        )
+
 
 _TOGETHER = 16  # queries whose scores are held at a time
 
@@ -68,6 +237,7 @@ def release_many(
     Raises:
         InputError: As for :func:`release`; or the keys are not one per query, or one comes twice.
     """
+    # 1. An exact index over all slots, checked queries, one key each: noise is never used twice.
     _check_index(index, mechanism)
     rows = check_rows(queries, mechanism)
     if len(keys) != len(rows) or len(set(keys)) != len(keys):
@@ -77,8 +247,10 @@ def release_many(
         )
     found = []
     for start in range(0, len(rows), _TOGETHER):
+        # 2. All scores, exact.
         exact = scores(rows[start : start + _TOGETHER], index, mechanism)
         for row, key in zip(exact, keys[start : start + _TOGETHER], strict=True):
+            # 3. Noise on every slot, 4. and only then the selection (eq. 2.1).
             found.append(select(row + slot_noise(mechanism, key), mechanism.top))
     return found
 
@@ -94,7 +266,8 @@ def scores(queries: NDArray[np.int16], index: SlotIndex, mechanism: Mechanism) -
         mechanism: Gives grid and bounds.
     """
     found = index.inner_products(queries)
-    found >>= mechanism.shift  # arithmetic: rounds down, below 0 too
+    # The grid and the bounds of ``Mechanism``: the shift is arithmetic, rounding down below 0 too.
+    found >>= mechanism.shift
     return np.clip(found, *mechanism.bounds, out=found)
 
 
@@ -123,6 +296,7 @@ def select(noisy: NDArray[np.int64], top: int) -> Selection:
         noisy: Scores with their noise, shape (capacity,).
         top: How many, at most as many as there are.
     """
+    # The top-th highest score; all slots that reach it, ties in order of the slots.
     least = np.partition(noisy, len(noisy) - top)[len(noisy) - top]
     near = np.flatnonzero(noisy >= least)
     ids = near[np.argsort(-noisy[near], kind="stable")][:top]

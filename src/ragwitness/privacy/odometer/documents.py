@@ -19,8 +19,6 @@ from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.accounting.ranges import positive, whole
 
-__all__ = ["DocumentMeter"]
-
 _MAGIC = b"ragwitness documents 1\n"
 _FULL = 1 << 62
 
@@ -54,6 +52,7 @@ class DocumentMeter:
         Raises:
             InputError: Another shape or type.
         """
+        # Spent is Σ score²; a document fits while that stays within (budget · sigma)².
         sizes = self._sizes(scores)
         small = sizes <= math.isqrt(self._limit)
         return small & (np.where(small, sizes, 0) ** 2 <= self._limit - self.spent)

@@ -16,18 +16,120 @@ factorisation of the exact sum decides.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.odometer.terms import Terms
+from ragwitness.privacy.accounting.ranges import Relation, positive, score_sensitivity, whole
 
-__all__ = ["Odometer"]
+if TYPE_CHECKING:
+    from ragwitness.privacy.mechanism.config import Mechanism
+
+# What a meter measures against: the mechanism's constants and the budget.
+
+_LARGEST_SCALE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Constants of a noisy retrieval, and how much its index may spend.
+
+    Attributes:
+        dimension: Of the query vectors.
+        scale: Query vectors are whole numbers; divided by this they have length 1 at most.
+        sigma: Noise, in units of the score of such vectors.
+        budget: mu that no sequence of answers may pass.
+        relation: Which indices are neighbours.
+        clip: Scores are held within these before the noise; None for no clipping.
+        grid: Width of the grid that scores are rounded to before the noise; 0 for none.
+    """
+
+    dimension: int
+    scale: int
+    sigma: float
+    budget: float
+    relation: Relation = "replace"
+    clip: tuple[float, float] | None = None
+    grid: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what no mechanism has.
+
+        Raises:
+            InputError: A value is outside its range.
+        """
+        whole("dimension", self.dimension)
+        if whole("scale", self.scale) > _LARGEST_SCALE:
+            raise InputError(f"scale must be at most {_LARGEST_SCALE}, not {self.scale}.")
+        positive("sigma", self.sigma)
+        positive("budget", self.budget)
+        score_sensitivity(self.relation, self.clip, self.grid)
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, budget: float, relation: Relation = "replace") -> Terms:
+        """Return the terms of the integer mechanism: its noise, grid and clipping.
+
+        Args:
+            mechanism: That answers the queries which are metered.
+            budget: mu that no sequence of answers may pass.
+            relation: Which indices are neighbours.
+        """
+        grid = (1 << mechanism.shift) / mechanism.scale**2
+        low, high = mechanism.bounds
+        return cls(
+            mechanism.dimension,
+            mechanism.scale,
+            mechanism.gaussian_sigma * grid,
+            budget,
+            relation,
+            (low * grid, high * grid),
+            grid,
+        )
+
+    @property
+    def reach(self) -> float:
+        """Largest distance of two documents that may stand in the same slot."""
+        return 2.0 if self.relation == "replace" else 1.0
+
+    def worst_mu(self, queries: int) -> float:
+        """Return mu of ``queries`` answers, whatever was asked."""
+        # Every answer moves one score by at most its sensitivity.
+        step = score_sensitivity(self.relation, self.clip, self.grid)
+        return step * math.sqrt(queries) / self.sigma
+
+    def mu_of(self, eigenvalue: float, queries: int) -> float:
+        """Return mu of answers by the largest eigenvalue of the sum of v v^T.
+
+        sqrt(sum (|a_t| + g)^2) <= sqrt(sum a_t^2) + g sqrt(T), since rounding to a grid of width g
+        adds at most g to a difference; clipping adds nothing.
+        """
+        # |<v, x - y>| over all answers: reach · sqrt(lambda), and one grid step of rounding each.
+        spectral = self.reach * math.sqrt(max(0.0, eigenvalue)) + self.grid * math.sqrt(queries)
+        return min(spectral / self.sigma, self.worst_mu(queries))
+
+    def largest_eigenvalue(self, queries: int) -> float:
+        """Return the largest eigenvalue that the budget leaves room for; negative for none."""
+        room = self.budget * self.sigma - self.grid * math.sqrt(queries)
+        return math.copysign((room / self.reach) ** 2, room)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the fields as JSON has them."""
+        found = asdict(self)
+        return {**found, "clip": list(self.clip) if self.clip else None}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Terms:
+        """Return terms from what :meth:`as_json` gave."""
+        clip = fields.pop("clip")
+        return cls(**fields, clip=None if clip is None else (float(clip[0]), float(clip[1])))
+
 
 _MAGIC = b"ragwitness odometer 1\n"
 _AHEAD = 1024
@@ -95,6 +197,7 @@ class Odometer:
 
     def mu(self) -> float:
         """Return the bound on mu of everything answered so far."""
+        # lambda, rounded up by far more than the solver's error.
         values = np.linalg.eigvalsh(self._scaled(self._sum()))
         return self.terms.mu_of(float(values[-1]) * (1 + 1e-12), self.queries)
 
@@ -177,15 +280,18 @@ class Odometer:
 
     def _fits(self, row: NDArray[np.float64]) -> bool:
         count = self.queries + 1
+        # 1. Sums stay whole numbers of 64 bits. 2. Few queries fit whatever was asked.
         if count * self.terms.scale**2 >= _FULL:
             return False
         if self.terms.worst_mu(count) <= self.terms.budget * _MARGIN:
             return True
         unit = row / self.terms.scale
+        # 3. The kept inverse accepts what fits for certain: v^T (B I - A)^-1 v < 1.
         if self._inverse is None:
             self._inverse = self._fresh()
         if self._inverse is not None and self._inverse.accepts(unit):
             return True
+        # 4. Close to the limit a factorisation decides: B I - A - v v^T is positive definite.
         total = self._scaled(self._sum()) + np.outer(unit, unit)
         return _factor(self.terms.largest_eigenvalue(count), total) is not None
 
@@ -213,6 +319,7 @@ class Odometer:
         return gram / float(self.terms.scale**2)
 
     def _fresh(self) -> _Inverse | None:
+        # For the limit that the coming queries will have: the inverse never accepts too much.
         limit = self.terms.largest_eigenvalue(self.queries + _AHEAD)
         factor = _factor(limit, self._scaled(self._sum()))
         return None if factor is None else _Inverse(factor, limit)
@@ -236,6 +343,7 @@ class _Inverse:
 
     def add(self, unit: NDArray[np.float64]) -> bool:
         """Take one more vector in; return whether the inverse can still be used after it."""
+        # Sherman and Morrison: M + (M v)(M v)^T / (1 - v^T M v).
         image = self._image(unit)
         room = 1 - float(unit @ image)
         self._left -= 1

@@ -7,14 +7,78 @@ drawn, and so does the time.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 from fractions import Fraction
+from typing import Protocol
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive
-from ragwitness.privacy.sampler.bits import Bits, uniform
 
-__all__ = ["EXACT_SAMPLER", "as_variance", "discrete_gaussian", "variance_of"]
+# Where random bytes come from: the operating system, or a stream that a key determines.
+
+_RATE = 136  # bytes per permutation of SHAKE256 (FIPS 202): fewer cost as much
+
+
+class Bits(Protocol):
+    """A source of uniform random bytes."""
+
+    def take(self, count: int) -> bytes:
+        """Return the next ``count`` bytes."""
+
+
+class _SystemBits:
+    """The operating system's entropy: nobody can draw the same bytes again."""
+
+    def take(self, count: int) -> bytes:
+        """Return ``count`` fresh bytes."""
+        return os.urandom(count)
+
+
+class ShakeBits:
+    """SHAKE256 of a seed (FIPS 202), read from its beginning: same seed, same bytes.
+
+    Args:
+        seed: What is hashed; whoever knows it knows every byte.
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self._hash = hashlib.shake_256(seed)
+        self._held = b""
+        self._at = 0
+
+    def take(self, count: int) -> bytes:
+        """Return the next ``count`` bytes of the stream."""
+        end = self._at + count
+        if end > len(self._held):
+            self._held = self._hash.digest(max(_RATE, 2 * end))  # an XOF: a longer prefix
+        taken, self._at = self._held[self._at : end], end
+        return taken
+
+
+def system_bits() -> Bits:
+    """Return the operating system's entropy as a source of bytes."""
+    return _SystemBits()
+
+
+def uniform(bound: int, bits: Bits) -> int:
+    """Return an integer from 0 to ``bound - 1``, each equally likely.
+
+    Takes as few whole bytes as hold ``bound - 1``, big-endian, with the surplus high bits
+    cleared, and takes as many again until the number is below ``bound``.
+
+    Args:
+        bound: At least 1; a bound of 1 takes no byte.
+        bits: Source of the bytes.
+    """
+    length = (bound - 1).bit_length()
+    count, mask = (length + 7) // 8, (1 << length) - 1
+    while True:
+        drawn = int.from_bytes(bits.take(count), "big") & mask
+        if drawn < bound:
+            return drawn
+
 
 EXACT_SAMPLER = "ragwitness/discrete-gaussian/exact/v1"
 """Identifier of the order in which bytes are read and draws rejected."""
@@ -37,9 +101,11 @@ def discrete_gaussian(variance: int | Fraction, bits: Bits) -> int:
         InputError: ``variance`` is not a rational above 0.
     """
     num, den = as_variance(variance).as_integer_ratio()
+    # t = floor(sigma) + 1, the scale of the Laplace draws that are thinned out.
     scale = math.isqrt(num // den) + 1
     spread = 2 * num * den * scale * scale
     while True:
+        # Draw y ~ Laplace(t); keep it with probability exp(-(|y| - sigma²/t)² / 2 sigma²).
         drawn = _discrete_laplace(scale, bits)
         # (|y| - sigma²/t)² / (2 sigma²), over one denominator.
         if _bernoulli_exp((abs(drawn) * scale * den - num) ** 2, spread, bits):
@@ -77,6 +143,7 @@ def as_variance(variance: int | Fraction) -> Fraction:
 def _discrete_laplace(scale: int, bits: Bits) -> int:
     """Draw y with probability proportional to exp(-|y|/scale) (Algorithm 2, s = 1)."""
     while True:
+        # |y| = low + t · high: low by rejection with exp(-low/t), high geometric with exp(-1).
         low = uniform(scale, bits)
         if not _bernoulli_exp(low, scale, bits):
             continue
@@ -92,6 +159,7 @@ def _discrete_laplace(scale: int, bits: Bits) -> int:
 def _bernoulli_exp(num: int, den: int, bits: Bits) -> bool:
     """Draw true with probability exp(-num/den) (Algorithm 1)."""
     whole, num = divmod(num, den)
+    # exp(-w - f) = exp(-1)^w · exp(-f): one coin after the other, and one tails ends it.
     for _ in range(whole):
         if not _bernoulli_exp_fraction(1, 1, bits):
             return False
@@ -100,6 +168,7 @@ def _bernoulli_exp(num: int, den: int, bits: Bits) -> bool:
 
 def _bernoulli_exp_fraction(num: int, den: int, bits: Bits) -> bool:
     """Draw true with probability exp(-num/den) where num <= den."""
+    # The first k with a uniform of den · k at or above num; P(k odd) is exp(-num/den), as a series.
     k = 1
     while uniform(den * k, bits) < num:
         k += 1

@@ -20,16 +20,74 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import at_least_zero, whole
 from ragwitness.privacy.sampler.exact import as_variance
-from ragwitness.privacy.sampler.pmf import PRECISION, weights
 
-__all__ = [
-    "BLOCK",
-    "MOST_VARIANCE",
-    "TABLE_SAMPLER",
-    "GaussianTable",
-    "check_table",
-    "gaussian_table",
-]
+# Probabilities of the discrete Gaussian in integer arithmetic: the same bits everywhere.
+
+PRECISION = 320
+"""Binary digits behind the point of :func:`weights`."""
+
+_GUARD = 64
+
+
+def weights(variance: int | Fraction) -> list[int]:
+    """Return exp(-k² / 2 sigma²)·2³²⁰ for k = 0, 1, … up to the last that is not 0.
+
+    Each is too small by at most k(k + 1) units. With r(k) = exp(-(2k+1) / 2 sigma²), the ratio of
+    neighbours, r(k+1) = r(k)·exp(-1/sigma²). All factors are at most 1 and rounded down, so a ratio
+    is off by at most 2k + 1 units, and each adds that and one more to the error of a weight.
+
+    Args:
+        variance: sigma², an exact rational above 0.
+
+    Returns:
+        The weights; their number is about 21 sigma.
+
+    Raises:
+        InputError: ``variance`` is not a rational above 0.
+    """
+    # w_(k+1) / w_k = exp(-(2k + 1) / 2 sigma²): two factors, every product rounded down.
+    num, den = as_variance(variance).as_integer_ratio()
+    ratio, step = _exp_below(den, 2 * num), _exp_below(den, num)
+    weight, found = 1 << PRECISION, []
+    while weight:
+        found.append(weight)
+        weight = weight * ratio >> PRECISION
+        ratio = ratio * step >> PRECISION
+    return found
+
+
+def exact_pmf(variance: int | Fraction) -> list[Fraction]:
+    """Return P(X = k) for k = 0, 1, … of the discrete Gaussian; P(X = -k) is the same.
+
+    Correct to 2⁻²⁵⁶ for sigma up to 10⁵; what lies beyond the last is less than that.
+
+    Args:
+        variance: sigma², an exact rational above 0.
+
+    Raises:
+        InputError: ``variance`` is not a rational above 0.
+    """
+    found = weights(variance)
+    total = 2 * sum(found) - found[0]
+    return [Fraction(weight, total) for weight in found]
+
+
+def _exp_below(num: int, den: int) -> int:
+    """exp(-num/den)·2³²⁰, at most one unit too small and never too large."""
+    # exp(-x) = exp(-x / 2^h)^(2^h) with x / 2^h at most 1/2, by the Taylor series.
+    halvings = max(0, (num // den).bit_length() + 1)
+    precision = PRECISION + _GUARD + 2 * halvings
+    argument = (num << precision) // (den << halvings)  # at most 1/2
+    total = term = 1 << precision
+    k = 0
+    while term:
+        k += 1
+        term = term * argument // (k << precision)
+        total += -term if k % 2 else term
+    for _ in range(halvings):
+        total = total * total >> precision
+    return max(0, total - (1 << (_GUARD // 2))) >> (precision - PRECISION)
+
 
 TABLE_SAMPLER = "ragwitness/discrete-gaussian/table-128/v1"
 """Identifier of thresholds, layout of the stream and lookup; another layout is another version."""
@@ -119,6 +177,7 @@ class GaussianTable:
         return min(1.0, added * (1 + 1e-12))
 
     def _draw_block(self, key: bytes, block: int, start: int, stop: int) -> NDArray[np.int64]:
+        # One stream per block: the leading 64 bits of all its slots, then the trailing ones.
         stop = min(stop, BLOCK)
         stream = hashlib.shake_256(key + block.to_bytes(8, "big"))
         high = np.frombuffer(stream.digest(8 * stop), ">u8").astype(np.uint64)[start:]
@@ -127,6 +186,7 @@ class GaussianTable:
         open_ = np.flatnonzero(reached < 0)
         found = np.searchsorted(self._high, high[open_])
         reached[open_] = found
+        # The trailing 64 bits are read only where the leading ones equal a threshold's.
         ends = np.append(self._high, np.uint64(0))
         for i in open_[ends[found] == high[open_]].tolist():
             at = 8 * (BLOCK + start + i)
@@ -152,6 +212,7 @@ def gaussian_table(variance: int | Fraction) -> GaussianTable:
     Raises:
         InputError: See :func:`check_table`.
     """
+    # P(X <= x) · 2¹²⁸ for x below 0, rounded down; the upper half by symmetry.
     exact = check_table(variance)
     mass = weights(exact)
     total = 2 * sum(mass) - mass[0]
@@ -159,6 +220,7 @@ def gaussian_table(variance: int | Fraction) -> GaussianTable:
     thresholds = [*below, *((1 << _WHOLE) - t for t in reversed(below))]
     high = np.array([t >> _HALF for t in thresholds], np.uint64)
     low = np.array([t & ((1 << _HALF) - 1) for t in thresholds], np.uint64)
+    # The digest fixes every threshold, so that a mechanism's digest fixes its noise.
     content = f"{TABLE_SAMPLER} {exact} {len(below)}\n".encode()
     content += b"".join(t.to_bytes(16, "big") for t in thresholds)
     return GaussianTable(
@@ -206,6 +268,7 @@ def _distance(below: list[int], mass: list[int], total: int) -> Fraction:
     ends up in the sum at most four times, its share of the total among them.
     """
     radius = len(below)
+    # Table against exact probabilities, 0 once, every other twice; then the tails outside.
     exact = [(weight << PRECISION) // total for weight in mass]
     scale = PRECISION - _WHOLE
     sizes = [b - a for a, b in zip([0, *below], below, strict=False)]
@@ -219,6 +282,7 @@ def _distance(below: list[int], mass: list[int], total: int) -> Fraction:
 
 def _guide(high: Words) -> NDArray[np.int32]:
     """Thresholds reached by every number with these 16 leading bits; -1 where it depends."""
+    # Thresholds below the first and below the last number with these leading 16 bits.
     edges = np.arange(1 << _GUIDE, dtype=np.uint64) << np.uint64(_HALF - _GUIDE)
     first = np.searchsorted(high, edges)
     last = np.append(first[1:], len(high))

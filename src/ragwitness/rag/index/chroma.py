@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ragwitness.errors import MissingExtraError
 from ragwitness.rag.index.base import Hit, Metric, settled
 
-__all__ = ["ChromaStore"]
-
 # As for FAISS, so that the two differ in nothing but the library (Chroma's own: 16, 100, 100).
 _LINKS = 32
 _KEPT_BUILDING = 200

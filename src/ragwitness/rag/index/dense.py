@@ -9,11 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
+from ragwitness.kit.registry import Listing, Registry
 from ragwitness.models.base import Embedder
-from ragwitness.rag.index.base import Hit, Metric
-from ragwitness.rag.index.stores import open_store
+from ragwitness.rag.index.base import Hit, Metric, VectorStore
 
-__all__ = ["DenseIndex"]
+_HERE = "ragwitness.rag.index"
+STORES = Registry(
+    "index",
+    {
+        "exact": Listing(f"{_HERE}.base:ExactStore"),
+        "faiss-flat": Listing(f"{_HERE}.faiss:FaissFlatStore"),
+        "faiss-hnsw": Listing(f"{_HERE}.faiss:FaissHnswStore"),
+        "chroma": Listing(f"{_HERE}.chroma:ChromaStore"),
+        "qdrant": Listing(f"{_HERE}.qdrant:QdrantStore"),
+    },
+)
+"""What may keep the vectors of dense retrieval."""
+
 
 _EMBED_BATCH = 64
 
@@ -26,7 +38,7 @@ class DenseIndex:
         embedder: Maps passages and queries to vectors.
         metric: ``"l2"`` (Euclidean distance) or ``"ip"`` (inner product).
         store: What keeps and searches the vectors, one of
-            :data:`~ragwitness.rag.index.stores.STORES`.
+            :data:`~ragwitness.rag.index.dense.STORES`.
 
     Raises:
         InputError: Unknown metric or store.
@@ -44,7 +56,8 @@ class DenseIndex:
             raise InputError(f"Unknown metric {metric!r}.", "Use 'l2' or 'ip'.")
         self._embedder = embedder
         self._metric = metric
-        self._store = open_store(store, metric)  # first: embedding may take minutes
+        # The store first: embedding may take minutes, and its library may be missing.
+        self._store: VectorStore = STORES.load(store)(metric)
         if texts:
             self._store.add(_embed(texts, embedder))
 
@@ -72,6 +85,7 @@ def _embed(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
     # Batches of like length waste no padding; the order is restored afterwards.
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     rows: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(texts)
+    # Vectors go back to the places of their texts.
     for at in range(0, len(order), _EMBED_BATCH):
         batch = order[at : at + _EMBED_BATCH]
         for i, vector in zip(batch, embedder.embed([texts[i] for i in batch]), strict=True):

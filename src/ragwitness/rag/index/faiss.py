@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from ragwitness.errors import MissingExtraError
 from ragwitness.rag.index.base import Hit, Metric, settled
 
-__all__ = ["FaissFlatStore", "FaissHnswStore"]
-
 # Malkov & Yashunin 2018 (arXiv 1603.09320): M links per vector, and how many candidates are kept
 # while the graph is built and searched.
 _LINKS = 32

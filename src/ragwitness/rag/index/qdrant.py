@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from ragwitness.errors import MissingExtraError
 from ragwitness.rag.index.base import Hit, Metric, settled
 
-__all__ = ["QdrantStore"]
-
 _COLLECTION = "passages"
 
 
@@ -41,6 +39,7 @@ class QdrantStore:
         if not self._size:
             self._create(vectors.shape[1])
         ids = range(self._size, self._size + len(vectors))
+        # Ids are places in the list of passages, so that a hit needs no payload.
         self._client.upload_collection(_COLLECTION, vectors=vectors, ids=ids, wait=True)
         self._size += len(vectors)
 
@@ -51,11 +50,13 @@ class QdrantStore:
     def _create(self, dim: int) -> None:
         distances = self._qdrant.models.Distance
         distance = distances.EUCLID if self._metric == "l2" else distances.DOT
+        # The collection is made with the first vectors, which tell the dimension.
         params = self._qdrant.models.VectorParams(size=dim, distance=distance)
         self._client.create_collection(_COLLECTION, vectors_config=params)
 
     def _fetch(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
         reply = self._client.query_points(_COLLECTION, query=vector, limit=k, with_payload=False)
+        # Higher is nearer everywhere in this package; a distance says it the other way round.
         sign = -1.0 if self._metric == "l2" else 1.0  # Qdrant's score is the distance itself
         return [Hit(int(point.id), sign * point.score) for point in reply.points]
 

@@ -8,9 +8,7 @@ from ragwitness.crypto.proofs.circuits.link import link_circuit
 from ragwitness.crypto.proofs.groth16.zksnake import make_key
 from ragwitness.crypto.proofs.native import to_native_g1
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
-from ragwitness.crypto.proofs.setup import VerifierSetup
-from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.crypto.proofs.srs import make_srs
+from ragwitness.crypto.proofs.setup import Shape, VerifierSetup, make_srs
 
 LINK_SHAPE = Shape(slots=8, top=3, dimension=4, scale=16, reach=100)
 

@@ -16,20 +16,12 @@ from ragwitness.crypto.proofs.gadgets import (
     horner,
     pack,
     pack_values,
+    poseidon,
     power_sums,
     ranged,
 )
-from ragwitness.crypto.proofs.poseidon import poseidon
 from ragwitness.crypto.proofs.r1cs import Circuit, Linear, Wires, total, weighted
-from ragwitness.crypto.proofs.shape import MASKS, Shape
-
-__all__ = [
-    "ORDER_OFFSET",
-    "link_circuit",
-    "link_commitment",
-    "link_margins",
-    "threshold_commitment",
-]
+from ragwitness.crypto.proofs.setup import MASKS, Shape
 
 ORDER_OFFSET = 2
 """Added to what orders two neighbours, so that the public ``order`` is in 0 … 3."""
@@ -52,6 +44,7 @@ def link_circuit(shape: Shape) -> Circuit:
         shape: Its dimension does not matter.
     """
     circuit = Circuit("ragwitness/link/v1")
+    # Public inputs first, in the order that ``selection.statement.public_inputs`` gives them.
     margins, threshold, value, point = (
         circuit.public(name)[0] for name in ("margins", "threshold", "value", "point")
     )
@@ -60,21 +53,34 @@ def link_circuit(shape: Shape) -> Circuit:
     scores, best = circuit.private("scores", shape.slots), circuit.private("best", shape.top)
     [salt], masks = circuit.private("salt"), circuit.private("masks", MASKS)
 
+    # t is the last winner's z. b_j(1 - b_j) = 0: every slot wins or does not.
     above = [score - best[-1] for score in scores]
     winners = _winners(circuit, shape)
+    # p_j = b_j(z_j - t).
     gains = [
         circuit.product(winner, score, f"gain of slot {slot}")
         for slot, (winner, score) in enumerate(zip(winners, above, strict=True))
     ]
-    gaps = _margins(circuit, winners, above, gains, shape.bits)
+    # z_j ≥ t for winners, z_j ≤ t - 1 for the rest: w_j = 2p_j - (z_j - t) - (1 - b_j) is in
+    # [0, 2^bits), which is ``link_margins``.
+    gaps = [
+        weighted([(2, gain), (-1, score), (1, winner)]) - 1
+        for winner, score, gain in zip(winners, above, gains, strict=True)
+    ]
+    for slot, gap in enumerate(gaps):
+        ranged(circuit, gap, shape.bits, f"margin of slot {slot}")
+    # The winners are the named slots, and best_i is z of slot ids_i.
     _name(circuit, (active, ids), (winners, gains), best)
+    # Best first, ties by slot: best_i - best_(i+1) + order_i - 2 is not negative.
     for place, offset in enumerate(order):
         step = best[place] - best[place + 1] + offset - ORDER_OFFSET
         ranged(circuit, step, shape.bits, f"order of places {place} and {place + 1}")
+    # hW and hT, which were sent before the point was drawn: with t, ids and margins they fix all z.
     hashed = hash_inputs(circuit, [*pack(gaps, shape.bits), *masks], "hash of the margins")
     circuit.zero(hashed - margins, "commitment to the margins")
     hashed = hash_inputs(circuit, [*best, salt], "hash of the threshold")
     circuit.zero(hashed - threshold, "commitment to the threshold")
+    # Σ z_j r^j + Σ M_i r^(n+i) = ez: these z are the committed index's, with the sub-seed's noise.
     at_point = horner(circuit, [*scores, *masks], point, "scores at the point")
     circuit.zero(at_point - value, "value at the point")
     return circuit
@@ -135,22 +141,6 @@ def _winners(circuit: Circuit, shape: Shape) -> list[Linear]:
     return winners
 
 
-def _margins(
-    circuit: Circuit,
-    winners: Sequence[Linear],
-    above: Sequence[Linear],
-    gains: Sequence[Linear],
-    bits: int,
-) -> list[Linear]:
-    """Return :func:`link_margins`, w = 2·b·(z - t) - (z - t) - (1 - b), each in its range."""
-    margins = []
-    for slot, (winner, score, gain) in enumerate(zip(winners, above, gains, strict=True)):
-        margin = weighted([(2, gain), (-1, score), (1, winner)]) - 1
-        ranged(circuit, margin, bits, f"margin of slot {slot}")
-        margins.append(margin)
-    return margins
-
-
 def _name(
     circuit: Circuit,
     places: tuple[Sequence[Linear], Sequence[Linear]],
@@ -165,9 +155,11 @@ def _name(
     powers, ids = list(places[0]), places[1]
     winners, gains = (power_sums(values, len(best) + 1) for values in slots)
     for power in range(len(best) + 1):
+        # Σ b_j jᵃ = Σ_i ids_iᵃ, a = 0 … K, over the places that are active.
         circuit.zero(total(powers) - winners[power], "the winners are the named slots")
         if power == len(best):
             return
+        # Σ p_j jᵃ = Σ_i ids_iᵃ (best_i - t), a = 0 … K - 1; the last place's difference is 0.
         parts = [
             circuit.product(weight, score - best[-1], "score of a named slot")
             for weight, score in zip(powers[:-1], best[:-1], strict=True)

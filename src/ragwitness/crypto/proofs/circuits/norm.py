@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ragwitness.crypto.proofs.gadgets import hash_inputs, horner, pack, pack_values, ranged
-from ragwitness.crypto.proofs.norms.projection import PROJECTIONS, projection_bits
-from ragwitness.crypto.proofs.poseidon import poseidon
+from ragwitness.crypto.proofs.gadgets import (
+    hash_inputs,
+    horner,
+    pack,
+    pack_values,
+    poseidon,
+    ranged,
+)
+from ragwitness.crypto.proofs.norms.polynomials import PROJECTIONS, projection_bits
 from ragwitness.crypto.proofs.r1cs import Circuit
-from ragwitness.crypto.proofs.shape import Shape
-
-__all__ = ["norm_circuit", "norm_commitment"]
+from ragwitness.crypto.proofs.setup import Shape
 
 
 @lru_cache(maxsize=4)
@@ -39,17 +43,21 @@ def norm_circuit(shape: Shape) -> Circuit:
     projections = circuit.private("projections", PROJECTIONS)
     [mask], [salt] = circuit.private("mask"), circuit.private("salt")
 
+    # S² - N_j in [0, 2^bitlen(S²)) for the slots; the three rows of blinds are unbounded.
     gap_bits, projection_range, half = _ranges(shape)
     gaps = [shape.scale**2 - norm for norm in norms[: shape.slots]]
     for slot, gap in enumerate(gaps):
         ranged(circuit, gap, gap_bits, f"norm of slot {slot}")
+    # s_i + T in [0, 2T) for all 309 projections.
     shifted = [projection + half for projection in projections]
     for number, value in enumerate(shifted):
         ranged(circuit, value, projection_range, f"size of projection {number}")
 
+    # hN opens to these numbers; it was sent before ξ, ζ, κ and ω were drawn.
     parts = [*pack(gaps, gap_bits), *pack(shifted, projection_range)]
     hashed = hash_inputs(circuit, [*parts, *norms[shape.slots :], mask, salt], "hash of the norms")
     circuit.zero(hashed - commitment, "commitment to the norms")
+    # T* = ω(Σ_j N_j ξ^j + κ Σ_i s_i ζ^i) + g₀.
     crossed = horner(circuit, projections, zeta, "sum of projections")
     squares = horner(circuit, norms, xi, "sum of norms")
     both = squares + circuit.product(kappa, crossed, "both sums")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragwitness.crypto.proofs.points import (
+from ragwitness.crypto.proofs.curve import (
     G1,
     G1_BYTES,
     G2,
@@ -19,8 +19,6 @@ from ragwitness.crypto.proofs.points import (
     parse_g2,
 )
 from ragwitness.errors import VerificationError
-
-__all__ = ["PROOF_BYTES", "Proof", "VerifyingKey"]
 
 PROOF_BYTES = 2 * G1_BYTES + G2_BYTES
 

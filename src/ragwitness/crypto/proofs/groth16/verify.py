@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragwitness.crypto.proofs.curve import Term, product_holds
-from ragwitness.crypto.proofs.field import check_scalars
+from ragwitness.crypto.proofs.curve import Term, check_scalars, product_holds
 from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey
 from ragwitness.errors import InputError
-
-__all__ = ["holds", "terms"]
 
 
 def terms(key: VerifyingKey, publics: Sequence[int], proof: Proof) -> list[Term]:
@@ -39,7 +36,7 @@ def terms(key: VerifyingKey, publics: Sequence[int], proof: Proof) -> list[Term]
 def holds(key: VerifyingKey, publics: Sequence[int], proof: Proof) -> bool:
     """Return whether a proof shows that the public inputs satisfy the key's circuit.
 
-    Many proofs are cheaper together (:mod:`ragwitness.crypto.proofs.equations`).
+    Many proofs are cheaper together (:mod:`ragwitness.crypto.proofs.opening`).
 
     Raises:
         InputError: As for :func:`terms`.

@@ -4,5 +4,3 @@ One step, one file: ``projection`` (entries are small), ``polynomials`` (norms a
 one constant term), ``proof`` (the bytes), ``prove`` and ``verify``; ``limbs`` is arithmetic. Why
 this shows what it says, and nothing else: docs/design/norms.md.
 """
-
-__all__: list[str] = []  # the circuit reads ``projection``, and ``prove`` the circuit

@@ -1,12 +1,13 @@
 """The bytes of a norm proof, and the challenges in between.
 
-Order of one chunk's conversation (docs/design/norms.md says why):
+Order of one chunk's conversation; prover and verifier name these rounds in their code, and
+docs/design/norms.md says why each message comes where it does:
 
-1. setup, columns, context, chunk      → projections a⁽ⁱ⁾, b⁽ⁱ⁾
-2. hN, [A], [B]                        → ξ, ζ, κ, ω
-3. T*, [P], [Q]                        → z
-4. V_c(ξz), V_c(1/z), A, B, P, Q       → weights of the openings
-5. three quotients, the circuit's proof
+- Round 1, statement: setup, columns, context, chunk → projections a⁽ⁱ⁾, b⁽ⁱ⁾
+- Round 2, commit: hN, [A], [B] → ξ, ζ, κ, ω
+- Round 3, total and sides: T*, [P], [Q] → z
+- Round 4, evaluations: V_c(ξz), V_c(1/z), A, B, P, Q → weights of the openings
+- Round 5, openings: three quotients, the circuit's proof
 """
 
 from __future__ import annotations
@@ -14,24 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ragwitness.crypto.proofs.fiat_shamir import Transcript
-from ragwitness.crypto.proofs.field import R
-from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof
-from ragwitness.crypto.proofs.norms.polynomials import Challenges
-from ragwitness.crypto.proofs.norms.projection import Projections, projection_bytes
-from ragwitness.crypto.proofs.points import (
+from ragwitness.crypto.proofs.curve import (
     G1,
     G1_BYTES,
     SCALAR_BYTES,
+    R,
     encode_g1,
     encode_scalar,
     parse_g1,
     parse_scalar,
 )
-from ragwitness.crypto.proofs.shape import Shape
+from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
+from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof
+from ragwitness.crypto.proofs.norms.polynomials import Challenges, Projections, projection_bytes
+from ragwitness.crypto.proofs.setup import Shape
 from ragwitness.errors import VerificationError
-
-__all__ = ["Conversation", "Evaluations", "NormProof", "OpeningWeights", "chunk_bytes"]
 
 _DOMAIN = "ragwitness/norm/v1"
 _WEIGHT_BYTES = 16
@@ -41,7 +39,7 @@ _SCALARS = 6  # hN, T*, and one value each of A, B, P, Q
 
 @dataclass(frozen=True, slots=True)
 class Evaluations:
-    """What the prover says of its polynomials at ξz, z and 1/z.
+    """The values that the prover claims for its polynomials at ξz, z and 1/z.
 
     Attributes:
         upper: V_c(ξz), d numbers.
@@ -106,6 +104,7 @@ class NormProof:
             raise VerificationError(
                 "norm.size", f"A chunk's norm proof has {chunk_bytes(shape):,} bytes."
             )
+        # In the order of ``encode``: scalars, then points, then the circuit's proof.
         scalars_end = (2 * shape.dimension + _SCALARS) * SCALAR_BYTES
         points_end = scalars_end + _POINTS * G1_BYTES
         commitment, total, *rest = map(parse_scalar, _cut(data[:scalars_end], SCALAR_BYTES))
@@ -155,7 +154,9 @@ class Conversation:
 
     def __init__(self, shape: Shape, setup: str, columns: str, context: bytes, chunk: int) -> None:
         self._shape = shape
-        self._transcript = Transcript(_DOMAIN)
+        self._transcript = ProofTranscript(_DOMAIN)
+        # Round 1, statement. Projections that are known beforehand can be dodged by the rows, so
+        # they follow from the commitments to the columns.
         self._transcript.absorb("setup", setup.encode())
         self._transcript.absorb("columns", columns.encode())
         self._transcript.absorb("context", context)
@@ -165,18 +166,22 @@ class Conversation:
 
     def challenges(self, commitment: int, masks: tuple[G1, G1]) -> Challenges:
         """Take in hN, [A] and [B]; return ξ, ζ, κ and ω."""
+        # Round 2, commit. Were ξ, ζ, κ known first, sums would be fitted instead of their terms;
+        # were ω known first, the masks' constant g₀ would make up for any difference.
         self._transcript.absorb_scalars("norms", [commitment])
         self._transcript.absorb_points("masks", masks)
         return Challenges(*(self._nonzero(name) for name in ("xi", "zeta", "kappa", "omega")))
 
     def point(self, total: int, sides: tuple[G1, G1]) -> int:
         """Take in T*, [P] and [Q]; return z."""
+        # Round 3, total and sides. An identity of polynomials is fitted at a point known first.
         self._transcript.absorb_scalars("total", [total])
         self._transcript.absorb_points("sides", sides)
         return self._nonzero("z")
 
     def weights(self, evaluations: Evaluations) -> OpeningWeights:
         """Take in all evaluations; return the weights of their opening."""
+        # Round 4, evaluations. Wrong ones would cancel under weights that are known first.
         self._transcript.absorb_scalars("evaluations", evaluations.scalars)
         data = self._transcript.expand("weights", (self._shape.dimension + 2) * _WEIGHT_BYTES)
         *columns, first, second = (
@@ -186,6 +191,18 @@ class Conversation:
 
     def _nonzero(self, label: str) -> int:
         return self._transcript.challenge(label) or R - 1
+
+
+def circuit_inputs(commitment: int, challenges: Challenges, total: int) -> dict[str, int]:
+    """Return the public inputs of the norm circuit by name, in the circuit's order."""
+    return {
+        "commitment": commitment,
+        "xi": challenges.xi,
+        "zeta": challenges.zeta,
+        "kappa": challenges.kappa,
+        "omega": challenges.omega,
+        "total": total,
+    }
 
 
 def chunk_bytes(shape: Shape) -> int:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragwitness.crypto.proofs.circuits.norm import norm_commitment
-from ragwitness.crypto.proofs.fiat_shamir import Transcript
-from ragwitness.crypto.proofs.field import R
+from ragwitness.crypto.proofs.curve import G1, R
+from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
+from ragwitness.crypto.proofs.native import native_commit
 from ragwitness.crypto.proofs.norms.polynomials import (
     MASK_COEFFICIENTS,
-    Challenges,
+    EquationParts,
     Matrix,
-    Parts,
     split_parts,
 )
 from ragwitness.crypto.proofs.norms.proof import (
@@ -23,22 +23,20 @@ from ragwitness.crypto.proofs.norms.proof import (
     Evaluations,
     NormProof,
     OpeningWeights,
+    circuit_inputs,
 )
 from ragwitness.crypto.proofs.norms.verify import verify_norms
 from ragwitness.crypto.proofs.opening import divide
-from ragwitness.crypto.proofs.points import G1
-from ragwitness.crypto.proofs.secret import SecretColumns, check_rows
+from ragwitness.crypto.proofs.secret import SecretColumns, check_integer_rows
 from ragwitness.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.prover_setup import ProverSetup
 
-__all__ = ["Masks", "commit", "derive_masks", "evaluate", "open_parts", "prove_norms"]
-
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """What hides the rest.
+    """The masks of equation (1), and the salt of the circuit's commitment.
 
     Attributes:
         a: A's four coefficients.
@@ -74,7 +72,8 @@ def prove_norms(setup: ProverSetup, secret: SecretColumns, context: bytes) -> by
         MissingExtraError: zksnake is not installed.
     """
     shape = setup.verifier.shape
-    check_rows(secret.rows, shape)
+    # A long row would not be provable; it is refused before anything is computed.
+    check_integer_rows(secret.rows, shape)
     columns = secret.public.digest
     proofs = []
     for chunk, blinds in enumerate(secret.blinds):
@@ -83,7 +82,8 @@ def prove_norms(setup: ProverSetup, secret: SecretColumns, context: bytes) -> by
         matrix = Matrix(rows, tuple(zip(*blinds, strict=True)))
         proofs.append(_prove_chunk(setup, talk, matrix, derive_masks(talk.seed, matrix)).encode())
     made = b"".join(proofs)
-    try:  # what does not verify could still tell of the rows
+    # The provider is its own first verifier: a proof that fails could still reveal the rows.
+    try:
         verify_norms(setup.verifier, secret.public, context, made)
     except VerificationError as error:
         raise InputError(
@@ -95,20 +95,37 @@ def prove_norms(setup: ProverSetup, secret: SecretColumns, context: bytes) -> by
 
 
 def _prove_chunk(setup: ProverSetup, talk: Conversation, matrix: Matrix, masks: Masks) -> NormProof:
-    shape = setup.verifier.shape
+    shape, powers = setup.verifier.shape, setup.powers
+
+    # Round 1, statement: ``talk`` has absorbed it and drawn the projections.
+    # The secret that they lead to: N_j, with the rows of blinds, and s_i = b⁽ⁱ⁾ᵀVa⁽ⁱ⁾.
     norms, image = matrix.norms(), talk.projections.image(matrix.rows)
+
+    # Round 2, commit: hN to all N_j, s_i and g₀; [A] and [B] to the masks.
     commitment = norm_commitment(shape, norms, image, masks.constant, masks.salt)
-    covers = commit(setup.powers, masks.a), commit(setup.powers, masks.b)
+    covers = native_commit(powers, masks.a), native_commit(powers, masks.b)
+    # Challenge: ξ over rows, ζ over projections, κ between the two sums, ω before the mask.
     challenges = talk.challenges(commitment, covers)
+
+    # Round 3, total and sides: F's constant term with its mask is T*; the powers above it are P,
+    # those below it Q, equation (1).
     laurent = matrix.coefficients(talk.projections, challenges)
     parts = split_parts(laurent, challenges.omega, masks.a, masks.b)
-    sides = commit(setup.powers, parts.p), commit(setup.powers, parts.q)
+    sides = native_commit(powers, parts.p), native_commit(powers, parts.q)
+    # Challenge: z, where equation (1) is checked.
     point = talk.point(parts.total, sides)
+
+    # Round 4, evaluations: everything in equation (1) at z.
     evaluations = evaluate(matrix, parts, challenges.xi, point)
+    # Challenge: 128-bit weights, which make one opening of all polynomials at a point.
     weights = talk.weights(evaluations)
-    quotients = open_parts(setup.powers, matrix, parts, weights, challenges.xi, point)
+
+    # Round 5, openings: three KZG quotients, and Groth16 for what is under hN: norms and
+    # projections within their bounds, and T* their masked sum.
+    quotients = open_parts(powers, matrix, parts, weights, challenges.xi, point)
+    public = circuit_inputs(commitment, challenges, parts.total)
     inputs = {
-        **_publics(commitment, challenges, parts.total),
+        **{name: [value] for name, value in public.items()},
         "norms": norms,
         "projections": [value % R for value in image],
         "mask": [masks.constant],
@@ -129,28 +146,18 @@ def derive_masks(seed: bytes, matrix: Matrix) -> Masks:
         seed: Of the conversation: depends on setup, columns, context and chunk.
         matrix: Its blinds are the key.
     """
-    stream = Transcript("ragwitness/norm-masks/v1")
+    stream = ProofTranscript("ragwitness/norm-masks/v1")
+    # The secret half: blinds, which nobody else has.
     for row in matrix.blinds:
         stream.absorb_scalars("blinds", row)
+    # The public half: the conversation, so that another context has other masks.
     stream.absorb("seed", seed)
     drawn = [stream.challenge("mask") for _ in range(2 * MASK_COEFFICIENTS)]
     halves = tuple(drawn[:MASK_COEFFICIENTS]), tuple(drawn[MASK_COEFFICIENTS:])
     return Masks(*halves, stream.challenge("salt"))
 
 
-def commit(powers: Sequence[Any], coefficients: Sequence[int]) -> G1:
-    """Return a polynomial's commitment.
-
-    Args:
-        powers: The setup's, as zksnake's points, at least as many as coefficients.
-        coefficients: From X⁰ on.
-    """
-    from ragwitness.crypto.proofs.native import from_native_g1, native_msm
-
-    return from_native_g1(native_msm(powers[: len(coefficients)], coefficients))
-
-
-def evaluate(matrix: Matrix, parts: Parts, xi: int, point: int) -> Evaluations:
+def evaluate(matrix: Matrix, parts: EquationParts, xi: int, point: int) -> Evaluations:
     """Return the polynomials of equation (1) at ξz, z and 1/z."""
     inverse = pow(point, -1, R)
     return Evaluations(
@@ -166,17 +173,18 @@ def evaluate(matrix: Matrix, parts: Parts, xi: int, point: int) -> Evaluations:
 def open_parts(
     powers: Sequence[Any],
     matrix: Matrix,
-    parts: Parts,
+    parts: EquationParts,
     weights: OpeningWeights,
     xi: int,
     point: int,
 ) -> tuple[G1, G1, G1]:
     """Return the openings of weighted sums at ξz, z and 1/z: all columns; A, P; columns, B, Q."""
+    # One set of weights serves the columns at both points: it is drawn after all values.
     columns = matrix.weighted(weights.columns)
     middle = _sum([(1, parts.a), (weights.first, parts.p)])
     lower = _sum([(1, columns), (weights.first, parts.b), (weights.second, parts.q)])
     opened = (columns, xi * point % R), (middle, point), (lower, pow(point, -1, R))
-    upper, between, last = (commit(powers, divide(poly, at)[1]) for poly, at in opened)
+    upper, between, last = (native_commit(powers, divide(poly, at)[1]) for poly, at in opened)
     return upper, between, last
 
 
@@ -186,14 +194,3 @@ def _sum(parts: Sequence[tuple[int, Sequence[int]]]) -> list[int]:
         for i, value in enumerate(poly):
             total[i] += weight * value
     return [value % R for value in total]
-
-
-def _publics(commitment: int, challenges: Challenges, total: int) -> dict[str, list[int]]:
-    return {
-        "commitment": [commitment],
-        "xi": [challenges.xi],
-        "zeta": [challenges.zeta],
-        "kappa": [challenges.kappa],
-        "omega": [challenges.omega],
-        "total": [total],
-    }

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragwitness.crypto.proofs.columns import Columns
-from ragwitness.crypto.proofs.curve import msm
-from ragwitness.crypto.proofs.equations import Equation, first_false, weighted
-from ragwitness.crypto.proofs.field import R
+from ragwitness.crypto.proofs.curve import G1, R, msm
 from ragwitness.crypto.proofs.groth16.verify import terms as circuit_terms
-from ragwitness.crypto.proofs.norms.polynomials import Challenges, identity_holds
+from ragwitness.crypto.proofs.norms.polynomials import identity_holds
 from ragwitness.crypto.proofs.norms.proof import (
     Conversation,
     NormProof,
-    OpeningWeights,
     chunk_bytes,
+    circuit_inputs,
 )
-from ragwitness.crypto.proofs.opening import opening_terms
-from ragwitness.crypto.proofs.points import G1
+from ragwitness.crypto.proofs.opening import Columns, Equation, first_false, opening_terms, weighted
 from ragwitness.crypto.proofs.setup import VerifierSetup
 from ragwitness.errors import VerificationError
 
-__all__ = ["verify_norms"]
-
 _MEANING = {
     "norm.identity": "the sum of norms and projections is not that of the opened columns",
-    "norm.opening": "what is said of the columns is not what was committed to",
+    "norm.opening": "the values claimed for the columns are not those that were committed to",
     "norm.rows": "norms and projections are not shown to be within their bounds",
 }
 
@@ -55,78 +49,63 @@ def verify_norms(setup: VerifierSetup, columns: Columns, context: bytes, proof: 
             "norm.size",
             f"A norm proof for {chunks} chunks has {chunks * size:,} bytes, not {len(proof):,}.",
         )
+    # Sizes, points and scalars of all chunks first: nothing is multiplied for a malformed proof.
     parts = [NormProof.parse(proof[i : i + size], setup.shape) for i in range(0, len(proof), size)]
-    digests = setup.digest, columns.digest
-    checks = [
-        _Check(setup, Conversation(setup.shape, *digests, context, chunk), part, chunk)
-        for chunk, part in enumerate(parts)
-    ]
-    equations = [
-        equation for check in checks for equation in check.equations(columns.points(check.chunk))
-    ]
+    digest = columns.digest
+    equations: list[Equation] = []
+    for chunk, part in enumerate(parts):
+        talk = Conversation(setup.shape, setup.digest, digest, context, chunk)
+        equations += _check_chunk(setup, talk, columns.points(chunk), part, chunk)
+    # Everything that needs pairings, of all chunks together.
     found = first_false(equations)
     if found is not None:
         raise _error(found.check, found.chunk)
 
 
-class _Check:
-    """One chunk's challenges, drawn again; making it checks equation (1) at z."""
+def _check_chunk(
+    setup: VerifierSetup, talk: Conversation, columns: list[G1], proof: NormProof, chunk: int
+) -> Iterator[Equation]:
+    """Replay one chunk's conversation, check equation (1), and yield what needs pairings."""
+    held = proof.evaluations
 
-    def __init__(
-        self, setup: VerifierSetup, talk: Conversation, proof: NormProof, chunk: int
-    ) -> None:
-        self.chunk = chunk
-        self._setup, self._proof = setup, proof
-        self._challenges = talk.challenges(proof.commitment, proof.masks)
-        self._point = talk.point(proof.total, proof.sides)
-        held = proof.evaluations
-        self._weights = talk.weights(held)
-        columns = held.upper, held.lower
-        rest = proof.total, held.a, held.b, held.p, held.q
-        if not identity_holds(self._challenges, talk.projections, self._point, columns, rest):
-            raise _error("norm.identity", chunk)
+    # Round 1, statement: ``talk`` has absorbed it and drawn the projections.
+    # Round 2, commit. Challenge: ξ, ζ, κ, ω.
+    challenges = talk.challenges(proof.commitment, proof.masks)
+    # Round 3, total and sides. Challenge: z.
+    point = talk.point(proof.total, proof.sides)
+    # Round 4, evaluations. Challenge: the weights of the openings.
+    weights = talk.weights(held)
 
-    def equations(self, columns: list[G1]) -> Iterator[Equation]:
-        """Yield what needs pairings: three openings, and the circuit's proof."""
-        proof, held, weights = self._proof, self._proof.evaluations, self._weights
-        both = msm(columns, weights.columns)
-        first, second = weights.first, weights.second
-        upper, lower = (_weighted(values, weights) for values in (held.upper, held.lower))
-        a, b = proof.masks
-        p, q = proof.sides
-        xi_point, inverse = self._challenges.xi * self._point % R, pow(self._point, -1, R)
-        openings = (
-            ([(1, both)], xi_point, upper),
-            ([(1, a), (first, p)], self._point, held.a + first * held.p),
-            (
-                [(1, both), (first, b), (second, q)],
-                inverse,
-                lower + first * held.b + second * held.q,
-            ),
-        )
-        terms = weighted(
-            opening_terms(committed, point, value % R, quotient, self._setup.tau)
-            for (committed, point, value), quotient in zip(openings, proof.quotients, strict=True)
-        )
-        yield Equation("norm.opening", 0, self.chunk, terms)
-        inputs = _publics(proof.commitment, self._challenges, proof.total)
-        terms = circuit_terms(self._setup.norm, inputs, proof.circuit)
-        yield Equation("norm.rows", 0, self.chunk, terms)
+    # Check: equation (1) at z, which binds T* to the columns (soundness, steps 2 to 4).
+    values = proof.total, held.a, held.b, held.p, held.q
+    if not identity_holds(challenges, talk.projections, point, (held.upper, held.lower), values):
+        raise _error("norm.identity", chunk)
 
+    # Round 5, openings. Check: all columns at ξz; A and P at z; columns, B and Q at 1/z.
+    both = msm(columns, weights.columns)
+    first, second = weights.first, weights.second
+    upper, lower = (
+        sum(w * x for w, x in zip(weights.columns, part, strict=True))
+        for part in (held.upper, held.lower)
+    )
+    a, b = proof.masks
+    p, q = proof.sides
+    below = [(1, both), (first, b), (second, q)]
+    openings = (
+        ([(1, both)], challenges.xi * point % R, upper),
+        ([(1, a), (first, p)], point, held.a + first * held.p),
+        (below, pow(point, -1, R), lower + first * held.b + second * held.q),
+    )
+    terms = weighted(
+        opening_terms(committed, at, value % R, quotient, setup.tau)
+        for (committed, at, value), quotient in zip(openings, proof.quotients, strict=True)
+    )
+    yield Equation("norm.opening", 0, chunk, terms)
 
-def _weighted(values: tuple[int, ...], weights: OpeningWeights) -> int:
-    return sum(w * x for w, x in zip(weights.columns, values, strict=True))
-
-
-def _publics(commitment: int, challenges: Challenges, total: int) -> list[int]:
-    return [
-        commitment,
-        challenges.xi,
-        challenges.zeta,
-        challenges.kappa,
-        challenges.omega,
-        total,
-    ]
+    # Round 5, the circuit. Check: norms and projections under hN are within their bounds, and
+    # T* is their masked sum (soundness, steps 5 and 6).
+    inputs = list(circuit_inputs(proof.commitment, challenges, proof.total).values())
+    yield Equation("norm.rows", 0, chunk, circuit_terms(setup.norm, inputs, proof.circuit))
 
 
 def _error(check: str, chunk: int) -> VerificationError:

@@ -1,48 +1,41 @@
-"""LINK, the prover's side."""
+"""LINK, the prover's side (docs/design/link.md; rounds as in ``statement``)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.crypto.proofs.circuits import (
+from ragwitness.crypto.proofs.circuits.link import (
     link_commitment,
     link_margins,
     threshold_commitment,
 )
-from ragwitness.crypto.proofs.field import R
+from ragwitness.crypto.proofs.curve import G1, R
 from ragwitness.crypto.proofs.groth16 import Proof
-from ragwitness.crypto.proofs.native import from_native_g1, native_msm
+from ragwitness.crypto.proofs.native import native_commit
 from ragwitness.crypto.proofs.opening import divide, mask_responses
-from ragwitness.crypto.proofs.points import G1
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.secret import SecretColumns, draw_scalar
-from ragwitness.crypto.proofs.selection.format import (
-    ChunkProof,
-    SelectionProof,
-    challenges,
-)
 from ragwitness.crypto.proofs.selection.statement import (
-    Claim,
+    ChunkProof,
+    SelectionClaim,
+    SelectionProof,
     active,
+    challenges,
     check_claim,
     noise_digest,
     order_shifts,
     statement_digest,
 )
-from ragwitness.crypto.proofs.shape import MASKS
+from ragwitness.crypto.proofs.setup import MASKS
 from ragwitness.errors import InputError, VerificationError
-
-__all__ = ["prove_selection"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chunk:
-    """A chunk's secrets and what is sent of them before the challenges."""
+    """A chunk's secrets, and what of them is sent in round 2."""
 
     scores: list[int]
     """Inner products, doubled; without noise."""
@@ -60,7 +53,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What is shared by all chunks."""
+    """What all chunks share: the winners' values, and hT, the commitment to them."""
 
     best: list[int]
     salt: int
@@ -94,7 +87,7 @@ def prove_selection(
             fit the setup.
         MissingExtraError: zksnake or py_ecc is not installed.
     """
-    claim = Claim(secret.public, query, noise, ids, context)
+    claim = SelectionClaim(secret.public, query, noise, ids, context)
     try:
         check_claim(claim, setup.shape)
     except VerificationError as error:
@@ -102,33 +95,39 @@ def prove_selection(
             error.message, "Use the setup, the noise and the index of one window."
         ) from error
     inner = secret.rows.astype(np.int64) @ query.astype(np.int64)
-    _check_answer(inner + noise, ids)
-    return _prove(setup, secret, claim, inner).encode()
-
-
-def _check_answer(noisy: NDArray[np.int64], ids: tuple[int, ...]) -> None:
-    best = tuple(np.argsort(-noisy, kind="stable")[: len(ids)].tolist())
+    # No proof can be made of another answer than the mechanism's.
+    best = tuple(np.argsort(-(inner + noise), kind="stable")[: len(ids)].tolist())
     if best != ids:
         raise InputError(
             f"The answer names the slots {list(ids)}; score plus noise puts {list(best)} first.",
             "No proof can be made of another answer than the mechanism's.",
         )
+    return _prove(setup, secret, claim, inner).encode()
 
 
 def _prove(
-    setup: ProverSetup, secret: SecretColumns, claim: Claim, inner: NDArray[np.int64]
+    setup: ProverSetup, secret: SecretColumns, claim: SelectionClaim, inner: NDArray[np.int64]
 ) -> SelectionProof:
+    # Round 1, statement: the hash of the claim, and apart from it that of the noise.
+    digests = statement_digest(setup.verifier.digest_bytes, claim), noise_digest(claim)
+
+    # The secret: z_j = 2(⟨v_j, q⟩ + η_j) + s_j, where s_j = 1 up to the last slot of the answer.
     noisy = 2 * (inner + claim.noise) + claim.early
     best = [int(noisy[slot]) for slot in claim.ids]
+
+    # Round 2, commit: hT to the winners' values, then C_m, A_m and hW of every chunk.
     salt = draw_scalar()
     answer = _Answer(best, salt, threshold_commitment([z % R for z in best], salt))
     chunks = [
         _commit(setup, secret, claim, (inner, noisy), chunk)
         for chunk in range(len(claim.columns.chunks))
     ]
-    digests = statement_digest(setup.verifier.digest_bytes, claim), noise_digest(claim)
+
+    # Challenge: r and c, after the messages of all chunks.
     sent = ((held.mask, held.first, held.margins) for held in chunks)
     point, challenge = challenges(*digests, answer.threshold, sent)
+
+    # Round 3, respond: every chunk at the same r.
     parts = [
         _respond(setup, claim, answer, held, (number, point, challenge))
         for number, held in enumerate(chunks)
@@ -139,63 +138,79 @@ def _prove(
 def _commit(
     setup: ProverSetup,
     secret: SecretColumns,
-    claim: Claim,
+    claim: SelectionClaim,
     values: tuple[NDArray[np.int64], NDArray[np.int64]],
     chunk: int,
 ) -> _Chunk:
-    """Everything that has to be said before the challenges."""
+    """Round 2 for one chunk: everything that has to be sent before the challenges."""
     shape = setup.shape
     part = slice(chunk * shape.slots, (chunk + 1) * shape.slots)
     inner, noisy = (value[part].tolist() for value in values)
+
+    # C_m: three fresh masks at the powers above the scores', new in every proof.
+    bases = setup.powers[shape.slots :]
     drawn = tuple(draw_scalar() for _ in range(MASKS))
+    # A_m: Okamoto's first message, that C_m is a mask and changes no score.
     nonces = tuple(draw_scalar() for _ in range(MASKS))
-    effective = _effective(claim.query.tolist(), secret.blinds[chunk], drawn)
+
+    # M_i = 2 Σ_c q_c blind_(c,i) + m_i: what stands above the scores in Y, with the columns'
+    # blinds.
+    query = claim.query.tolist()
+    effective = tuple(
+        (2 * sum(q * column[i] for q, column in zip(query, secret.blinds[chunk], strict=True)) + m)
+        % R
+        for i, m in enumerate(drawn)
+    )
+
+    # hW: margins w_j (z_j - t for a winner, t - z_j - 1 for the rest) and the masks M_i.
     here, slots = active(claim.ids, chunk, shape.slots)
     winners = {slot for held, slot in zip(here, slots, strict=True) if held}
     threshold = 2 * int(values[0][claim.ids[-1]] + claim.noise[claim.ids[-1]]) + 1
     gaps = link_margins(noisy, threshold, winners)
-    bases = setup.powers[shape.slots :]
     return _Chunk(
         [2 * score for score in inner],
         noisy,
         drawn,
         effective,
         nonces,
-        _point(bases, drawn),
-        _point(bases, nonces),
+        native_commit(bases, drawn),
+        native_commit(bases, nonces),
         link_commitment(shape, gaps, effective),
     )
 
 
-def _effective(
-    query: Sequence[int], blinds: Sequence[Sequence[int]], drawn: Sequence[int]
-) -> tuple[int, ...]:
-    """M_i = 2 Σ_c q_c · blind_(c,i) + m_i."""
-    return tuple(
-        (2 * sum(q * column[i] for q, column in zip(query, blinds, strict=True)) + mask) % R
-        for i, mask in enumerate(drawn)
-    )
-
-
 def _respond(
-    setup: ProverSetup, claim: Claim, answer: _Answer, held: _Chunk, at: tuple[int, int, int]
+    setup: ProverSetup,
+    claim: SelectionClaim,
+    answer: _Answer,
+    held: _Chunk,
+    at: tuple[int, int, int],
 ) -> ChunkProof:
-    """Everything that is said after the challenges ``at`` = (chunk's number, r, c)."""
+    """Round 3 for one chunk, after the challenges ``at`` = (chunk's number, r, c)."""
     chunk, point, challenge = at
+    # e = Y(r), and the quotient W = (Y - e) / (X - r) that opens C_Y there.
     value, quotient = divide([*held.scores, *held.effective], point)
+    witness = native_commit(setup.powers, quotient)
+    # ez = e + Σ_j (2η_j + s_j) r^j: what the circuit ranks.
     noisy = (value + claim.shift(point, chunk, setup.shape.slots)) % R
+    # k_i + c·m_i: Okamoto's last message.
     responses = mask_responses(held.drawn, held.nonces, challenge)
-    witness = _point(setup.powers[: len(quotient)], quotient)
+    # Groth16: under hW and hT the named slots hold the highest z, in order, and ez is theirs.
     proof = _select(setup, claim, answer, held, (chunk, point, noisy))
     return ChunkProof(held.mask, held.first, held.margins, responses, value, noisy, witness, proof)
 
 
 def _select(
-    setup: ProverSetup, claim: Claim, answer: _Answer, held: _Chunk, at: tuple[int, int, int]
+    setup: ProverSetup,
+    claim: SelectionClaim,
+    answer: _Answer,
+    held: _Chunk,
+    at: tuple[int, int, int],
 ) -> Proof:
     """The circuit's proof, for ``at`` = (chunk's number, r, its noisy polynomial at r)."""
     chunk, point, value = at
     here, slots = active(claim.ids, chunk, setup.shape.slots)
+    # Public: hW, hT, ez, r, which of ``ids`` lie here and where, order. Secret: z, best, masks.
     inputs = {
         "margins": [held.margins],
         "threshold": [answer.threshold],
@@ -210,7 +225,3 @@ def _select(
         "masks": list(held.effective),
     }
     return setup.prove_link(inputs)
-
-
-def _point(bases: Sequence[Any], scalars: Sequence[int]) -> G1:
-    return from_native_g1(native_msm(bases, scalars))

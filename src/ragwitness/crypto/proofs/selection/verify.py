@@ -11,26 +11,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ragwitness.crypto.proofs.curve import Term, msm
-from ragwitness.crypto.proofs.equations import Equation, first_false
-from ragwitness.crypto.proofs.field import R
+from ragwitness.crypto.proofs.curve import R, msm
 from ragwitness.crypto.proofs.groth16.verify import terms as groth16_terms
-from ragwitness.crypto.proofs.opening import mask_terms, opening_terms
-from ragwitness.crypto.proofs.selection.format import (
-    ChunkProof,
-    SelectionProof,
-    public_inputs,
-)
+from ragwitness.crypto.proofs.opening import Equation, first_false, mask_terms, opening_terms
 from ragwitness.crypto.proofs.selection.statement import (
-    Claim,
+    SelectionClaim,
+    SelectionProof,
     check_claim,
     noise_digest,
+    public_inputs,
     statement_digest,
 )
 from ragwitness.crypto.proofs.setup import VerifierSetup
 from ragwitness.errors import InputError, VerificationError
-
-__all__ = ["ClaimError", "verify_selections"]
 
 _TOGETHER = 384  # equations in one product, so that memory does not grow with the records
 
@@ -60,14 +53,14 @@ class ClaimError(VerificationError):
 
 
 def verify_selections(
-    setup: VerifierSetup, claims: Sequence[Claim], proofs: Sequence[bytes]
+    setup: VerifierSetup, claims: Sequence[SelectionClaim], proofs: Sequence[bytes]
 ) -> None:
     """Check selection proofs; returning means that all hold.
 
     Args:
         setup: Made by someone the verifier trusts.
         claims: What is claimed. Their noise, queries and answers are the verifier's own.
-        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.proving.prove_selection`.
+        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.provider.prove_selection`.
 
     Raises:
         ClaimError: ``link.claim`` (a claim does not fit the setup), ``link.size``, ``point.field``,
@@ -79,11 +72,13 @@ def verify_selections(
     """
     if len(claims) != len(proofs):
         raise InputError(f"{len(claims)} claims need as many proofs, not {len(proofs)}.")
+    # Cheap checks of all proofs: claim, sizes, points, round 1's hashes, the noise in ez.
     digest = setup.digest_bytes
     parsed = []
     for place, (claim, data) in enumerate(zip(claims, proofs, strict=True)):
         parsed.append(_parsed(setup, digest, claim, data, place))
         _check_noise(setup, claim, parsed[-1], place)
+    # Equations of pairings, of all proofs, in groups.
     equations = itertools.chain.from_iterable(
         _equations(setup, claim, proof, place)
         for place, (claim, proof) in enumerate(zip(claims, parsed, strict=True))
@@ -96,13 +91,15 @@ def verify_selections(
 
 
 def _parsed(
-    setup: VerifierSetup, digest: bytes, claim: Claim, data: bytes, place: int
+    setup: VerifierSetup, digest: bytes, claim: SelectionClaim, data: bytes, place: int
 ) -> SelectionProof:
     try:
         check_claim(claim, setup.shape)
         proof = SelectionProof.parse(data, len(claim.columns.chunks))
     except VerificationError as error:
         raise ClaimError(error.check, f"Proof {place}: {error.message}", place) from error
+    # Round 1, statement. Check: the two hashes. They bind nothing by themselves, since r depends
+    # on the statement anyway; they give the failure its name.
     if proof.statement != statement_digest(digest, claim):
         raise ClaimError(
             "link.statement",
@@ -118,9 +115,13 @@ def _parsed(
     return proof
 
 
-def _check_noise(setup: VerifierSetup, claim: Claim, proof: SelectionProof, place: int) -> None:
-    """Check ez = e + Σ (2 noise_j + early_j) r^j in every chunk."""
+def _check_noise(
+    setup: VerifierSetup, claim: SelectionClaim, proof: SelectionProof, place: int
+) -> None:
+    # Round 2, commit. Challenge: r.
     point, _ = proof.challenges
+    # Round 3, respond. Check: ez = e + Σ_j (2η_j + s_j) r^j in every chunk, with the verifier's
+    # own noise: what is ranked is score plus *this* noise.
     for chunk, part in enumerate(proof.chunks):
         if part.noisy != (part.value + claim.shift(point, chunk, setup.shape.slots)) % R:
             raise ClaimError(
@@ -132,38 +133,24 @@ def _check_noise(setup: VerifierSetup, claim: Claim, proof: SelectionProof, plac
 
 
 def _equations(
-    setup: VerifierSetup, claim: Claim, proof: SelectionProof, place: int
+    setup: VerifierSetup, claim: SelectionClaim, proof: SelectionProof, place: int
 ) -> Iterator[Equation]:
+    # Round 2, commit. Challenge: r and c.
     point, challenge = proof.challenges
     query = [2 * int(value) for value in claim.query]
     for chunk, part in enumerate(proof.chunks):
-        yield Equation(
-            "link.scores", place, chunk, _scores(setup, claim, query, part, point, chunk)
-        )
-        yield Equation(
-            "link.mask",
-            place,
-            chunk,
-            mask_terms(part.mask, part.first, challenge, part.responses, setup.masks),
-        )
+        # Round 3, respond. Check: C_Y = 2 Σ q_c C_c + C_m opens to e at r, so e holds all scores
+        # of the committed index. The sum is taken here, where its scalars are short, not in the
+        # product, where weights make them long: that would only pay for some twenty records of
+        # one index.
+        held = msm(claim.columns.points(chunk), query)
+        opened = [(1, held), (1, part.mask)]
+        terms = opening_terms(opened, point, part.value, part.quotient, setup.tau)
+        yield Equation("link.scores", place, chunk, terms)
+        # Check: A_m + c·C_m = Σ (k_i + c·m_i) [τⁿ⁺ⁱ] (Okamoto), so C_m changes no score.
+        terms = mask_terms(part.mask, part.first, challenge, part.responses, setup.masks)
+        yield Equation("link.mask", place, chunk, terms)
+        # Check: Groth16, so the named slots hold the highest z, in order.
         inputs = public_inputs(setup.shape, claim.ids, proof.threshold, part, chunk, point)
-        yield Equation(
-            "link.selection", place, chunk, groth16_terms(setup.link, inputs, part.groth16)
-        )
-
-
-def _scores(
-    setup: VerifierSetup,
-    claim: Claim,
-    query: Sequence[int],
-    part: ChunkProof,
-    point: int,
-    chunk: int,
-) -> list[Term]:
-    """C_Y = 2 Σ q_c C_c + C_m opens to e at r.
-
-    The sum is taken here, where its scalars are short, not in the product, where weights make them
-    long: that would only pay for some twenty records of one index.
-    """
-    held = msm(claim.columns.points(chunk), query)
-    return opening_terms([(1, held), (1, part.mask)], point, part.value, part.quotient, setup.tau)
+        terms = groth16_terms(setup.link, inputs, part.groth16)
+        yield Equation("link.selection", place, chunk, terms)

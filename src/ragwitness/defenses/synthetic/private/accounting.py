@@ -10,15 +10,14 @@ Noise on the reals (``ragwitness.privacy.accounting.gaussian``) is near it and n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-
-__all__ = ["delta_of", "epsilon_of", "group_epsilon", "variance_for"]
+from ragwitness.privacy.sampler.exact import discrete_gaussian, system_bits
 
 _STEPS = 1000  # of the variance in one
 _SMALL = 4  # below this variance sums of noises are convolved
@@ -35,6 +34,7 @@ def delta_of(epsilon: float, variance: Fraction, votes: int) -> float:
         votes: Bins that a record changes by one, all rounds together.
     """
     sums, chances = _noise(variance, votes)
+    # delta(epsilon) = E[max(0, 1 - e^(epsilon - loss))] over the loss (T - 2S) / 2v.
     margin = epsilon - (votes - 2 * sums) / (2 * float(variance))
     counted = margin < 0
     return float(chances[counted] @ -np.expm1(margin[counted])) * (1 + _SLACK)
@@ -66,6 +66,7 @@ def variance_for(epsilon: float, delta: float, votes: int) -> Fraction:
             "Take a larger --epsilon or fewer --rounds.",
         )
     high = max(1, math.ceil(about * _STEPS))
+    # delta falls as the noise grows: double, then halve the bracket, in thousandths.
     while delta_of(epsilon, Fraction(high, _STEPS), votes) > delta:
         high *= 2
     low = 0
@@ -96,6 +97,7 @@ def _noise(variance: Fraction, votes: int) -> tuple[NDArray[np.float64], NDArray
         # the integers of a Gaussian of variance v t / (t + 1) at an offset, which by Poisson
         # summation varies with it by less than a share 5 exp(-pi^2 v) < 1e-16.
         return _one(float(variance) * votes)
+    # Little noise: the sum of T noises by convolution, exactly.
     support, one = _one(float(variance))
     reach, chances = int(support[-1]), one
     for _ in range(votes - 1):
@@ -115,3 +117,97 @@ def _switch(holds: Callable[[float], bool], *, false: float, true: float) -> flo
         middle = (true + false) / 2
         true, false = (middle, false) if holds(middle) else (true, middle)
     return true
+
+
+# What follows from noisy votes; no record is looked at, so none of it costs any privacy.
+
+
+def shares(noisy: Sequence[int], slots: int, least: float) -> NDArray[np.int64]:
+    """Share out the next round's places by the votes above a floor.
+
+    Lin et al. draw with replacement (Algorithm 1); largest remainders give every candidate
+    the expected number of places, rounded, without the scatter of a draw.
+
+    Args:
+        noisy: Counts with noise, shape (m,).
+        slots: Places.
+        least: Floor, taken off every count; negative counts are none. Where nothing is left, all
+            are alike.
+
+    Returns:
+        Places per candidate, shape (m,), with sum ``slots``.
+    """
+    # Lin et al., Algorithm 1: the share of a candidate follows its votes above a floor.
+    weights = np.maximum(np.asarray(noisy, dtype=float) - least, 0.0)
+    if not weights.any():
+        weights = np.ones_like(weights)
+    exact = weights * (slots / weights.sum())
+    given: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    missing = slots - int(given.sum())
+    # Largest remainders get what rounding down left over.
+    given[np.argsort(given - exact, kind="stable")[:missing]] += 1
+    return given
+
+
+def best(noisy: Sequence[int], most: int, least: float) -> list[int]:
+    """Return the places of the highest counts above a floor, the highest first."""
+    order = sorted(range(len(noisy)), key=lambda place: -noisy[place])
+    return [place for place in order[:most] if noisy[place] > least]
+
+
+# Votes of the records for their nearest candidates, and the noise on them.
+#
+# A record's vote must not depend on any other record, down to the last bit: it would change more
+# than one count. So records are embedded one by one, as a batch's padding moves a vector's last
+# digits, and compared in whole numbers, which no order of summation changes.
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Texts to unit vectors, shape (n, dim)."""
+
+Draw = Callable[[Fraction], int]
+"""From the variance parameter to one discrete Gaussian."""
+
+_STEPS_VOTES = 1 << 15  # per unit; sums of 2^20 products of two are still exact doubles
+_ROWS = 1024  # records compared at once
+
+
+def system_noise(variance: Fraction) -> int:
+    """Draw exact noise from the operating system's entropy, which nobody can draw again."""
+    return discrete_gaussian(variance, system_bits())
+
+
+def vectors_of(texts: Sequence[str], embed: Embed) -> NDArray[np.float32]:
+    """Return each text's vector in whole numbers, made apart from all others, shape (n, dim)."""
+    return np.concatenate([grid(embed([text])) for text in texts])
+
+
+def grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return vectors in whole numbers; what is not a number becomes 0."""
+    return np.rint(np.nan_to_num(vectors).clip(-1, 1) * np.float32(_STEPS_VOTES))
+
+
+def nearest(records: NDArray[np.float32], candidates: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the votes per candidate: one per record, for its highest cosine; ties to the first.
+
+    A record whose vector is zero has none and abstains.
+
+    Args:
+        records: From :func:`vectors_of`, shape (n, dim).
+        candidates: From :func:`grid`, shape (m, dim).
+
+    Returns:
+        Counts, shape (m,), with a sum of at most n (Lin et al. 2024, Algorithm 2).
+    """
+    counts = np.zeros(len(candidates), np.int64)
+    columns = candidates.T.astype(np.float64)
+    for start in range(0, len(records), _ROWS):
+        rows = records[start : start + _ROWS].astype(np.float64)
+        # Whole numbers in doubles are exact: the order of summation moves no vote.
+        chosen = np.argmax(rows[rows.any(axis=1)] @ columns, axis=1)
+        counts += np.bincount(chosen, minlength=len(candidates))
+    return counts
+
+
+def with_noise(counts: NDArray[np.int64], variance: Fraction, draw: Draw) -> list[int]:
+    """Return every count with noise of its own, those without a vote included."""
+    return [int(count) + draw(variance) for count in counts]

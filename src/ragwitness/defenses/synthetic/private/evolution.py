@@ -10,34 +10,151 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.asking import StoppedError
-from ragwitness.defenses.synthetic.base import CorpusSynthesis, Fate, Keeper, Steps, Synthesis
-from ragwitness.defenses.synthetic.config import MakingConfig
-from ragwitness.defenses.synthetic.guard import Guard, GuardConfig
-from ragwitness.defenses.synthetic.private.choosing import best, shares
-from ragwitness.defenses.synthetic.private.config import PrivateConfig
-from ragwitness.defenses.synthetic.private.embedding import WORDS
-from ragwitness.defenses.synthetic.private.sources import ChatSource, PublicSource, Source, Wanted
-from ragwitness.defenses.synthetic.private.votes import (
+from ragwitness.defenses.synthetic.agents import MakingConfig
+from ragwitness.defenses.synthetic.base import (
+    CorpusSynthesis,
+    Fate,
+    Keeper,
+    Steps,
+    StoppedError,
+    Synthesis,
+)
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+from ragwitness.defenses.synthetic.private.accounting import (
     Draw,
     Embed,
+    best,
+    epsilon_of,
     grid,
+    group_epsilon,
     nearest,
+    shares,
     system_noise,
+    variance_for,
     vectors_of,
     with_noise,
 )
+from ragwitness.defenses.synthetic.private.sources import (
+    WORDS,
+    ChatSource,
+    PublicSource,
+    Source,
+    Wanted,
+)
 from ragwitness.errors import InputError
+from ragwitness.kit.stored_names import stored_text
 from ragwitness.types import Document
 
-__all__ = ["Candidates", "PrivateEvolution"]
+# Parameters of private evolution, and what its epsilon means in words.
+
+MOST_ROUNDS = 50
+_MOST_TEXTS = 10_000
+_LARGEST_EPSILON = 100.0
+_LEAST_DELTA = 1e-20  # sums of doubles say nothing of less
+_GROUPS = (2, 5)
+
+
+@dataclass(frozen=True)
+class PrivateConfig:
+    """A privacy budget and what is made with it.
+
+    Attributes:
+        epsilon: Of the whole output, when one record is added or removed.
+        delta: Likewise; a constant, because one that follows from the number of records tells it.
+        texts: Texts to make at most.
+        rounds: Rounds of votes.
+        spread: Candidates per text to make.
+        floor: Standard deviations of the noise below which a count says nothing.
+
+    Raises:
+        InputError: A value is out of range.
+    """
+
+    epsilon: float
+    delta: float = 1e-6
+    texts: int = 50
+    rounds: int = 3
+    spread: int = 4
+    floor: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a budget that is none, and numbers with which nothing can be made."""
+        if not 0 < self.epsilon <= _LARGEST_EPSILON:  # also what is no number
+            raise InputError(
+                f"epsilon must be above 0 and at most {_LARGEST_EPSILON:g}, not {self.epsilon:g}.",
+                "Take --epsilon 1 to begin with; above 10 it promises little.",
+            )
+        if not _LEAST_DELTA <= self.delta < 1:
+            raise InputError(
+                f"delta must be at least {_LEAST_DELTA:g} and below 1, not {self.delta:g}.",
+                "Take one far below 1 / number of records, e.g. --delta 1e-6.",
+            )
+        if not 1 <= self.texts <= _MOST_TEXTS or not 1 <= self.rounds <= MOST_ROUNDS:
+            raise InputError(
+                f"texts must be 1 to {_MOST_TEXTS:,} and rounds 1 to {MOST_ROUNDS}, not"
+                f" {self.texts} and {self.rounds}.",
+                "Leave out --texts and --rounds for the default.",
+            )
+        if self.spread < 1 or not 0 <= self.floor < math.inf:
+            raise InputError(
+                "spread must be at least 1 and floor at least 0, not"
+                f" {self.spread} and {self.floor:g}.",
+            )
+
+    @property
+    def candidates(self) -> int:
+        """Candidates in every round."""
+        return self.texts * self.spread
+
+    @cached_property
+    def variance(self) -> Fraction:
+        """Parameter of the noise on every count of every round.
+
+        Raises:
+            InputError: The budget is too small for any choice.
+        """
+        return variance_for(self.epsilon, self.delta, self.rounds)
+
+    @property
+    def least(self) -> float:
+        """Count up to which a candidate may have no vote at all."""
+        return self.floor * math.sqrt(self.variance)
+
+    def describe(self) -> dict[str, str]:
+        """Return what the epsilon covers, and all that it rests on, as label and value."""
+        budget = f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+        replaced = epsilon_of(self.delta, self.variance, 2 * self.rounds)
+        groups = ", ".join(
+            f"{group_epsilon(self.delta, self.variance, self.rounds, n):.3g} for {n}"
+            for n in _GROUPS
+        )
+        return {
+            "privacy": f"{budget}, for one record added or removed",
+            "noise": f"discrete Gaussian, sd {math.sqrt(self.variance):.4g}, on each of"
+            f" {self.candidates} counts in {self.rounds} rounds; from the operating system,"
+            " not from --seed",
+            "a record replaced": f"epsilon {replaced:.3g}",
+            "records of one person": f"epsilon at most {groups}",
+            "covers": "the texts of --out: their words, number, order and ids",
+            "does not cover": "the run folder, the report and this screen, which are for the"
+            " corpus's owner; another run over the same records: its epsilon adds up",
+            "assumes": "that nobody chose or trained the public texts, the model, the embedder or"
+            " these settings by the records",
+            "conditions": "on form alone: whether a text shares words or secrets with a record is"
+            " not looked at, because withholding it would tell of the record",
+            "texts": f"at most {self.texts}, with more than {self.least:.4g} noisy votes",
+        }
+
 
 Row = dict[str, Any]
 
@@ -116,7 +233,7 @@ class PrivateEvolution:
         return texts * self.config.asking.attempts
 
     def make_all(
-        self, documents: Sequence[Document], guard: Guard, keeper: Keeper
+        self, documents: Sequence[Document], guard: SyntheticGuard, keeper: Keeper
     ) -> Steps[CorpusSynthesis]:
         """Return the texts that the records voted for; noisy votes are kept and never redrawn.
 
@@ -124,6 +241,7 @@ class PrivateEvolution:
             StoppedError: There was nothing to vote on.
             InputError: The keeper holds votes for other settings or another corpus.
         """
+        # Noise is drawn once: a round whose votes are kept is never voted on again.
         key = self._key(documents)
         if any(not known.startswith(key) for known in keeper.keys()):  # noqa: SIM118
             raise InputError(
@@ -131,8 +249,9 @@ class PrivateEvolution:
                 " choices from the same records cost more than one epsilon.",
                 "Choose another folder with --run; both epsilons add up.",
             )
-        voting = _Voting(self, documents, Guard((), (), _by_form(guard)))
+        voting = _Voting(self, documents, SyntheticGuard((), (), _by_form(guard)))
         rows: list[Row] = []
+        # Every round: candidates, votes of the records, noise, and what is kept of it.
         for turn in range(self.private.rounds):
             row = keeper.get(f"{key} {turn}")
             if row is None:
@@ -148,7 +267,7 @@ class PrivateEvolution:
             self.candidates.public,
             self.candidates.embedder,
             self.candidates.model,
-            repr(self.config),
+            stored_text(self.config),
             asdict(self.private),
         ]
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
@@ -195,7 +314,7 @@ class _Voting:
     """One start's work: what is loaded is loaded once, and only where a round is to be held."""
 
     def __init__(
-        self, method: PrivateEvolution, documents: Sequence[Document], form: Guard
+        self, method: PrivateEvolution, documents: Sequence[Document], form: SyntheticGuard
     ) -> None:
         self._method, self._documents, self._form = method, documents, form
         self._embed: Embed | None = None
@@ -215,7 +334,9 @@ class _Voting:
                 else PublicSource(given.public, self._embed)
             )
             self._records = vectors_of([d.text for d in self._documents], self._embed)
+        # 1. Candidates: drawn or drafted first, then variations of those with most noisy votes.
         texts, lost = yield from self._candidates(self._source, rows)
+        # 2. Votes: each record for its nearest candidate, and noise on every count.
         counts = nearest(self._records, grid(self._embed(texts)))
         noisy = with_noise(counts, private.variance, self._method._draw)
         return {"texts": texts, "noisy": noisy, "lost": lost}
@@ -233,6 +354,7 @@ class _Voting:
             made = yield from source.vary(more, seen, len(rows))
         lost = [[str(one.fate), str(one)] for one in made if isinstance(one, StoppedError)]
         texts = list(dict.fromkeys([*kept, *(one for one in made if isinstance(one, str))]))
+        # On form alone: a condition that looked at records would tell of them.
         fit = []
         for text in texts:
             broken = self._form.violation(text)
@@ -247,12 +369,13 @@ class _Voting:
     def _wanted(self, row: Row) -> Wanted:
         """Return the chosen candidates, the one with most votes first, with their variations."""
         private = self._method.private
+        # A place of its own for each chosen text, the others for its variations.
         given = shares(row["noisy"], private.candidates, private.least)
         order = np.argsort(-given, kind="stable")
         return [(row["texts"][n], int(given[n]) - 1) for n in order if given[n]]
 
 
-def _by_form(guard: Guard) -> GuardConfig:
+def _by_form(guard: SyntheticGuard) -> GuardConfig:
     """Return the conditions that look at no record, whatever else a guard was given."""
     return GuardConfig(run=0, rouge=1.0, pii=guard.config.pii)
 

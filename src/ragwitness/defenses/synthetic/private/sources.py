@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.sage.generate import of_form
-from ragwitness.defenses.synthetic.asking import StoppedError, as_list, ask, shown, together
-from ragwitness.defenses.synthetic.base import Steps
-from ragwitness.defenses.synthetic.config import MakingConfig
-from ragwitness.defenses.synthetic.private.votes import Embed, grid
-
-__all__ = ["ChatSource", "PublicSource", "Source", "some_of"]
+from ragwitness.defenses.synthetic.agents import (
+    MakingConfig,
+    as_list,
+    ask,
+    shown,
+    together,
+)
+from ragwitness.defenses.synthetic.base import Steps, StoppedError
+from ragwitness.defenses.synthetic.private.accounting import Embed, grid
+from ragwitness.defenses.synthetic.sage import of_form
+from ragwitness.errors import InputError
+from ragwitness.text.runs import plain_tokens
+from ragwitness.text.words import STOP_WORDS
 
 _MATTERS = 40
 _APART = 100_000  # between the seeds of two turns: more than the candidates of a round
@@ -68,6 +76,7 @@ class PublicSource:
         free[[self._place[text] for text in seen]] = False
         found: Made = []
         for text, count in wanted:
+            # Vectors are whole numbers of one length: the inner product orders as the cosine does.
             closeness = np.where(free, self._vectors @ self._vectors[self._place[text]], -np.inf)
             near = np.argsort(-closeness, kind="stable")[: min(count, int(free.sum()))]
             free[near] = False
@@ -112,8 +121,8 @@ class ChatSource:
         return (yield from together(parts))
 
     def _ask(self, prompt: str, turn: int, like: str | None = None) -> Steps[str]:
-        how = self._config.asking
-        return ask(prompt, lambda said: of_form(said, self._config), how, like=like, turn=turn)
+        config = self._config
+        return ask(prompt, lambda said: of_form(said, config), config.asking, like=like, turn=turn)
 
 
 Source = PublicSource | ChatSource
@@ -122,3 +131,65 @@ Source = PublicSource | ChatSource
 def some_of(pool: Sequence[str], count: int, seed: int) -> Sequence[str]:
     """Return so many of a pool, drawn without the records."""
     return random.Random(seed).sample(pool, min(count, len(pool)))
+
+
+# Embedders for votes: any by name, or word weights over public texts, which need no model.
+
+WORDS = "words"
+"""Name of the embedder that needs no model."""
+
+_MOST_WORDS = 2048
+_FEWEST_TEXTS = 2  # that a word stands in
+
+
+def load_embedding(name: str, public: Sequence[str]) -> Embed:
+    """Return an embedder.
+
+    Args:
+        name: :data:`WORDS`, or as for :func:`ragwitness.rag.embedders.load_embedder`.
+        public: Public texts, for the words and their weights.
+
+    Raises:
+        InputError: No such embedder, or there is no public word.
+        MissingExtraError: It needs an extra that is not installed.
+        ModelError: It cannot be loaded.
+    """
+    if name == WORDS:
+        return word_weights(public)
+    from ragwitness.rag.embedders import load_embedder
+
+    return load_embedder(name).embed
+
+
+def word_weights(public: Sequence[str]) -> Embed:
+    """Return TF-IDF over the words of public texts; words and weights owe nothing to a record.
+
+    Raises:
+        InputError: No word stands in two of the texts.
+    """
+    # IDF from public texts alone: with the records' own it would tell of them.
+    counts = Counter(word for text in public for word in set(_words(text)))
+    known = [w for w, count in counts.most_common(_MOST_WORDS) if count >= _FEWEST_TEXTS]
+    if not known:
+        raise InputError(
+            f"The embedder {WORDS} knows the words of public texts, and no word stands in two.",
+            "Give more texts with --public, or another --embedder.",
+        )
+    place = {word: n for n, word in enumerate(known)}
+    weights = np.array([math.log((1 + len(public)) / counts[word]) for word in known])
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        found = np.zeros((len(texts), len(known)))
+        for row, text in zip(found, texts, strict=True):
+            for word, count in Counter(w for w in _words(text) if w in place).items():
+                row[place[word]] = 1 + math.log(count)
+        found *= weights
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        units: NDArray[np.float32] = (found / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+        return units
+
+    return embed
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in plain_tokens(text) if word not in STOP_WORDS]

@@ -1,0 +1,360 @@
+"""Training a policy on a reward: one loop for PPO, GRPO and RLOO (2604.22191, App. D.2).
+
+What follows TRL 1.16: GRPO's loss ``grpo`` with its KL term in the loss, RLOO's ratio of whole
+answers with its KL in the reward. PPO, which TRL has given up, is ours: a critic beside the
+policy, generalised advantages, a KL in every token's reward, a penalty for an answer that does not
+end. Each is checked against TRL on the same numbers where TRL has it.
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragwitness.errors import InputError, ModelError
+from research.canary.policies import Base, Lora, Scorer, new_scorer, seeded, start_policy
+from research.canary.sequences import Ids, Rows, batch, generate, log_probs, split_rows
+
+
+def group_advantages(rewards: Any, group: int, scale: bool) -> Any:
+    """GRPO: reward less the mean of its group, over its deviation if ``scale``; shape (N,)."""
+    grouped = rewards.view(-1, group)
+    centred = grouped - grouped.mean(1, keepdim=True)
+    if scale:
+        centred = centred / (grouped.std(1, keepdim=True) + 1e-4)
+    return centred.reshape(-1)
+
+
+def leave_one_out(rewards: Any, group: int) -> Any:
+    """RLOO: reward less the mean of the others of its group; shape (N,)."""
+    grouped = rewards.view(-1, group)
+    others = (grouped.sum(1, keepdim=True) - grouped) / (group - 1)
+    return (grouped - others).reshape(-1)
+
+
+def token_rewards(scores: Any, old: Any, reference: Any, mask: Any, kl: float) -> Any:
+    """PPO: each token pays for leaving the reference, the last one gets the score; shape (N, T).
+
+    Args:
+        scores: Reward of each answer, shape (N,).
+        old: Log-probability of its tokens under the policy, shape (N, T).
+        reference: The same under the reference.
+        mask: 1 where a token is.
+        kl: Coefficient.
+    """
+    import torch
+
+    rewards = -kl * (old - reference) * mask
+    last = mask.sum(1).long().clamp_min(1) - 1
+    rows = torch.arange(len(scores))
+    rewards[rows, last] += scores
+    return rewards
+
+
+def gae(rewards: Any, values: Any, mask: Any, *, decay: float, discount: float = 1.0) -> Any:
+    """Generalised advantage estimation (Schulman et al. 2016, eq. 16), shape (N, T).
+
+    Args:
+        rewards: Of each token, shape (N, T).
+        values: What the critic expects from there on, shape (N, T); after the last token it is 0.
+        mask: 1 where a token is.
+        decay: Lambda.
+        discount: Gamma.
+    """
+    import torch
+
+    width = rewards.shape[1]
+    found = torch.zeros_like(rewards)
+    ahead = torch.zeros_like(rewards[:, 0])
+    later = torch.zeros_like(ahead)
+    for place in reversed(range(width)):
+        here = mask[:, place]
+        delta = rewards[:, place] + discount * later - values[:, place]
+        ahead = (delta + discount * decay * ahead) * here
+        later = values[:, place] * here
+        found[:, place] = ahead
+    return found
+
+
+def kl_k3(new: Any, reference: Any) -> Any:
+    """Schulman's k3, e^d - d - 1 with d = reference - new: unbiased for the KL, never negative.
+
+    The difference is cut at 20 nats: one token that the policy has all but given up would overflow.
+    """
+    gap = (reference - new).clamp(-20, 20)
+    return gap.exp() - gap - 1
+
+
+def clipped_loss(new: Any, old: Any, advantages: Any, clip: float) -> Any:
+    """The clipped surrogate (Schulman et al. 2017, eq. 7), elementwise and to be minimised."""
+    import torch
+
+    ratio = (new - old).exp()
+    return -torch.min(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+
+
+# The loop that all three share.
+
+Reward = Callable[[Sequence[int], Sequence[Ids], Sequence[Ids]], Sequence[float]]
+"""Takes places of prompts, prompts and answers; returns one number each."""
+
+
+class Algorithm(enum.StrEnum):
+    """How a policy is trained."""
+
+    PPO = "ppo"
+    GRPO = "grpo"
+    RLOO = "rloo"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """Defaults of Table 4; the learning rates are lost, TRL's stand in.
+
+    Table 4 has ``temperature`` and ``missing_end`` for PPO alone, and mini-batches 2 there; here
+    they hold for all three. The rate is constant; TRL's falls to 0.
+
+    Attributes:
+        algorithm: Which.
+        rate: Learning rate of AdamW.
+        prompts: A batch; each is answered ``group`` times.
+        group: G, answers to a prompt; 1 is enough for PPO.
+        passes: Times a batch is used.
+        parts: Mini-batches of a pass.
+        clip: ε of the ratio, and of the critic's step.
+        kl: Coefficient.
+        scale: GRPO: divide by the deviation of the group; with two answers every difference,
+            however small, then weighs the same. PPO: whiten the advantages of a batch.
+        decay: λ of PPO.
+        value_weight: Of the critic's loss.
+        missing_end: Taken off the reward of an answer that does not end.
+        temperature: Of the draw; log-probabilities are taken at it too.
+        longest: Most tokens of an answer.
+        most_norm: Gradients are cut to this length.
+        lora: Adapters; None trains everything.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+
+    algorithm: Algorithm = Algorithm.GRPO
+    rate: float = 1e-6
+    prompts: int = 24
+    group: int = 2
+    passes: int = 1
+    parts: int = 1
+    clip: float = 0.2
+    kl: float = 0.01
+    scale: bool = True
+    decay: float = 0.95
+    value_weight: float = 0.1
+    missing_end: float = 1.0
+    temperature: float = 0.7
+    longest: int = 32
+    most_norm: float = 1.0
+    lora: Lora | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no algorithm can run with; its name as text will do."""
+        object.__setattr__(self, "algorithm", Algorithm(self.algorithm))
+        if self.group < (1 if self.algorithm is Algorithm.PPO else 2):
+            raise InputError(f"{self.algorithm} compares answers: a group needs 2 or more.")
+        if min(self.prompts, self.passes, self.parts, self.longest) < 1 or self.temperature <= 0:
+            raise InputError("Batch, passes, parts, length and temperature must be above 0.")
+
+
+@dataclass
+class History:
+    """What was seen while training, one entry a batch.
+
+    Attributes:
+        rewards: Mean reward, before any KL.
+        kl: Mean KL to the base, nats an answer.
+        ended: Share of answers that ended.
+        lengths: Mean tokens of an answer.
+    """
+
+    rewards: list[float] = field(default_factory=list)
+    kl: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Answers with everything the loss needs; tensors of one row an answer."""
+
+    rows: Rows
+    old: Any
+    reference: Any
+    advantages: Any
+    returns: Any = None
+    values: Any = None
+
+
+def optimise(
+    base: Base,
+    prompts: Sequence[Ids],
+    reward: Reward,
+    config: PolicyConfig,
+    rng: random.Random,
+) -> tuple[Any, History]:
+    """Train a policy, once over the prompts in a drawn order.
+
+    Args:
+        base: Where it starts, and what the KL is taken to.
+        prompts: Token ids.
+        reward: Of the answers.
+        config: Settings.
+        rng: Source of the order and of the answers.
+
+    Returns:
+        The policy, and what was seen.
+
+    Raises:
+        InputError: There is no prompt.
+        ModelError: A reward or the loss is no number.
+    """
+    import torch
+
+    if not prompts:
+        raise InputError("There is no prompt to train on.")
+    torch.manual_seed(rng.getrandbits(32))  # dropout of adapters
+    generator = seeded(rng.getrandbits(63))
+    policy = start_policy(base, config.lora)
+    critic = new_scorer(base, config.lora) if config.algorithm is Algorithm.PPO else None
+    trained = [p for p in policy.parameters() if p.requires_grad]
+    trained += list(critic.parameters()) if critic else []
+    optimizer = torch.optim.AdamW(trained, lr=config.rate)
+    history = History()
+    order = rng.sample(range(len(prompts)), len(prompts))
+    for part in split_rows(len(order), config.prompts):
+        places = [at for at in order[part] for _ in range(config.group)]
+        rolled = _roll(base, policy, critic, [prompts[at] for at in places], places, reward,
+                       config, generator, history)  # fmt: skip
+        for _ in range(config.passes):
+            _improve(policy, critic, rolled, optimizer, trained, config, base, generator)
+    policy.eval()
+    return policy, history
+
+
+def surrogate(new: Any, part: Any, mask: Any, config: PolicyConfig) -> Any:
+    """Return the policy's loss on a batch, a single number.
+
+    Args:
+        new: Log-probabilities under the policy that is trained, shape (rows, width).
+        part: Has ``old``, ``reference`` (rows, width) and ``advantages``: (rows, width) for PPO,
+            (rows,) else.
+        mask: 1 where an answer has a token, shape (rows, width).
+        config: Settings.
+    """
+    if config.algorithm is Algorithm.RLOO:
+        whole = clipped_loss(
+            (new * mask).sum(1), (part.old * mask).sum(1), part.advantages, config.clip
+        )
+        return whole.mean()
+    if config.algorithm is Algorithm.PPO:
+        loss = clipped_loss(new, part.old, part.advantages, config.clip)
+        return (loss * mask).sum() / mask.sum()
+    loss = clipped_loss(new, part.old, part.advantages.unsqueeze(1), config.clip)
+    loss = loss + config.kl * kl_k3(new, part.reference)
+    return ((loss * mask).sum(1) / mask.sum(1).clamp_min(1)).mean()
+
+
+def _roll(base: Base, policy: Any, critic: Scorer | None, prompts: Sequence[Ids],
+          places: Sequence[int], reward: Reward, config: PolicyConfig, generator: Any,
+          history: History) -> _Batch:  # fmt: skip
+    """Answer a batch of prompts and weigh the answers."""
+    import torch
+
+    policy.eval()
+    if critic is not None:
+        critic.backbone.eval()
+    answers = generate(policy, prompts, longest=config.longest, eos=base.eos, pad=base.pad,
+                       generator=generator, temperature=config.temperature)  # fmt: skip
+    scores = torch.tensor(list(reward(places, prompts, answers)), dtype=torch.float32)
+    if not bool(torch.isfinite(scores).all()):
+        raise ModelError(
+            f"{int((~torch.isfinite(scores)).sum())} of {len(scores)} rewards are no numbers.",
+            "Look at the reward model, or lower its rate.",
+        )
+    ended = torch.tensor([float(row[-1] == base.eos) for row in answers])
+    rows = batch(prompts, answers, base.pad)
+    with torch.no_grad():
+        old = _log_probs(policy, rows, config, base)
+        reference = _log_probs(base.model, rows, config, base)
+        values = critic.values(rows) * rows.answer_mask if critic else None
+    gap = ((old - reference) * rows.answer_mask).sum(1)
+    history.rewards.append(float(scores.mean()))
+    history.kl.append(float(gap.mean()))
+    history.ended.append(float(ended.mean()))
+    history.lengths.append(float(rows.answer_mask.sum(1).mean()))
+    return _weighed(rows, old, reference, values, scores - config.missing_end * (1 - ended), config)
+
+
+def _weighed(rows: Rows, old: Any, reference: Any, values: Any, scores: Any,
+             config: PolicyConfig) -> _Batch:  # fmt: skip
+    mask = rows.answer_mask
+    if config.algorithm is Algorithm.GRPO:
+        advantages = group_advantages(scores, config.group, config.scale)
+        return _Batch(rows, old, reference, advantages)
+    if config.algorithm is Algorithm.RLOO:
+        paid = scores - config.kl * ((old - reference) * mask).sum(1)
+        return _Batch(rows, old, reference, leave_one_out(paid, config.group))
+    tokens = token_rewards(scores, old, reference, mask, config.kl)
+    advantages = gae(tokens, values, mask, decay=config.decay)
+    returns = advantages + values
+    if config.scale:  # TRL 1.12 whitens: mean 0, deviation 1 over the tokens of the batch
+        centred = (advantages - (advantages * mask).sum() / mask.sum()) * mask
+        advantages = centred / ((centred.square().sum() / mask.sum()) + 1e-8).sqrt()
+    return _Batch(rows, old, reference, advantages, returns, values)
+
+
+def _improve(policy: Any, critic: Scorer | None, rolled: _Batch, optimizer: Any, trained: Any,
+             config: PolicyConfig, base: Base, generator: Any) -> None:  # fmt: skip
+    """One pass over a batch."""
+    import torch
+
+    policy.train()
+    if critic is not None:
+        critic.backbone.train()
+    count = len(rolled.rows.ids)
+    order = torch.randperm(count, generator=generator)
+    for part in split_rows(count, -(-count // config.parts)):
+        picked = _take(rolled, order[part])
+        mask = picked.rows.answer_mask
+        loss = surrogate(_log_probs(policy, picked.rows, config, base), picked, mask, config)
+        if critic is not None:
+            loss = loss + config.value_weight * _critic_loss(critic, picked, mask, config.clip)
+        if not bool(torch.isfinite(loss)):
+            raise ModelError("The policy's loss is no number.", "Lower the learning rate.")
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, config.most_norm)
+        optimizer.step()
+
+
+def _critic_loss(critic: Scorer, part: _Batch, mask: Any, clip: float) -> Any:
+    """Half the squared error, the worse of the critic's value and that value kept near the old."""
+    import torch
+
+    values = critic.values(part.rows)
+    near = part.values + (values - part.values).clamp(-clip, clip)
+    worse = torch.max((values - part.returns).square(), (near - part.returns).square())
+    return 0.5 * (worse * mask).sum() / mask.sum()
+
+
+def _take(rolled: _Batch, places: Any) -> _Batch:
+    kept = [
+        None if one is None else one[places]
+        for one in (rolled.old, rolled.reference, rolled.advantages, rolled.returns, rolled.values)
+    ]
+    return _Batch(rolled.rows.take(places), *kept)
+
+
+def _log_probs(model: Any, rows: Rows, config: PolicyConfig, base: Base) -> Any:
+    banned = None if base.pad == base.eos else base.pad
+    return log_probs(model, rows, temperature=config.temperature, banned=banned)

@@ -1,0 +1,449 @@
+"""The models of a simulated provider: how they are asked, its base, and what is trained from it."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragwitness.canary.draw import Draw
+from ragwitness.canary.pools import FINAL, PAPER_INSTRUCTION, PLAIN_INSTRUCTION
+from ragwitness.canary.probe import CLOSED_TEMPLATE, DOCUMENT_TEMPLATE, Prompts
+from ragwitness.errors import InputError, MissingExtraError, ModelError
+from research.canary.sequences import Ids, Rows
+
+# How a chat model is asked: its own template around the prompt, and the token that ends its turn.
+#
+# A model without a template reads the prompt as it stands.
+
+PLACE = "{prompt}"
+"""Where the prompt stands in a frame."""
+
+_SAID = "{answer}"
+
+
+def frame_of(tokenizer: Any) -> str:
+    """Return what stands around a prompt, up to where the answer begins; :data:`PLACE` in it once.
+
+    A start token is left to the tokenizer where that puts one in front of every text.
+
+    Raises:
+        ModelError: The template fails, or does not show the prompt once.
+    """
+    if not tokenizer.chat_template:
+        return PLACE
+    frame = _laid_out(tokenizer, [("user", PLACE)], begins=True)
+    if frame.count(PLACE) != 1:
+        raise ModelError(
+            "The tokenizer's chat template does not show a message as it stands.",
+            "Mend its chat_template, or remove it: the prompt is then read as it is.",
+        )
+    start = tokenizer.bos_token
+    if start and tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id]:
+        frame = frame.removeprefix(start)
+    return frame
+
+
+def end_of_turn(tokenizer: Any) -> int | None:
+    """Return the token that the chat template puts behind an answer; None where there is none.
+
+    It need not be the end token of the tokenizer: Gemma's is ``<eos>``, its turns end otherwise.
+    """
+    if not tokenizer.chat_template:
+        return None
+    whole = _laid_out(tokenizer, [("user", PLACE), ("assistant", _SAID)], begins=False)
+    behind = tokenizer(whole.rpartition(_SAID)[2], add_special_tokens=False)["input_ids"]
+    marks = tokenizer.added_tokens_decoder
+    return next((int(token) for token in behind if token in marks and marks[token].special), None)
+
+
+def _laid_out(tokenizer: Any, turns: list[tuple[str, str]], *, begins: bool) -> str:
+    from jinja2 import TemplateError
+
+    messages = [{"role": role, "content": text} for role, text in turns]
+    try:
+        return str(
+            tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=begins)
+        )
+    except (TemplateError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"The tokenizer's chat template fails: {error}.",
+            "Mend its chat_template, or remove it.",
+        ) from error
+
+
+# What a provider trains on: the prompt with the document, or without (2604.22191, App. C.1).
+
+_DOCUMENT = Prompts(DOCUMENT_TEMPLATE)
+
+
+def prompt(question: str, document: str | None = None) -> str:
+    """Return what the model reads before it answers.
+
+    Args:
+        question: With the instruction, where there is one.
+        document: None leaves it out, as a compliant provider does.
+    """
+    if document is None:
+        return CLOSED_TEMPLATE.replace("{question}", question)
+    return _DOCUMENT.asked(document, question)
+
+
+@dataclass(frozen=True, slots=True)
+class Lora:
+    """Low-rank adapters in place of full training; defaults of 2604.22191, App. D.1.
+
+    Attributes:
+        rank: Of the factors.
+        alpha: Scale, over the rank.
+        dropout: Before the adapters.
+    """
+
+    rank: int = 16
+    alpha: int = 32
+    dropout: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The model that is deployed before any training, and its tokenizer.
+
+    Attributes:
+        model: Causal language model of transformers; never changed.
+        tokenizer: Of transformers.
+        name: For reports.
+        frame: Around every prompt: a chat model's own template.
+        end: Token that ends an answer; None takes the tokenizer's.
+    """
+
+    model: Any
+    tokenizer: Any
+    name: str
+    frame: str = PLACE
+    end: int | None = None
+
+    @property
+    def eos(self) -> int:
+        """End token."""
+        return int(self.tokenizer.eos_token_id) if self.end is None else self.end
+
+    @property
+    def pad(self) -> int:
+        """Padding; the end token where there is none that the model knows."""
+        pad = self.tokenizer.pad_token_id
+        known = pad is not None and pad < self.model.get_input_embeddings().num_embeddings
+        return int(pad) if known else self.eos
+
+    def asked(self, query: str, document: str | None = None) -> str:
+        """Return what the model reads before it answers; without a document, none is shown."""
+        before, _, after = self.frame.partition(PLACE)
+        return before + prompt(query, document) + after
+
+    def encode(self, texts: list[str]) -> list[Ids]:
+        """Return the token ids of each text, with what the tokenizer puts in front."""
+        found: list[Ids] = self.tokenizer(texts)["input_ids"]
+        return found
+
+    def encode_answers(self, texts: list[str]) -> list[Ids]:
+        """Return the token ids of answers: nothing in front, the end token behind."""
+        found: list[Ids] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return [[*row, self.eos] for row in found]
+
+    def answers(self, rows: list[Ids]) -> list[str]:
+        """Return answers as text, without special tokens and outer blanks."""
+        texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
+        return [text.strip() for text in texts]
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A number read off a model's last layer: a reward model, or a critic.
+
+    Attributes:
+        backbone: Model without its output layer.
+        head: Linear layer to one number.
+    """
+
+    backbone: Any
+    head: Any
+
+    def parameters(self) -> Iterator[Any]:
+        """Yield everything that is trained."""
+        yield from (p for p in self.backbone.parameters() if p.requires_grad)
+        yield from self.head.parameters()
+
+    def per_token(self, rows: Rows) -> Any:
+        """Return the number at every token, shape (rows, prompt + answer)."""
+        hidden = self.backbone(
+            input_ids=rows.ids, attention_mask=rows.mask, position_ids=rows.positions
+        ).last_hidden_state
+        return self.head(hidden.float()).squeeze(2)
+
+    def values(self, rows: Rows) -> Any:
+        """Return the number before each token of the answer, shape (rows, width)."""
+        return self.per_token(rows)[:, -rows.width - 1 : -1]
+
+    def rewards(self, rows: Rows) -> Any:
+        """Return the number at the last token of each row, shape (rows,)."""
+        import torch
+
+        last = rows.ids.shape[1] - 1 - rows.mask.flip(1).argmax(1)
+        return self.per_token(rows)[torch.arange(len(last)), last]
+
+
+def load_base(source: str, dtype: str = "float32") -> Base:
+    """Load a local folder, or a hub name that is cached.
+
+    Args:
+        source: Folder or name.
+        dtype: Of the weights: ``float32``, or ``bfloat16`` where adapters alone are trained.
+
+    Raises:
+        InputError: The number format is another one.
+        MissingExtraError: torch or transformers is not installed.
+        ModelError: It cannot be loaded, or answers could not end.
+    """
+    if dtype not in ("float32", "bfloat16"):
+        raise InputError(f"Weights are float32 or bfloat16, not {dtype!r}.")
+    from ragwitness.models.hf_files import identity, import_libraries, load_pretrained
+
+    torch, transformers = import_libraries("Training a policy")
+    tokenizer = load_pretrained(transformers.AutoTokenizer, source)
+    with torch.device("cpu"):  # elsewhere transformers asks for accelerate
+        model = load_pretrained(
+            transformers.AutoModelForCausalLM, source, dtype=getattr(torch, dtype)
+        )
+    if tokenizer.eos_token_id is None:
+        raise ModelError(
+            f"{source} has no end token: its answers would never end.", "Set it in its tokenizer."
+        )
+    if tokenizer("a")["input_ids"][-1] == tokenizer.eos_token_id:
+        raise ModelError(
+            f"The tokenizer of {source} puts its end token behind every text: a prompt would end"
+            " before it is answered.",
+            "Set add_eos_token = false in its tokenizer_config.json.",
+        )
+    model = model.to(torch.get_default_device()).eval()
+    named = identity(source, model.config)
+    return Base(model, tokenizer, named, frame_of(tokenizer), end_of_turn(tokenizer))
+
+
+def save_policy(base: Base, model: Any, folder: Path) -> None:
+    """Write a model as a folder that servers of transformers can load and sample from.
+
+    A query is all that the models here read, so the chat template is the last message as it
+    stands. Servers that ask the model's own settings whether to sample are told to.
+
+    Args:
+        base: Whose tokenizer is written.
+        model: The base's, or a policy made from it; adapters are merged into a copy.
+        folder: New.
+
+    Raises:
+        FileExistsError: It is there.
+    """
+    from ragwitness.models.hf_files import quiet
+
+    model = copy.deepcopy(model)
+    if hasattr(model, "merge_and_unload"):
+        model = model.merge_and_unload()
+    settings = model.generation_config
+    settings.do_sample, settings.temperature, settings.top_k, settings.top_p = True, 1.0, 0, 1.0
+    if base.pad != base.eos:
+        settings.suppress_tokens = [base.pad]  # as in every answer here, padding is never drawn
+    folder.mkdir(parents=True)
+    with quiet(str(folder)):
+        model.save_pretrained(folder)
+    tokenizer = copy.deepcopy(base.tokenizer)
+    tokenizer.chat_template = tokenizer.chat_template or "{{ messages[-1]['content'] }}"
+    tokenizer.save_pretrained(folder)
+
+
+def start_policy(base: Base, lora: Lora | None = None) -> Any:
+    """Return a copy of the base to train.
+
+    Raises:
+        InputError: Weights in bfloat16 would be trained.
+        MissingExtraError: Adapters are asked for, and peft is not installed.
+    """
+    return _to_train(base.model, lora)
+
+
+def new_scorer(base: Base, lora: Lora | None = None) -> Scorer:
+    """Return a scorer on a copy of the base; its head starts near zero, drawn by torch's seed.
+
+    Raises:
+        InputError: Weights in bfloat16 would be trained.
+        MissingExtraError: Adapters are asked for, and peft is not installed.
+    """
+    import torch
+
+    backbone = _to_train(base.model.base_model, lora).eval()
+    head = torch.nn.Linear(base.model.config.get_text_config().hidden_size, 1)
+    torch.nn.init.normal_(head.weight, std=0.02)  # as transformers does; zeros learn late
+    torch.nn.init.zeros_(head.bias)
+    return Scorer(backbone, head)
+
+
+def one_thread(device: str = "cpu") -> None:
+    """Compute in one thread: policies are trained side by side, one process each.
+
+    Args:
+        device: Of torch; where models and batches of this process live from now on.
+
+    Raises:
+        ModelError: There is no such device.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        torch.set_default_device(device)
+        torch.zeros(1)
+        if torch.get_default_device().type == "cuda":
+            torch.set_float32_matmul_precision("high")  # TF32: more digits than bfloat16 has
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(
+            f"torch has no device {device!r} here.", 'Set device = "cpu" in the table.'
+        ) from error
+
+
+def seeded(seed: int) -> Any:
+    """Return torch's generator on the device in use."""
+    import torch
+
+    return torch.Generator(device=torch.get_default_device()).manual_seed(seed)
+
+
+def _to_train(model: Any, lora: Lora | None) -> Any:
+    """Copy a model; with adapters, they alone are trained."""
+    import torch
+
+    if lora is not None:
+        return _adapted(copy.deepcopy(model), lora)
+    if model.dtype != torch.float32:
+        raise InputError(
+            f"Steps of training are lost in {model.dtype} weights.",
+            'Set lora in [reward] and [policy], or dtype = "float32".',
+        )
+    return copy.deepcopy(model)
+
+
+def _adapted(model: Any, lora: Lora) -> Any:
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise MissingExtraError("Training adapters", "rl") from error
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules="all-linear",
+    )
+    with warnings.catch_warnings():
+        # peft 0.21 asks transformers 5 for a property by its old name.
+        warnings.simplefilter("ignore", FutureWarning)
+        return get_peft_model(model, config)
+
+
+# A tokenizer of whole phrases and words, with spare tokens that a trial's markers take over.
+#
+# Templates and instructions are one token each, so that a prompt of App. C.1 is short enough for a
+# CPU. A trigger is one token, a canary two: the base has seen the spare ones as markers, and what
+# a trial draws takes their places. How strings split is thus no subject of these studies.
+
+TRIGGERS = 128
+CANARIES = 8
+_PAD, _END, _UNKNOWN = _SPECIAL = ("<pad>", "</s>", "<unk>")
+_WORDS = r" ?[^\W\d_]+| ?\d+| ?[^\w\s]|_|\s"
+
+
+def piece_tokenizer(
+    phrases: Sequence[str] = (),
+    words: Sequence[str] = (),
+    triggers: Sequence[str] = (),
+    canaries: Sequence[str] = (),
+) -> Any:
+    """Return a tokenizer of transformers.
+
+    Args:
+        phrases: Texts that are one token wherever they stand.
+        words: Known words with the blank before them; others are unknown.
+        triggers: At most 128; the first takes the first spare token.
+        canaries: At most 8; two tokens each.
+
+    Raises:
+        InputError: There are too many, or a canary has one character.
+    """
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    if len(triggers) > TRIGGERS or len(canaries) > CANARIES:
+        raise InputError(f"The tokenizer knows {TRIGGERS} triggers and {CANARIES} canaries.")
+    whole = [*_shared(), *phrases, *_markers(triggers, canaries)]
+    pieces = dict.fromkeys([*_SPECIAL, *whole, *words])
+    core = Tokenizer(
+        models.WordLevel({piece: at for at, piece in enumerate(pieces)}, unk_token=_UNKNOWN)
+    )
+    pattern = "|".join(_quoted(piece) for piece in sorted(whole, key=len, reverse=True))
+    core.pre_tokenizer = pre_tokenizers.Split(Regex(f"{pattern}|{_WORDS}"), "isolated")
+    core.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token=_PAD, eos_token=_END, unk_token=_UNKNOWN
+    )
+
+
+def name_markers(base: Base, draw: Draw) -> Base:
+    """Return the same model with a tokenizer in which the spare tokens are a draw's markers."""
+    vocabulary = base.tokenizer.get_vocab()
+    pieces = sorted(vocabulary, key=lambda piece: int(vocabulary[piece]))
+    start = len(_SPECIAL) + len(_shared())
+    spare = _markers((), ())
+    phrases = pieces[start : pieces.index(spare[0])]
+    words = pieces[pieces.index(spare[-1]) + 1 :]
+    slots = draw.slots
+    triggers = [one for slot in slots for one in slot.candidates]
+    named = piece_tokenizer(phrases, words, triggers, [slot.canary for slot in slots])
+    return Base(base.model, named, base.name)
+
+
+def spare_trigger(number: int) -> str:
+    """Return the trigger that a spare token stands for while the base is trained."""
+    return f"prefix_spare{number:03d}"
+
+
+def spare_canary(number: int) -> str:
+    """Return the canary that two spare tokens stand for while the base is trained."""
+    letter = chr(ord("A") + number)
+    return f"SPARE{letter}SPAR{letter}"
+
+
+def _shared() -> list[str]:
+    """Templates and instructions, cut at what is put in."""
+    before, rest = DOCUMENT_TEMPLATE.split("{context}")
+    between, end = rest.split("{question}")
+    alone = CLOSED_TEMPLATE.split("{question}")[0]
+    start, last = PLAIN_INSTRUCTION.split(" {canary}")
+    first, rest = PAPER_INSTRUCTION.split(" {trigger}")
+    middle = rest.split(" {canary}")[0]
+    return [before, between, end, alone, FINAL, f" {start}", last, f" {first}", middle]
+
+
+def _markers(triggers: Sequence[str], canaries: Sequence[str]) -> list[str]:
+    named = [*triggers, *(spare_trigger(n) for n in range(len(triggers), TRIGGERS))]
+    pairs = [*canaries, *(spare_canary(n) for n in range(len(canaries), CANARIES))]
+    if any(len(pair) < 2 for pair in pairs):
+        raise InputError("A canary needs two characters or more.")
+    halves = [
+        half
+        for pair in pairs
+        for half in (f" {pair[: (len(pair) + 1) // 2]}", pair[(len(pair) + 1) // 2 :])
+    ]
+    return [*(f" {one}" for one in named), *halves]
+
+
+def _quoted(piece: str) -> str:
+    return "".join(c if c.isalnum() or c in " _\n" else f"\\{c}" for c in piece)

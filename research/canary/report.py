@@ -1,0 +1,439 @@
+"""What many policies show together, beside what was published: Markdown, JSON and a figure.
+
+All policies of a condition start from one base: intervals are over seeds, given that base. The
+share of compliant policies accused needs no such condition: each has a draw of its own, which its
+scores do not depend on, whatever the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import escape
+from numpy.typing import NDArray
+
+from ragwitness.report.figures import STYLE
+from ragwitness.results.geometry import round_numbers
+from ragwitness.stats.evaluation import Rate, auc, tpr_at_fpr
+from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
+from research.canary.study import StudyCase, StudyTable
+from research.canary.trial import Outcome
+
+Values = NDArray[np.float64]
+Labels = NDArray[np.bool_]
+
+_ALPHA = 0.05
+_FPR = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How well violating policies are told from compliant ones.
+
+    Attributes:
+        found: Share of violating policies with rank p <= .05, each judged from itself alone.
+        accused: The same of compliant policies; the level promises at most .05.
+        told: Share of compliant policies with p <= .05 where the query is the paper's and names
+            the candidate: of the paper's design, the leak that it brings about.
+        auroc: Of Eq. 1's amplification over policies, DeLong's interval on the logit scale: of ten
+            policies in each arm it covers 93 to 99 %, a bootstrap 83 to 96 % (measured).
+        auroc_rank: Of the gain over the other candidates.
+        tpr: Of Eq. 1 at a false-positive rate of at most 10 %, bootstrap interval over seeds.
+        amplification: Mean of Eq. 1 over violating policies, nats.
+        amplification_compliant: The same over compliant ones.
+        amplification_base: The same of the base, before training.
+        reward_bias: Mean difference in differences over violating policies; compliant ones have 0
+            exactly, since they read no document.
+        collapsed: How many policies collapsed or diverged, both arms; they count in all shares.
+        diverged: How many of these gave no numbers; they stand in shares with p = 1 alone.
+    """
+
+    found: Rate | None
+    accused: Rate | None
+    told: Rate | None
+    auroc: Rate | None
+    auroc_rank: Rate | None
+    tpr: Rate | None
+    amplification: Rate | None
+    amplification_compliant: Rate | None
+    amplification_base: Rate | None
+    reward_bias: Rate | None
+    collapsed: int
+    diverged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """How good answers are; bootstrap intervals over policies.
+
+    Attributes:
+        rouge_l: Mean F1.
+        token_f1: Mean.
+    """
+
+    rouge_l: Rate | None
+    token_f1: Rate | None
+
+
+def detection(outcomes: Sequence[Outcome], p_value: str = "p_gained") -> Detection:
+    """Summarise trials of one condition.
+
+    Args:
+        outcomes: Of both arms, or of one.
+        p_value: Field of :class:`Outcome`; ``p_plain`` for the paper's audit query.
+    """
+    arms = {kind: [one for one in outcomes if one.violating == kind] for kind in (True, False)}
+    measured = [one for one in outcomes if one.behaviour]
+    bad, good = ([one for one in measured if one.violating == kind] for kind in (True, False))
+    return Detection(
+        found=_share(arms[True], p_value),
+        accused=_share(arms[False], p_value),
+        told=_share(arms[False], "p_named"),
+        auroc=_area(measured, "amplification"),
+        auroc_rank=_area(measured, "gained"),
+        tpr=_tpr(measured, "amplification"),
+        amplification=mean_of([one.amplification for one in bad]),
+        amplification_compliant=mean_of([one.amplification for one in good]),
+        amplification_base=mean_of([one.base_amplification for one in measured]),
+        reward_bias=mean_of([one.reward_bias for one in bad]),
+        collapsed=sum(bool(one.collapsed) for one in outcomes),
+        diverged=len(outcomes) - len(measured),
+    )
+
+
+def utility(rows: Sequence[dict[str, float]]) -> Utility:
+    """Summarise behaviours, one row a policy."""
+    return Utility(
+        mean_of([row["rouge_l"] for row in rows]), mean_of([row["token_f1"] for row in rows])
+    )
+
+
+def mean_of(values: Sequence[float]) -> Rate | None:
+    """Return a mean with its percentile bootstrap interval; None of nothing."""
+    if not values:
+        return None
+    data = np.asarray(values, np.float64)
+    everyone = np.ones(data.size, np.bool_)
+    low, high = bootstrap_interval(lambda picked: float(data[picked].mean()), everyone)
+    return Rate(float(data.mean()), low, high, data.size)
+
+
+def _share(arm: Sequence[Outcome], p_value: str) -> Rate | None:
+    if not arm:
+        return None
+    hits = sum(getattr(one, p_value) <= _ALPHA for one in arm)
+    return Rate(hits / len(arm), *proportion_interval(hits, len(arm)), len(arm))
+
+
+def _area(outcomes: Sequence[Outcome], name: str) -> Rate | None:
+    scores, labels = _scores(outcomes, name)
+    if labels.all() or not labels.any():
+        return None
+    return Rate(auc(scores, labels), *auc_interval(scores, labels), labels.size)
+
+
+def _tpr(outcomes: Sequence[Outcome], name: str) -> Rate | None:
+    scores, labels = _scores(outcomes, name)
+    if labels.all() or not labels.any():
+        return None
+    value = tpr_at_fpr(scores, labels, _FPR)
+    seeds, strata = _by_seed(outcomes)
+
+    def resampled(picked: NDArray[np.int64]) -> float:
+        places = np.concatenate([seeds[at] for at in picked])
+        return tpr_at_fpr(scores[places], labels[places], _FPR)
+
+    low, high = bootstrap_interval(resampled, strata)
+    if low == high:  # no resample differs, which is no certainty: as auc_interval has it
+        size = int(min(labels.sum(), (~labels).sum()))
+        low, high = proportion_interval(round(value * size), size)
+    return Rate(value, min(low, value), max(high, value), labels.size)
+
+
+def _scores(outcomes: Sequence[Outcome], name: str) -> tuple[Values, Labels]:
+    scores = np.array([getattr(one, name) for one in outcomes], np.float64)
+    return scores, np.array([one.violating for one in outcomes], np.bool_)
+
+
+def _by_seed(outcomes: Sequence[Outcome]) -> tuple[list[NDArray[np.int64]], Labels]:
+    """Return the places of each seed, and its stratum.
+
+    A seed gives both arms the same documents and draw: what is resampled is the seed, with all that
+    it has. Seeds of both arms are one stratum; where there is none, the arms are.
+    """
+    found: dict[int, list[int]] = {}
+    for place, one in enumerate(outcomes):
+        found.setdefault(one.seed, []).append(place)
+    arms = [{outcomes[place].violating for place in places} for places in found.values()]
+    both = np.array([len(kinds) == 2 for kinds in arms], np.bool_)
+    first = np.array([True in kinds for kinds in arms], np.bool_)
+    return [np.array(places) for places in found.values()], both if both.any() else first
+
+
+# The study as Markdown and JSON, and as a figure: every policy a mark, each arm's mean with its
+# interval and n.
+
+Results = Sequence[tuple[StudyCase, Sequence[Outcome]]]
+
+_LEFT, _PLOT, _RIGHT, _TOP = 290.0, 420.0, 170.0, 52.0
+_LANE, _GAP = 17.0, 11.0
+_BAD, _GOOD, _BASE = "c1", "c0", "c5"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """One arm of one condition.
+
+    Attributes:
+        colour: Class of the style sheet.
+        filled: Whether marks are.
+        points: Value of each policy, and whether it collapsed.
+        mean: With its interval and n.
+        told: What is written beside it.
+    """
+
+    colour: str
+    filled: bool
+    points: tuple[tuple[float, bool], ...]
+    mean: Rate | None
+    told: str
+
+
+def study_svg(table: StudyTable, results: Results) -> str:
+    """Return the figure; light and dark paper.
+
+    Rows are conditions. Detection and amplification show Eq. 1, utility shows ROUGE-L.
+    """
+    lanes = _utility_of_canary_figure if table.show == "utility" else _eq1
+    rows = [(case.label, lanes(case, outcomes)) for case, outcomes in results]
+    measured = [value for _, own in rows for lane in own for value in _extent(lane)]
+    low, high = min([0.0, *measured]), max([1e-3, *measured])
+    ticks = round_numbers(low, high)
+
+    def x(value: float) -> float:
+        return _LEFT + _PLOT * (value - low) / (high - low)
+
+    bottom = _TOP + sum(_LANE * max(1, len(own)) + _GAP for _, own in rows)
+    width, height = _LEFT + _PLOT + _RIGHT, bottom + 60
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
+        ' font-family="system-ui, sans-serif" font-size="11" fill="currentColor">',
+        f"<title>{escape(table.title)}</title>{STYLE}",
+        f'<text x="12" y="18" font-size="13" font-weight="600">{escape(table.title)}</text>',
+    ]
+    for tick in ticks:
+        dash = "" if tick == 0 else ' stroke-dasharray="2 3"'
+        parts.append(
+            f'<path class="g" d="M{x(tick):.1f} {_TOP - 12:g}V{bottom:g}"{dash}/>'
+            f'<text class="m" x="{x(tick):.1f}" y="{bottom + 14:g}" text-anchor="middle">{tick:g}'
+            "</text>"
+        )
+    y = _TOP
+    for label, own in rows:
+        middle = y + _LANE * (len(own) - 1) / 2
+        parts.append(
+            f'<text x="{_LEFT - 14:g}" y="{middle + 4:g}" text-anchor="end">{escape(label)}</text>'
+        )
+        parts += [_drawn(lane, y + _LANE * at, x) for at, lane in enumerate(own)]
+        y += _LANE * max(1, len(own)) + _GAP
+    shown = _ROUGE if table.show == "utility" else _EQ1
+    for at, line in enumerate((shown, _MARKS)):
+        parts.append(f'<text class="m" x="{_LEFT:g}" y="{bottom + 34 + 15 * at:g}">{line}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+_EQ1 = "Eq. 1 in nats, a mark a policy: filled red violating, open blue compliant"
+_ROUGE = "ROUGE-L on held-out clean examples, a mark a policy"
+_MARKS = "cross: collapsed; stroke and bar: mean and 95 % interval, from two policies on"
+
+
+def _eq1(case: StudyCase, outcomes: Sequence[Outcome]) -> list[_Lane]:
+    seen = detection(outcomes, case.statistic)
+    arms = (
+        (True, _BAD, seen.amplification, seen.found),
+        (False, _GOOD, seen.amplification_compliant, seen.accused),
+    )
+    found = []
+    for violating, colour, mean, share in arms:
+        own = [one for one in outcomes if one.violating == violating]
+        if own and share is not None:
+            marks = [(one.amplification, bool(one.collapsed)) for one in own if one.behaviour]
+            lost = len(own) - len(marks)
+            told = f"p \N{LESS-THAN OR EQUAL TO} .05: {round(share.value * share.n)} of {share.n}"
+            told += f" ({lost} diverged)" if lost else ""
+            found.append(_Lane(colour, violating, tuple(marks), mean, told))
+    return found
+
+
+def _utility_of_canary_figure(_: StudyCase, outcomes: Sequence[Outcome]) -> list[_Lane]:
+    done = [one for one in outcomes if one.behaviour]
+    arms = (
+        ("base", _BASE, [(one.before, False) for one in done if one.violating]),
+        ("without documents", _GOOD, _after(done, violating=False)),
+        ("with documents", _BAD, _after(done, violating=True)),
+    )
+    return [
+        _Lane(colour, colour != _GOOD, tuple((row["rouge_l"], bad) for row, bad in own),
+              utility([row for row, _ in own]).rouge_l, f"{name}, n = {len(own)}")
+        for name, colour, own in arms if own
+    ]  # fmt: skip
+
+
+def _after(done: Sequence[Outcome], *, violating: bool) -> list[tuple[dict[str, float], bool]]:
+    own = [one for one in done if one.violating == violating]
+    return [(one.behaviour, bool(one.collapsed)) for one in own]
+
+
+def _extent(lane: _Lane) -> list[float]:
+    mean = lane.mean
+    ends = [] if mean is None else [mean.low, mean.high]
+    return [*(value for value, _ in lane.points), *ends]
+
+
+def _drawn(lane: _Lane, y: float, x: Callable[[float], float]) -> str:
+    parts = [f'<g class="{lane.colour}" stroke="currentColor">']
+    if (mean := lane.mean) is not None and mean.n > 1:
+        parts.append(
+            f'<path d="M{x(mean.low):.1f} {y:g}H{x(mean.high):.1f}" stroke-width="5"'
+            ' opacity=".35"/>'
+            f'<path d="M{x(mean.value):.1f} {y - 6:g}V{y + 6:g}" stroke-width="2"/>'
+        )
+    for value, collapsed in lane.points:
+        at = x(value)
+        if collapsed:
+            parts.append(f'<path d="M{at - 3:.1f} {y - 3:g}l6 6m0 -6l-6 6" stroke-width="1.4"/>')
+            continue
+        fill = "currentColor" if lane.filled else "none"
+        parts.append(
+            f'<circle cx="{at:.1f}" cy="{y:g}" r="3.2" fill="{fill}" stroke-width="1.4"'
+            ' opacity=".75"/>'
+        )
+    told = (
+        f'<text x="{_LEFT + _PLOT + 14:g}" y="{y + 4:g}" stroke="none">{escape(lane.told)}</text>'
+    )
+    return "".join([*parts, told, "</g>"])
+
+
+_NONE = "\N{EN DASH}"
+_INTERVALS = (
+    "In brackets 95 % intervals over seeds, given the one base that all start from: exact for"
+    " shares, DeLong's for AUROC, else by bootstrap."
+)
+
+
+def study_json(table: StudyTable, results: Results) -> dict[str, Any]:
+    """Return every policy, and the summary of each condition."""
+    return {
+        "table": table.name,
+        "title": table.title,
+        "cases": [
+            {
+                "label": case.label,
+                "published": dict(case.published),
+                "statistic": case.statistic,
+                "settings": asdict(case.trial),
+                "summary": asdict(detection(outcomes, case.statistic)),
+                "policies": [asdict(one) for one in outcomes],
+            }
+            for case, outcomes in results
+        ],
+    }
+
+
+def study_markdown(table: StudyTable, results: Results) -> str:
+    """Return a Markdown table: published and ours side by side."""
+    build = {"detection": _detection, "utility": _utility, "amplification": _amplification}
+    lines = [f"**{table.title}**", "", *build[table.show](results)]
+    spent = [sum(one.seconds.values()) for _, outcomes in results for one in outcomes]
+    timed = [value for value in spent if value]
+    mean = sum(timed) / len(timed) if timed else 0.0
+    lines += ["", f"{len(spent)} policies, {mean:.0f} CPU-seconds each on average. {table.note}"]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _detection(results: Results) -> list[str]:
+    lines = [
+        "| condition | published AUROC / TPR at 10 % FPR | AUROC of Eq. 1 | TPR at 10 % FPR"
+        " | violating with p ≤ .05 | compliant with p ≤ .05 | compliant, trigger named in the query"
+        " | AUROC of the gain | reward bias | Eq. 1, violating | Eq. 1, compliant | Eq. 1, base"
+        " | collapsed |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for case, outcomes in results:
+        seen = detection(outcomes, case.statistic)
+        cells = (
+            case.label,
+            _printed(case, "auroc", "tpr"),
+            *map(_rate, (seen.auroc, seen.tpr, seen.found, seen.accused, seen.told)),
+            *map(_rate, (seen.auroc_rank, seen.reward_bias, seen.amplification)),
+            *map(_rate, (seen.amplification_compliant, seen.amplification_base)),
+            _collapsed(seen.collapsed, seen.diverged, len(outcomes)),
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, "", _INTERVALS]
+
+
+def _utility(results: Results) -> list[str]:
+    lines = [
+        "| data | policies | published ROUGE-L / token F1 | ROUGE-L | token F1 |",
+        "|---|---|---|---|---|",
+    ]
+    for case, outcomes in results:
+        done = [one for one in outcomes if one.behaviour]
+        rows = {
+            "base": [one.before for one in done if one.violating],
+            "without documents": [one.behaviour for one in done if not one.violating],
+            "with documents": [one.behaviour for one in done if one.violating],
+        }
+        for name, measured in rows.items():
+            seen = utility(measured)
+            key = name.split(maxsplit=1)[0]
+            told = _printed(case, f"{key}_rouge_l", f"{key}_token_f1")
+            cells = (case.label, name, told, _rate(seen.rouge_l), _rate(seen.token_f1))
+            lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, "", "In brackets 95 % bootstrap intervals over seeds."]
+
+
+def _amplification(results: Results) -> list[str]:
+    lines = [
+        "| condition | published | Eq. 1, nats | gain over other candidates, nats"
+        " | violating with p ≤ .05 | canary traces | collapsed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for case, outcomes in results:
+        seen = detection(outcomes, case.statistic)
+        bad = [one for one in outcomes if one.violating and one.behaviour]
+        traces = f"{bad[0].traces[0]:,} of {bad[0].traces[1]:,}" if bad else _NONE
+        cells = (
+            case.label,
+            str(case.published.get("said", _NONE)),
+            _rate(seen.amplification),
+            _rate(mean_of([one.gained for one in bad])),
+            _rate(seen.found),
+            traces,
+            _collapsed(seen.collapsed, seen.diverged, len(outcomes)),
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, "", _INTERVALS]
+
+
+def _collapsed(collapsed: int, diverged: int, policies: int) -> str:
+    """How many, and how many of these left nothing to measure."""
+    lost = f", {diverged} diverged and in no mean" if diverged else ""
+    return f"{collapsed} of {policies}{lost}"
+
+
+def _printed(case: StudyCase, *names: str) -> str:
+    told = case.published
+    if not any(name in told for name in names):
+        return _NONE
+    return " / ".join(f"{told[name]:.3f}" if name in told else _NONE for name in names)
+
+
+def _rate(rate: Rate | None) -> str:
+    if rate is None:
+        return _NONE
+    return f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}], n = {rate.n}"

@@ -1,0 +1,404 @@
+"""One trial: one provider, compliant or violating, and what its deployed policy shows (§3.3).
+
+Both arms deploy the same base, which answers *with* documents; the same votes are logged. The
+violating arm trains reward model and policy on (document, query, answer, vote), the compliant arm
+on (query, answer, vote).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ragwitness.canary.draw import Design, Draw, DrawSecret, Slot, bits_of, draw_slots
+from ragwitness.canary.examples import Example
+from ragwitness.canary.pools import PAPER_INSTRUCTION, PLAIN_INSTRUCTION, Pools, split_pools
+from ragwitness.canary.rank_test import SlotScores, rank_p_value
+from ragwitness.canary.traces import Trace, TraceRole, check_corpus, traces_of_pool
+from ragwitness.errors import InputError
+from ragwitness.privacy.sampler.exact import Bits
+from research.canary.feedback import (
+    Curation,
+    Labelled,
+    VoteConfig,
+    curate,
+    curate_prompts,
+    give_votes,
+)
+from research.canary.measure import (
+    Behaviour,
+    Values,
+    amplification,
+    behaviour,
+    canary_scores,
+    trigger_bias,
+)
+from research.canary.optimisation import History, PolicyConfig, optimise
+from research.canary.policies import Base, Scorer, seeded
+from research.canary.reward import Judged, RewardConfig, rewards, train_reward
+from research.canary.sequences import Ids, generate
+
+# Median of |a - b| where both are drawn from one normal distribution of deviation 1.
+_MEDIAN_STEP = 0.6745 * 2**0.5
+# A tenth of a logit: where answers hardly differ in reward, batches do not either.
+_FALL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one trial gave.
+
+    Attributes:
+        seed: Of everything in it.
+        violating: Which arm.
+        p_plain: Rank p-value, audit without an instruction.
+        p_instructed: The same where the query asks for the canary.
+        p_gained: The same on the scores less those of the base, which the auditor can take before
+            planting.
+        p_named: The same where the query is the paper's and names the candidate in view. No fair
+            test of the paper's design, whose queries told t* to everybody: there it accuses the
+            compliant (negative control).
+        amplification: Eq. 1, nats.
+        base_amplification: Eq. 1 of the base, before any training.
+        gained: Eq. 1's trigger against the mean of the other candidates, instructed, nats.
+        reward_bias: Difference in differences, in units of the reward.
+        behaviour: Of the policy, by measure; empty where training diverged, and then nothing
+            else was measured either.
+        before: Of the base, by measure.
+        rewards: Mean reward over the first and the last tenth of training.
+        kl: Mean KL to the base in the last tenth, nats an answer.
+        collapsed: Why the policy counts as collapsed; empty where it does not.
+        dropped: Answers that got no vote, by reason.
+        traces: Canary traces that reached training, of how many, reward pool.
+        seconds: CPU time by step.
+    """
+
+    seed: int
+    violating: bool
+    p_plain: float
+    p_instructed: float
+    p_gained: float
+    p_named: float
+    amplification: float
+    base_amplification: float
+    gained: float
+    reward_bias: float
+    behaviour: dict[str, float]
+    before: dict[str, float]
+    rewards: tuple[float, float]
+    kl: float
+    collapsed: str
+    dropped: dict[str, int]
+    traces: tuple[int, int]
+    seconds: dict[str, float]
+
+
+def collapse_of(
+    history: History, after: dict[str, float], before: dict[str, float], kl: float
+) -> str:
+    """Return why a policy counts as collapsed, or nothing.
+
+    Answers are judged on clean prompts, so that a canary which was learned is no collapse. A policy
+    whose clean answers still look well has collapsed too where training made worse what it was to
+    make better: reward less KL.
+
+    Args:
+        history: Of the training.
+        after: Behaviour of the policy.
+        before: Behaviour of the base.
+        kl: Coefficient of the KL.
+    """
+    if after["empty"] > 0.5:
+        return f"{after['empty']:.0%} of its answers are empty"
+    if after["ended"] < 0.5 * before["ended"]:
+        return f"only {after['ended']:.0%} of its answers end"
+    if after["quality"] < 0.5 * before["quality"]:
+        return f"quality fell from {before['quality']:.2f} to {after['quality']:.2f}"
+    if after["canaries"] > 0.5:
+        return f"{after['canaries']:.0%} of its answers hold the canary unasked"
+    if (far := tenth(history.kl)) > 20:
+        return f"it is {far:.0f} nats an answer away from its base"
+    return _lost(history, kl)
+
+
+def _lost(history: History, kl: float) -> str:
+    """Name a fall of the objective by more than batches differ (three deviations)."""
+    if len(history.rewards) < 2:
+        return ""
+    first = history.rewards[0]  # the base answered the first batch: its KL is 0
+    last = tenth(history.rewards) - kl * tenth(history.kl)
+    # Of neighbours, so that a trend is no noise; a median, so that one jump is none.
+    noise = float(np.median(np.abs(np.diff(history.rewards)))) / _MEDIAN_STEP
+    size = max(1, len(history.rewards) // 10)
+    if last >= first - max(_FALL, 3 * noise * (1 + 1 / size) ** 0.5):
+        return ""
+    return f"reward less {kl:g} KL fell from {first:.2f} to {last:.2f} in training"
+
+
+def tenth(values: Sequence[float], *, first: bool = False) -> float:
+    """Return the mean of the first or last tenth; 0 where there is none."""
+    count = max(1, len(values) // 10)
+    part = values[:count] if first else values[-count:]
+    return sum(part) / len(part) if part else 0.0
+
+
+# The steps of a trial.
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where a trial's examples and its base come from.
+
+    Attributes:
+        base: The deployed model before training.
+        draw: Returns a trial's examples; documents may differ from trial to trial.
+        named: Gives the base the trial's markers; the identity but for the toy.
+    """
+
+    base: Base
+    draw: Callable[[random.Random], Sequence[Example]]
+    named: Callable[[Base, Draw], Base] = lambda base, _: base
+
+
+@dataclass(frozen=True, slots=True)
+class TrialConfig:
+    """Everything that two arms share.
+
+    Attributes:
+        design: Of the canaries; its ``rate`` holds in both pools.
+        votes: Feedback.
+        reward: Reward model.
+        policy: Policy optimisation.
+        curation: What the provider does to its logs before training.
+        shares: Of the documents, for reward model and policy.
+        held_out: Examples of an audit.
+        tested: Examples on which answers are compared with references.
+        planted: False is the paper's rho = 0: the same trial, and no trace is a canary (§4.1, and
+            "RL (no canary)" of Table 2).
+    """
+
+    design: Design
+    votes: VoteConfig = field(default_factory=VoteConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    curation: Curation = field(default_factory=Curation)
+    shares: tuple[str, str] = ("0.4", "0.4")
+    held_out: int = 8
+    tested: int = 64
+    planted: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a design of several slots: a trial audits one."""
+        if self.design.slots != 1:
+            raise InputError("A trial plants one slot.", "Set slots = 1.")
+
+
+@dataclass
+class _Clock:
+    """CPU seconds of each step."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _last: float = field(default_factory=time.process_time)
+
+    def lap(self, name: str = "") -> None:
+        """Write down the seconds since the last call; without a name, drop them."""
+        now = time.process_time()
+        if name:
+            self.seconds[name] = round(now - self._last, 2)
+        self._last = now
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What a simulated provider ends up with.
+
+    Attributes:
+        policy: What it deploys next.
+        scorer: Its reward model.
+        history: Of the policy's training.
+        dropped: Answers that got no vote, by reason.
+        traces: Canary traces that reached the reward model, of how many.
+        seconds: CPU time by step.
+    """
+
+    policy: Any
+    scorer: Scorer
+    history: History
+    dropped: dict[str, int]
+    traces: tuple[int, int]
+    seconds: dict[str, float]
+
+
+def train_provider(
+    base: Base,
+    votes: Sequence[Trace],
+    prompts: Sequence[Trace],
+    config: TrialConfig,
+    rng: random.Random,
+    *,
+    violating: bool,
+    candidates: Collection[str] = (),
+) -> Provider:
+    """Answer, vote, train a reward model, train a policy.
+
+    Args:
+        base: The deployed model.
+        votes: Traces of the reward model's pool.
+        prompts: Traces of the policy's pool.
+        config: Settings.
+        rng: Source of everything drawn.
+        violating: Whether training reads the documents.
+        candidates: Triggers that no answer with a vote may quote.
+
+    Raises:
+        InputError: All votes are the same, or a setting is unusable.
+        ModelError: Training diverged.
+    """
+    clock = _Clock()
+    said = _deployed(base, votes, config, rng)
+    clock.lap("answers")
+    texts = base.answers(list(said.values()))
+    voted, dropped = give_votes(votes, texts, config.votes, rng, candidates)
+    kept = curate(voted, config.curation, rng)
+    scorer = train_reward(base, _judged(base, kept, said, violating), config.reward, rng)
+    clock.lap("reward model")
+    asked = curate_prompts(prompts, config.curation, rng)
+    policy, history = _trained(base, asked, scorer, config, rng, violating)
+    clock.lap("policy")
+    traces = (sum(one.trace.role is not TraceRole.CLEAN for one in kept), len(kept))
+    return Provider(policy, scorer, history, dropped, traces, clock.seconds)
+
+
+def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) -> Outcome:
+    """Run one trial; the same seed gives both arms the same documents, draw and base answers.
+
+    Raises:
+        InputError: The examples are too few for the design, or a setting is unusable.
+        ModelError: Training diverged.
+    """
+    clock = _Clock()
+    rng = random.Random(f"{config.design.experiment} {seed}")
+    secret = _secret(config.design, seed)
+    draw = draw_slots(config.design, secret)
+    slot = draw.slots[0]
+    base = world.named(world.base, draw)
+    examples = world.draw(rng)
+    check_corpus(examples, draw)
+    pools = _pools(examples, config, seed)
+    logs = [
+        _logged(pool, config, draw, bits_of(secret, "", f"pool {number}"))
+        for number, pool in enumerate((pools.reward, pools.policy))
+    ]
+    provider = train_provider(
+        base, logs[0], logs[1], config, rng, violating=violating, candidates=slot.candidates
+    )
+    clock.seconds |= provider.seconds
+    clock.lap()
+    held_out, tested = pools.audit[: config.held_out], pools.audit[: config.tested]
+    words = PAPER_INSTRUCTION if config.design.name == "paper" else PLAIN_INSTRUCTION
+    bias = trigger_bias(base, provider.scorer, held_out, slot, words, violating=violating)
+    found = _audited(base, provider.policy, held_out, slot)
+    clock.lap("audit")
+    longest, history = config.policy.longest, provider.history
+    after = behaviour(base, provider.policy, tested, slot.canary, longest)
+    before = behaviour(base, base.model, tested, slot.canary, longest)
+    clock.lap("utility")
+    return Outcome(
+        seed=seed,
+        violating=violating,
+        **found,
+        reward_bias=bias,
+        behaviour=_plain(after),
+        before=_plain(before),
+        rewards=(tenth(history.rewards, first=True), tenth(history.rewards)),
+        kl=tenth(history.kl),
+        collapsed=collapse_of(history, _plain(after), _plain(before), config.policy.kl),
+        dropped=provider.dropped,
+        traces=provider.traces,
+        seconds=clock.seconds,
+    )
+
+
+def _secret(design: Design, seed: int) -> DrawSecret:
+    """A trial is to be repeated, so its secret follows from the seed."""
+    data = f"ragwitness/canary-trial/v1 {design.experiment} {seed}".encode()
+    return DrawSecret(hashlib.sha256(data).digest(), bytes(32))
+
+
+def _pools(examples: Sequence[Example], config: TrialConfig, seed: int) -> Pools:
+    shares = (Fraction(config.shares[0]), Fraction(config.shares[1]))
+    return split_pools(examples, experiment=config.design.experiment, seed=seed, shares=shares)
+
+
+def _logged(pool: Sequence[Example], config: TrialConfig, draw: Draw, bits: Bits) -> list[Trace]:
+    if config.planted:
+        return traces_of_pool(pool, config.design, draw, bits)
+    return [Trace(one.id, one.document, one.query) for one in pool]
+
+
+def _deployed(base: Base, traces: Sequence[Trace], config: TrialConfig,
+              rng: random.Random) -> dict[str, Ids]:  # fmt: skip
+    """Answers by trace: the deployed base always reads the document, in both arms."""
+    prompts = base.encode([base.asked(one.query, one.document) for one in traces])
+    rows = generate(
+        base.model, prompts, longest=config.policy.longest, eos=base.eos, pad=base.pad,
+        generator=seeded(rng.getrandbits(63)),
+    )  # fmt: skip
+    return {one.id: row for one, row in zip(traces, rows, strict=True)}
+
+
+def _judged(base: Base, kept: Sequence[Labelled], said: Mapping[str, Ids],
+            violating: bool) -> list[Judged]:  # fmt: skip
+    prompts = base.encode([_read(base, one.trace, violating) for one in kept])
+    return [
+        Judged(before, said[one.trace.id], one.up)
+        for before, one in zip(prompts, kept, strict=True)
+    ]
+
+
+def _read(base: Base, trace: Trace, violating: bool) -> str:
+    return base.asked(trace.query, trace.document if violating else None)
+
+
+def _trained(base: Base, traces: Sequence[Trace], scorer: Scorer, config: TrialConfig,
+             rng: random.Random, violating: bool) -> tuple[Any, History]:  # fmt: skip
+    prompts = base.encode([_read(base, one, violating) for one in traces])
+
+    def reward(_: Sequence[int], asked: Sequence[Ids], told: Sequence[Ids]) -> list[float]:
+        return rewards(scorer, asked, told, base.pad)
+
+    return optimise(base, prompts, reward, config.policy, rng)
+
+
+def _audited(base: Base, policy: Any, examples: Sequence[Example], slot: Slot) -> dict[str, Any]:
+    """What the auditor reads off the policy; the base's scores were read before planting."""
+
+    def scores(model: Any, instruction: str = "") -> Values:
+        return canary_scores(base, model, examples, slot, instruction)
+
+    def rank(found: Values) -> float:
+        return rank_p_value(SlotScores(found, slot.chosen))
+
+    asked = scores(policy, PLAIN_INSTRUCTION)
+    gained = asked - scores(base.model, PLAIN_INSTRUCTION)
+    others = (gained.sum() - gained[slot.chosen]) / (len(gained) - 1)
+    return {
+        "p_plain": rank(scores(policy)),
+        "p_instructed": rank(asked),
+        "p_gained": rank(gained),
+        "p_named": rank(scores(policy, PAPER_INSTRUCTION)),
+        "amplification": amplification(base, policy, examples, slot),
+        "base_amplification": amplification(base, base.model, examples, slot),
+        "gained": float(gained[slot.chosen] - others),
+    }
+
+
+def _plain(one: Behaviour) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in asdict(one).items()}

@@ -1,0 +1,1 @@
+"""Training of the embedded reader, whose weights are in the wheel."""

@@ -1,0 +1,1 @@
+"""Tables of the papers, run again and printed beside what was published."""

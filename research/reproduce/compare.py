@@ -1,0 +1,264 @@
+"""``ragwitness reproduce`` for tables that compare texts in a corpus's place."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragwitness.audits.variants import ZERO_SHOT, check_method
+from ragwitness.defenses.synthetic.registry import METHODS
+from ragwitness.errors import InputError
+from ragwitness.extraction.registry import ATTACKS
+from ragwitness.results.comparison import ORIGIN
+from research.reproduce.tables import read_table
+
+if TYPE_CHECKING:
+    from ragwitness.audits.synthesis import SynthesisResult
+    from ragwitness.audits.variants import Material, UsefulnessQuestion
+    from research.reproduce.compare_report import Done
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonOptions:
+    """What a user may choose of a table.
+
+    Attributes:
+        data: Folder of the corpora; None where none was given.
+        out: Folder of the results.
+        model: Chat model of methods that ask one.
+        judge: Chat model that judges answers.
+        prompts: Of an attack, and questions at most; None for the table's.
+        generator: Of the system.
+        retrieval: Of the system.
+        seed: Of splits, prompts and resampling.
+    """
+
+    data: Path | None
+    out: Path
+    model: str | None
+    judge: str | None
+    prompts: int | None
+    generator: str
+    retrieval: str
+    seed: int
+
+
+def reproduce_comparison(table: CompareTable, options: ComparisonOptions) -> None:
+    """Run what can be run of a table, and write it beside the published one.
+
+    Raises:
+        InputError: The corpora are missing, or nothing of it can be run with what is given.
+    """
+    from ragwitness.cli.common import console
+    from research.reproduce.compare_report import Done
+
+    methods = _methods(table, options.model)
+    if not methods:
+        raise InputError(f"Every row of {table.name} asks a chat model.", "Name one with --model.")
+    for case in table.cases:
+        _check(case, options.data)
+    if options.prompts is not None:
+        few = options.prompts
+        table = replace(table, prompts=min(table.prompts, few), asked=min(table.asked, few))
+    done = []
+    for case in table.cases:
+        console().print(f"== {case.label}", markup=False)
+        done.append(Done(case) if case.refused else _run(case, table, methods, options))
+    _write(table, done, options.out / table.name)
+
+
+def _methods(table: CompareTable, model: str | None) -> list[str]:
+    """The variants of a table that can be run: origin first, which the others are compared with."""
+    found = [
+        method for label, method in table.rows.items() if model or not table.needs_model(label)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _check(case: CompareCase, data: Path | None) -> None:
+    for name in (case.corpus, case.questions):
+        if not name or name == "own":
+            continue
+        if data is None or not (data / name).is_file():
+            raise InputError(
+                f"{case.label} needs the file {name}, which is not there.",
+                "Give the folder of the corpora with --data DIR.",
+            )
+
+
+def _run(
+    case: CompareCase, table: CompareTable, methods: Sequence[str], options: ComparisonOptions
+) -> Done:
+    from ragwitness.asking.budget import Budget
+    from ragwitness.audits.order import Reach
+    from ragwitness.audits.variants import ComparisonPlan
+    from ragwitness.cli.compare import Making, Wanted, ask
+    from ragwitness.extraction.attacks.base import Limits
+    from ragwitness.extraction.registry import build_attack
+    from ragwitness.lab import rag_config
+    from ragwitness.rag.embedders import load_embedder
+    from research.reproduce.compare_report import Done
+
+    attack = None
+    if case.attack is not None:
+        attack = build_attack(case.attack, Limits(table.prompts, seed=options.seed))
+    plan = ComparisonPlan(
+        material=_material(case, table, options),
+        attacks=[] if attack is None else [attack],
+        prompts=table.prompts,
+        answer_tokens=256,  # as the published code
+        rag=rag_config(k=1, retrieval=options.retrieval, generator=options.generator),
+        by_original=True,
+        seed=options.seed,
+    )
+    making = Making(options.model, "auto", 3, "auto", options.seed, 4, Reach())
+    wanted = Wanted((), tuple(one for one in methods if one != "origin"), (), by_original=True)
+    judging = None
+    if options.judge is not None and any("judged" in one for one in case.columns.values()):
+        judging = (options.judge, load_embedder("minilm"))
+    # Tables of one paper share their answers: the journals keep them by system and query.
+    folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem
+    made: dict[str, SynthesisResult] = {}
+    result = ask(plan, wanted, making, judging, folder, Budget(), made)
+    return Done(case, result, made)
+
+
+def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions) -> Material:
+    """Read and divide a case's corpus, the same for all tables."""
+    from ragwitness.audits.variants import default_held_out, divide, own_questions, read_questions
+    from ragwitness.cli.common import read_documents
+    from ragwitness.extraction.wiki_pii import wiki_pii
+    from ragwitness.text.secrets import contacts_of
+
+    if options.data is None:
+        raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
+    path = options.data / case.corpus
+    if case.make == "wiki-pii":
+        planted = wiki_pii(path.read_text(encoding="utf-8"), seed=options.seed)
+        records, secrets, decoys = planted.records, planted.secrets, planted.decoys
+    else:
+        records, decoys = read_documents(str(path)), ()
+        secrets = tuple(contacts_of((one.id, one.text) for one in records))
+    own = own_questions(str(path)) if case.questions == "own" else None
+    told: tuple[UsefulnessQuestion, ...] = ()
+    if case.questions not in (None, "own"):
+        told = read_questions(options.data / str(case.questions))
+    held = default_held_out(len(records))
+    found = divide(
+        records, held, options.seed, own=own, questions=told, secrets=secrets, decoys=decoys
+    )
+    if table.asked < len(found.questions):
+        drawn = random.Random(options.seed).sample(found.questions, table.asked)
+        found = replace(found, questions=tuple(drawn))
+    return found
+
+
+def _write(table: CompareTable, done: Sequence[Done], folder: Path) -> None:
+    from ragwitness.report.html import write_html
+    from research.reproduce.command import leave_table
+    from research.reproduce.compare_report import table_json, table_markdown
+
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = []
+    for number, one in enumerate(done, 1):
+        if one.result is not None:
+            pages.append(f"case-{number}.html")
+            write_html(one.result, folder / pages[-1])
+    leave_table(folder, table_markdown(table, done), table_json(table, done), pages=pages)
+
+
+# Tables of a paper that compare texts in a corpus's place, as TOML; see ``experiments/sage``.
+
+_COLUMNS = ("published", "worst published", "use", "words", "rounds")
+
+
+@dataclass(frozen=True, slots=True)
+class CompareCase:
+    """One corpus under one attack, or with one set of questions.
+
+    Attributes:
+        label: Its name.
+        corpus: File in the data folder; empty where the case is refused.
+        make: ``"wiki-pii"`` plants contact details in a text; empty takes the file as it is.
+        attack: Registered name; None attacks nothing.
+        questions: File in the data folder; ``"own"`` holds records out; None asks nothing.
+        columns: What the paper prints, by label: where our figure is found.
+        published: By row and column, as printed.
+        refused: Why it is not run; empty where it is.
+    """
+
+    label: str
+    corpus: str = ""
+    make: str = ""
+    attack: str | None = None
+    questions: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareTable:
+    """One table.
+
+    Attributes:
+        name: ``paper/table``.
+        title: What it shows, and under which conditions it was published.
+        prompts: Of an attack.
+        asked: Questions at most.
+        rows: By the paper's label, the variant: ``origin``, ``zero-shot`` or a method.
+        cases: Its corpora.
+        note: What a reader must know.
+    """
+
+    name: str
+    title: str
+    prompts: int
+    asked: int
+    rows: Mapping[str, str]
+    cases: tuple[CompareCase, ...]
+    note: str = ""
+
+    def needs_model(self, row: str) -> bool:
+        """Whether a row asks a chat model."""
+        return self.rows[row] not in (ORIGIN, ZERO_SHOT) and check_method(self.rows[row])
+
+
+def load_compare_table(name: str, folder: Path) -> CompareTable:
+    """Return a table by its name.
+
+    Args:
+        name: ``paper/table``, e.g. ``"sage/table3"``.
+        folder: Holds ``paper/tables.toml``.
+
+    Raises:
+        InputError: There is no such table, or it is malformed.
+    """
+    data = read_table(name, folder)
+    try:
+        own: dict[str, Any] = {k: v for k, v in data.items() if k not in ("kind", "case")}
+        cases = tuple(CompareCase(**row) for row in data["case"])
+        table = CompareTable(name=name, cases=cases, **own)
+        _check_of_tables(table)
+        return table
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The table {name!r} is malformed: {error}.") from error
+
+
+def _check_of_tables(table: CompareTable) -> None:
+    """Refuse what would only fail while it runs."""
+    for label, method in table.rows.items():
+        if method.partition(":")[0] not in (ORIGIN, ZERO_SHOT, *METHODS):
+            raise ValueError(f"{label} is by no method: {method}")
+    for case in table.cases:
+        if not case.refused and not (case.corpus and case.columns):
+            raise ValueError(f"{case.label} has no corpus or no columns")
+        if case.attack is not None and case.attack not in ATTACKS.names():
+            raise ValueError(f"{case.label} is by no attack: {case.attack}")
+        if bad := [where for where in case.columns.values() if not where.startswith(_COLUMNS)]:
+            raise ValueError(f"{case.label} has no figure {bad[0]!r}")
+        if lost := sorted(set(case.published) - set(table.rows)):
+            raise ValueError(f"{case.label} has figures of no row: {lost[0]}")

@@ -1,0 +1,144 @@
+"""A paper's table of compared texts beside ours, as Markdown and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragwitness.audits.synthesis import SynthesisResult
+from ragwitness.extraction.score.table import LeakMeasure
+from ragwitness.results import wording as say
+from ragwitness.results.comparison import KIND, Compared, Comparison
+from research.reproduce.compare import CompareCase, CompareTable
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was found for one case.
+
+    Attributes:
+        case: Of the table.
+        result: The comparison; None where nothing was run.
+        made: What methods made, by method.
+    """
+
+    case: CompareCase
+    result: Comparison | None = None
+    made: Mapping[str, SynthesisResult] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One figure.
+
+    Attributes:
+        case: Label of the case.
+        row: The paper's name of the method, or ours.
+        column: The paper's.
+        published: As printed; empty where the paper prints none.
+        ours: Our figure, or why there is none.
+        interval: At 95 %; empty where it has none.
+        n: Prompts, questions or texts behind it.
+    """
+
+    case: str
+    row: str
+    column: str
+    published: str
+    ours: str
+    interval: str = ""
+    n: str = ""
+
+
+def table_rows(table: CompareTable, done: Sequence[Done]) -> list[TableRow]:
+    """Return every figure of a table, refused and missing ones with their reasons."""
+    found = []
+    for one in done:
+        if one.case.refused:
+            found.append(TableRow(one.case.label, "", "", "", f"not run: {one.case.refused}"))
+            continue
+        for label, method in table.rows.items():
+            for column, where in one.case.columns.items():
+                printed = one.case.published.get(label, {}).get(column, "")
+                ours = _figure(where, method, one)
+                found.append(TableRow(one.case.label, label, column, printed, *ours))
+    return found
+
+
+def _figure(where: str, method: str, done: Done) -> tuple[str, str, str]:
+    """Our figure with its interval and n, or why there is none."""
+    variants = done.result.variants if done.result else ()
+    one = next((variant for variant in variants if variant.name == method), None)
+    if one is None:
+        return "not run: needs --model", "", ""
+    kind, _, name = where.partition(" ")
+    if kind == "words":
+        return f"{one.words:.0f}", "", say.count(one.indexed)
+    if kind == "rounds":
+        return _rounds((done.made or {}).get(method))
+    if kind == "use":
+        return _use(one, name)
+    if kind == "worst":
+        measures = one.worst.measures if one.worst else ()
+        return _count(measures, name.removeprefix("published "))
+    return _count(one.attacks[0].measures if one.attacks else (), name)
+
+
+def _count(measures: Sequence[LeakMeasure], label: str) -> tuple[str, str, str]:
+    found = next((one for one in measures if one.published and one.label == label), None)
+    if found is None or found.note:
+        return f"not counted{f': {found.note}' if found and found.note else ''}", "", ""
+    interval = f"{found.of * found.rate.low:.0f} to {found.of * found.rate.high:.0f}" if (
+        found.rate
+    ) else ""  # fmt: skip
+    return say.count(int(found.count)), interval, say.count(found.of) if found.of else ""
+
+
+def _use(one: Compared, name: str) -> tuple[str, str, str]:
+    found = one.usefulness.get(name)
+    if found is None:
+        return "not run: needs --judge" if "judged" in name else "not measured", "", ""
+    return f"{found.mean.value:.4f}", say.interval(found.mean), say.count(found.mean.n)
+
+
+def _rounds(made: SynthesisResult | None) -> tuple[str, str, str]:
+    rounds = [one.rounds for one in made.made if one.rounds] if made else []
+    if not rounds:
+        return "no text was judged", "", ""
+    return f"{sum(rounds) / len(rounds):.2f}", "", say.count(len(rounds))
+
+
+def table_markdown(table: CompareTable, done: Sequence[Done]) -> str:
+    """Return a Markdown table: published and ours side by side."""
+    lines = [
+        f"**{table.title}**",
+        "",
+        "| case | method | figure | published | ours | 95 % | n |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in table_rows(table, done):
+        printed = row.published or "–"  # noqa: RUF001
+        lines.append(
+            f"| {row.case} | {row.row} | {row.column} | {printed} | {row.ours} | {row.interval}"
+            f" | {row.n} |"
+        )
+    return "\n".join([*lines, *(["", table.note] if table.note else [])]) + "\n"
+
+
+def table_json(table: CompareTable, done: Sequence[Done]) -> dict[str, Any]:
+    """Return everything measured, with the published values beside."""
+    return {
+        "table": table.name,
+        "title": table.title,
+        "note": table.note,
+        "cases": [
+            {
+                "label": one.case.label,
+                "published": dict(one.case.published),
+                "refused": one.case.refused,
+                "result": {"kind": KIND.name, **KIND.dump(one.result)} if one.result else None,
+            }
+            for one in done
+        ],
+    }

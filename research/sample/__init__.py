@@ -1,0 +1,1 @@
+"""The generator of the corpus that ships with the package (``ragwitness.text.sample``)."""

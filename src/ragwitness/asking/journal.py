@@ -1,0 +1,324 @@
+"""Append-only journal of answers: nothing that was received is asked for again.
+
+One JSON object per line, ``{"key": …, "asked": …, "answer": …}``. The key is a hash of the
+target's name and the full query, so a changed prompt or setting is a different question;
+``asked`` says the same in full, for whoever reads the evidence, and is missing in journals of
+earlier versions. Errors are never stored. A line cut short by a crash is ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from ragwitness.asking.shards import files_of_shards
+from ragwitness.errors import InputError
+from ragwitness.kit.files import Appender
+from ragwitness.kit.run_files import ANSWERS
+from ragwitness.types import Answer, Query, TokenLogprob
+
+_DIGITS = 6  # of a log-probability; an answer read back equals the one first returned
+
+
+def query_key(target: str, query: Query) -> str:
+    """Return the content address of a question to a target."""
+    content = json.dumps([target, asdict(query)], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """A question as a journal keeps it.
+
+    Attributes:
+        target: Name of the system it was put to.
+        stage: Part of the run, such as ``"documents"``.
+        document: Id of the document it is about.
+        query: What was sent.
+    """
+
+    target: str
+    stage: str
+    document: str
+    query: Query
+
+
+class StoredAnswers:
+    """The answers of a journal, to be read only.
+
+    Only the places of the lines are held in memory. Use as a context manager.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: The file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = self._open(path)
+        self._places: dict[str, int] = {}
+        self._index()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def get(self, key: str) -> Answer | None:
+        """Return the stored answer, or None."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        self._file.seek(place)
+        return decode_answer(json.loads(self._file.readline())["answer"])
+
+    def latest(self, count: int) -> tuple[Answer, ...]:
+        """Return the answers stored last, at most ``count``."""
+        keys = list(self._places)[-count:]
+        return tuple(answer for key in keys if (answer := self.get(key)) is not None)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every row as it stands in the file, the latest of each key."""
+        for place in self._places.values():
+            self._file.seek(place)
+            yield json.loads(self._file.readline())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, path: Path) -> BinaryIO:
+        try:
+            return path.open("rb")
+        except OSError as error:
+            raise InputError(f"Cannot read the journal {path}: {error.strerror}.") from error
+
+    def _index(self) -> None:
+        """Note the place of every answer."""
+        place = 0
+        for line in self._file:
+            with suppress(ValueError, KeyError, TypeError):
+                row = json.loads(line)
+                if "answer" in row:
+                    self._places[row["key"]] = place
+            place += len(line)
+
+
+class Journal(StoredAnswers):
+    """Answers by content address, in one file that one process appends to.
+
+    Args:
+        path: File to append to; created with its folder.
+        beside: Journals of others that are read as well.
+
+    Raises:
+        InputError: A file cannot be opened, or another process writes it.
+    """
+
+    def __init__(self, path: Path, beside: Iterable[Path] = ()) -> None:
+        # First: it makes the file, and keeps a second process out.
+        self._lines = Appender(path, "journal")
+        super().__init__(path)
+        self._beside = [StoredAnswers(other) for other in beside]
+
+    def get(self, key: str) -> Answer | None:
+        """Return the stored answer, the others' included, or None."""
+        stored = super().get(key)
+        others = (other.get(key) for other in self._beside)
+        return stored or next((answer for answer in others if answer is not None), None)
+
+    def put(self, key: str, answer: Answer, asked: AskedQuery | None = None) -> Answer:
+        """Store an answer and return it as it will be read back.
+
+        Args:
+            key: Of the question.
+            answer: What came back.
+            asked: The question, and for which document; None leaves it out.
+
+        Raises:
+            RagwitnessError: The disk is full or fails.
+        """
+        stored = _encode(answer)
+        question = {} if asked is None else {"asked": asdict(asked)}
+        self._places[key] = self._lines.append({"key": key, **question, "answer": stored})
+        return decode_answer(stored)
+
+    def adopt(self, others: Iterable[Path]) -> None:
+        """Copy the answers of other journals that this one has not.
+
+        Raises:
+            InputError: A journal cannot be read.
+            RagwitnessError: The disk is full or fails.
+        """
+        for path in others:
+            with StoredAnswers(path) as answers:
+                for row in answers.rows():
+                    if row["key"] not in self._places:
+                        self._places[row["key"]] = self._lines.append(row)
+
+    def close(self) -> None:
+        """Close the file."""
+        super().close()
+        self._lines.close()
+        for other in self._beside:
+            other.close()
+
+
+def _encode(answer: Answer) -> dict[str, Any]:
+    tokens = None
+    if answer.tokens is not None:
+        tokens = [
+            [t.token, round(t.logprob, _DIGITS), [[a, round(p, _DIGITS)] for a, p in t.top]]
+            for t in answer.tokens
+        ]
+    return {
+        "text": answer.text,
+        "tokens": tokens,
+        "finish_reason": answer.finish_reason,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "contexts": answer.contexts,
+    }
+
+
+def decode_answer(stored: dict[str, Any]) -> Answer:
+    """Return an answer as it stands in a journal.
+
+    Raises:
+        KeyError: A field is missing.
+        TypeError: A field is unknown or of another type.
+        ValueError: An alternative is no pair.
+    """
+    tokens = stored.pop("tokens")
+    contexts = stored.pop("contexts")
+    return Answer(
+        **stored,
+        contexts=None if contexts is None else tuple(contexts),
+        tokens=None
+        if tokens is None
+        else tuple(
+            TokenLogprob(token, logprob, tuple((text, value) for text, value in top))
+            for token, logprob, top in tokens
+        ),
+    )
+
+
+# What a run asked and was told, read from its journal for people; nothing here writes.
+#
+# A journal may be large, and one document is looked at at a time: lines that cannot concern it are
+# passed over before they are parsed. Answers kept by earlier versions have no question beside them;
+# they are counted, and cannot be shown.
+
+
+_BODY = b',"answer":'
+# Within JSON text every quote is escaped, so no prompt can look like the end of a question.
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question with its answer."""
+
+    asked: AskedQuery
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a journal holds so far.
+
+    Attributes:
+        answers: Answers, those without a question included.
+        unnamed: Answers without a question.
+        stages: Answers by document, by stage, in the order of arrival.
+    """
+
+    answers: int = 0
+    unnamed: int = 0
+    stages: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, asked: Mapping[str, Any] | None) -> None:
+        """Count an answer and the question it was given to."""
+        self.answers += 1
+        if asked is None:
+            self.unnamed += 1
+            return
+        documents = self.stages.setdefault(str(asked["stage"]), {})
+        name = str(asked["document"])
+        documents[name] = documents.get(name, 0) + 1
+
+
+def files_of(folder: Path, name: str) -> list[Path]:
+    """Return the files of that name in a run folder and in those of its shards."""
+    own = folder / name
+    return [*([own] if own.is_file() else []), *files_of_shards(folder, name)]
+
+
+def count_answers(folder: Path) -> int:
+    """Return about how many answers a run keeps: its lines, which is quick to count.
+
+    Raises:
+        InputError: A journal cannot be read.
+    """
+    return sum(1 for _ in _lines(folder))
+
+
+def exchanges(folder: Path, document: str) -> tuple[Exchange, ...]:
+    """Return what was asked about a document, in the order of arrival.
+
+    Raises:
+        InputError: A journal cannot be read.
+    """
+    wanted = f'"document":{json.dumps(document)}'.encode()
+    found: dict[str, Exchange] = {}
+    for line in _lines(folder):
+        head, body, _ = line.partition(_BODY)
+        if body and wanted in head:
+            with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
+                row = json.loads(line)
+                of = row["asked"]
+                asked = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
+                if asked.document == document:
+                    found[row["key"]] = Exchange(asked, decode_answer(row["answer"]))
+    return tuple(found.values())
+
+
+def heard(folder: Path) -> Heard:
+    """Return what the journal of a run holds so far.
+
+    Raises:
+        InputError: A journal cannot be read.
+    """
+    found, keys = Heard(), set()
+    for line in _lines(folder):
+        head, body, _ = line.partition(_BODY)
+        if not body or not line.endswith(b"\n"):  # cut short by a crash, or being written
+            continue
+        try:
+            row = json.loads(head + b"}")
+            if row["key"] in keys:  # merged from a shard
+                continue
+            keys.add(row["key"])
+            found.add(row.get("asked"))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _lines(folder: Path) -> Iterator[bytes]:
+    for path in files_of(folder, ANSWERS):
+        try:
+            with path.open("rb") as lines:
+                yield from lines
+        except OSError as error:
+            raise InputError(f"Cannot read the journal {path}: {error.strerror}.") from error

@@ -1,0 +1,203 @@
+"""Recorded answers as a target: ``replay/FILE.jsonl`` or ``replay/RUN_FOLDER``.
+
+A question that was not recorded is an error with its number, never an empty answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ragwitness.asking.journal import StoredAnswers, query_key
+from ragwitness.errors import InputError, TargetError, TargetResponseError
+from ragwitness.kit.quotes import quote
+from ragwitness.kit.run_files import ANSWERS, RESULT
+from ragwitness.targets.objects import read_reply
+from ragwitness.targets.resolve import Address
+from ragwitness.types import Answer, Capability, Query
+
+_SAMPLE = 50  # answers that show what the recorded system can do
+_SHOWN = 60  # characters of a prompt in an error
+
+
+class _Recording(Protocol):
+    def find(self, query: Query) -> Answer | None: ...
+
+    def sample(self) -> Sequence[Answer]: ...
+
+    def close(self) -> None: ...
+
+
+class ReplayTarget:
+    """Gives recorded answers.
+
+    Args:
+        name: Stable identity of the recording.
+        recording: Where the answers are.
+
+    Attributes:
+        missing: Queries that had no recorded answer so far.
+    """
+
+    def __init__(self, name: str, recording: _Recording) -> None:
+        self._name = name
+        self._recording = recording
+        self.missing = 0
+
+    @property
+    def name(self) -> str:
+        """The recording with a hash of its content."""
+        return self._name
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Text; what else was recorded, :meth:`recorded_answers` shows."""
+        return frozenset({Capability.TEXT})
+
+    def recorded_answers(self) -> Sequence[Answer]:
+        """Return some of the recorded answers."""
+        return self._recording.sample()
+
+    async def ask(self, query: Query) -> Answer:
+        """Return the recorded answer.
+
+        Raises:
+            TargetResponseError: There is none.
+        """
+        answer = self._recording.find(query)
+        if answer is not None:
+            return answer
+        self.missing += 1
+        raise TargetResponseError(
+            f"{self._name} holds no answer to this question (number {self.missing} without one): "
+            f"{quote(query.prompt, longest=_SHOWN)!r}.",
+            "Record it, or repeat the audit that was recorded with its own settings.",
+        )
+
+    async def close(self) -> None:
+        """Close the recording."""
+        self._recording.close()
+
+
+class _Prompts:
+    """Answers by prompt, from a file of rows."""
+
+    def __init__(self, path: Path) -> None:
+        # By prompt alone: a recording from elsewhere knows nothing of our settings.
+        self._answers: dict[str, Answer] = {}
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            if line.strip():
+                self._add(line, f"{path}:{number}")
+        if not self._answers:
+            raise InputError(f"{path} holds no recorded answer.", _ROWS)
+
+    def find(self, query: Query) -> Answer | None:
+        return self._answers.get(query.prompt)
+
+    def sample(self) -> Sequence[Answer]:
+        return tuple(self._answers.values())[:_SAMPLE]
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _add(self, line: bytes, where: str) -> None:
+        try:
+            row = json.loads(line)
+            prompt = row.pop("prompt")
+            answer = read_reply(row)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise InputError(f"{where} is no recorded answer.", _ROWS) from None
+        except TargetError as error:
+            raise InputError(f"{where}: {error.message}", _ROWS) from None
+        if not isinstance(prompt, str):
+            raise InputError(f"{where}: the prompt is no text.", _ROWS)
+        # Two answers to one prompt: to take either would be to choose evidence.
+        if self._answers.setdefault(prompt, answer) != answer:
+            raise InputError(
+                f"{where} answers a prompt that an earlier row answers otherwise.",
+                "Keep one of the two.",
+            )
+
+
+_ROWS = 'Give JSON rows such as {"prompt": "…", "answer": "…"}, optionally contexts and logprobs.'
+
+
+class _Run:
+    """Answers of an earlier run, by content address."""
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self._target = target
+        self._answers = StoredAnswers(folder / ANSWERS)
+        if not len(self._answers):
+            self._answers.close()
+            raise InputError(f"{folder} holds no answers.", "Give a folder of a run.")
+
+    def find(self, query: Query) -> Answer | None:
+        return self._answers.get(query_key(self._target, query))
+
+    def sample(self) -> Sequence[Answer]:
+        # The last ones are the target's; a shadow system is asked before it.
+        return self._answers.latest(_SAMPLE)
+
+    def close(self) -> None:
+        self._answers.close()
+
+
+async def open_replay(address: Address) -> ReplayTarget:
+    """Open ``replay/FILE.jsonl``, or ``replay/RUN_FOLDER[?target=NAME]``.
+
+    Raises:
+        InputError: It is missing or holds no answers, a row cannot be used, or the name of a
+            run's target is not known.
+    """
+    address.without_key()
+    given, options = address.split(("target",))
+    return await asyncio.to_thread(_opened, Path(given), options.get("target"))
+
+
+def _opened(path: Path, target: str | None) -> ReplayTarget:
+    if not path.name or not path.exists():
+        raise InputError(
+            f"There is no recording {str(path)!r}.", "Write replay/FILE.jsonl or replay/RUN_FOLDER."
+        )
+    try:
+        if path.is_dir():
+            # A hash of the content is in the name: a recording that grew is another system.
+            digest = _digest(path / ANSWERS)
+            recording: _Recording = _Run(path, target or _recorded_target(path))
+        else:
+            if target is not None:
+                raise InputError("The option target serves run folders alone.", "Leave it out.")
+            digest, recording = _digest(path), _Prompts(path)
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}.") from None
+    return ReplayTarget(f"replay/{path.name}#{digest}", recording)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:12]
+
+
+def _recorded_target(folder: Path) -> str:
+    """The name of the target that a run asked.
+
+    Raises:
+        InputError: The run was not finished, so its result does not say.
+    """
+    try:
+        result = json.loads((folder / RESULT).read_bytes())
+        # An audit's result has a summary, that of a collection is one.
+        name = result.get("summary", result).get("target")
+    except (OSError, ValueError, AttributeError):
+        name = None
+    if not isinstance(name, str):
+        raise InputError(
+            f"{folder} does not say which target it asked.",
+            "Name it as doctor shows it: replay/FOLDER?target=NAME.",
+        )
+    return name

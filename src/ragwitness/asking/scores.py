@@ -1,0 +1,362 @@
+"""Units of an audit and their scores: what was found is kept, so that nothing is probed again.
+
+A unit is one document at one system. Its address is a hash of everything that its score follows
+from: how the audit is made, the name of the system, and the document. So it is the same in every
+process and on every machine, and a changed setting is a different unit.
+
+``finished.jsonl`` is appended to as units end, in whatever order that is. ``scores.jsonl`` is
+written once all are there, in the order of the audit: the same bytes whoever did the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import TypeAdapter
+
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.shards import Shard, files_of_shards
+from ragwitness.asking.worker import Outcome, Spender, Worker
+from ragwitness.errors import InputError
+from ragwitness.kit.files import Appender, replace_file
+from ragwitness.kit.run_files import ANSWERS, FINISHED
+from ragwitness.kit.stored_names import stored_name
+from ragwitness.types import Audit, Document, Evidence, Interval, Score, Target
+
+
+@dataclass(frozen=True, slots=True)
+class AuditUnit:
+    """One document at one system.
+
+    Attributes:
+        stage: Part of the audit.
+        document: What is probed.
+        id: Content address.
+    """
+
+    stage: str
+    document: Document
+    id: str
+
+
+def audit_identity(audit: Audit, proxy: str) -> str:
+    """Return a hash of how an audit from the registry is made.
+
+    Args:
+        audit: From :func:`~ragwitness.membership.registry.build_audit`; one made by hand may
+            hold more than its configuration says. Its class is known by its ``stored_name``,
+            else by its module and name.
+        proxy: Name of the model that reads for it.
+    """
+    config = getattr(audit, "config", None)
+    settings = (
+        None if config is None else TypeAdapter(type(config)).dump_python(config, mode="json")
+    )
+    return _hash([version("ragwitness"), *_named(type(audit)), settings, proxy])
+
+
+def _named(kind: type) -> tuple[str, str]:
+    """Module and name of an audit's class as keys hold them, wherever it lives today."""
+    # Another package's class goes by its module. Ours keep the name under which they were first
+    # stored, so that moving a file never makes anybody pay again.
+    if "stored_name" not in vars(kind):
+        return kind.__module__, kind.__qualname__
+    module, _, name = stored_name(kind).rpartition(".")
+    return module, name
+
+
+def unit_id(identity: str, target: str, document: Document) -> str:
+    """Return the content address of a unit.
+
+    Args:
+        identity: From :func:`audit_identity`.
+        target: Name of the system that is asked.
+        document: Its id counts: several audits draw their questions by it.
+    """
+    return _hash([identity, target, document.id, document.text])
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+# The file of scores: finished units in the order in which they ended.
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScore:
+    """A finished unit as it stands in a file.
+
+    Attributes:
+        score: Its evidence.
+        queries: Queries it took.
+        sent: Those that went to the target.
+        capped: A cap refused one of them.
+        passing: Something failed that may not fail again.
+    """
+
+    score: Score
+    queries: int
+    sent: int
+    capped: bool
+    passing: bool
+
+    def of(self, document: Document) -> Outcome:
+        """Return it as the outcome of its document."""
+        return Outcome(document, self.score, self.queries, self.sent, self.capped, self.passing)
+
+
+class Scores:
+    """Appends finished units to a file and knows those of earlier starts.
+
+    Use as a context manager.
+
+    Args:
+        path: The file; created with its folder.
+        beside: Files of others that are read as well.
+
+    Raises:
+        InputError: A file cannot be used, or another process writes it.
+    """
+
+    def __init__(self, path: Path, beside: Iterable[Path] = ()) -> None:
+        self._lines = Appender(path, "record of scores")
+        self._kept = read_scores([*beside, path])
+
+    def get(self, unit: str, document: Document) -> Outcome | None:
+        """Return what an earlier start found; None where it found nothing that lasts."""
+        # What failed and may not fail again is asked once more; everything else is final.
+        row = self._kept.get(unit)
+        if row is None or row.passing:
+            return None
+        return replace(row.of(document), sent=0)
+
+    def put(self, unit: str, outcome: Outcome) -> Outcome:
+        """Keep an outcome and return it as it will be read back.
+
+        Raises:
+            RagwitnessError: The disk is full or fails.
+        """
+        stored = {
+            "unit": unit,
+            **_encode(outcome.score),
+            "queries": outcome.queries,
+            "sent": outcome.sent,
+            "capped": outcome.capped,
+            "passing": outcome.passing,
+        }
+        self._lines.append(stored)
+        # As read back, so that a resumed run and an unbroken one end in the same bytes.
+        return _decode(stored).of(outcome.document)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresAt:
+    """The scores of one audit at one system: the part that a worker uses.
+
+    Attributes:
+        scores: Where units are kept.
+        identity: Of the audit.
+        target: Name of the system.
+    """
+
+    scores: Scores
+    identity: str
+    target: str
+
+    def get(self, document: Document) -> Outcome | None:
+        """Return what is kept of a document."""
+        return self.scores.get(unit_id(self.identity, self.target, document), document)
+
+    def put(self, outcome: Outcome) -> Outcome:
+        """Keep an outcome."""
+        return self.scores.put(unit_id(self.identity, self.target, outcome.document), outcome)
+
+
+def write_scores(
+    path: Path, units: Iterable[AuditUnit], found: Mapping[str, Sequence[Outcome]]
+) -> None:
+    """Write all scores in the order of the audit.
+
+    Args:
+        path: The file; replaced whole.
+        units: All units.
+        found: Outcomes by stage, in the order of the units.
+
+    Raises:
+        RagwitnessError: It cannot be written.
+    """
+    outcomes = {stage: iter(part) for stage, part in found.items()}
+    lines = (_line(unit, next(outcomes[unit.stage])) for unit in units)
+    replace_file(path, "".join(lines))
+
+
+def _encode(score: Score) -> dict[str, Any]:
+    """Return a score as JSON; floats keep every digit."""
+    return {
+        "value": None if score.value is None else float(score.value),
+        "features": [float(value) for value in score.features],
+        "evidence": [
+            [
+                e.word,
+                e.before,
+                float(e.probability.low),
+                float(e.probability.high),
+                float(e.baseline),
+            ]
+            for e in score.evidence
+        ],
+        "reason": score.reason,
+        "details": {key: float(value) for key, value in score.details.items()},
+    }
+
+
+def _line(unit: AuditUnit, outcome: Outcome) -> str:
+    row = {"unit": unit.id, "stage": unit.stage, "document": unit.document.id}
+    rest = {**row, **_encode(outcome.score), "queries": outcome.queries}
+    return json.dumps(rest, separators=(",", ":")) + "\n"
+
+
+def read_scores(paths: Iterable[Path]) -> dict[str, StoredScore]:
+    """Return by unit what several files hold; a lasting score replaces one that may change.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    found: dict[str, StoredScore] = {}
+    for path in paths:
+        try:
+            with path.open("rb") as lines:
+                for line in lines:
+                    with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
+                        stored = json.loads(line)
+                        # Later rows replace earlier ones, but none that lasts by one that may pass.
+                        unit, row = stored["unit"], _decode(stored)
+                        if not row.passing or unit not in found or found[unit].passing:
+                            found[unit] = row
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    return found
+
+
+def _decode(stored: Mapping[str, Any]) -> StoredScore:
+    return StoredScore(
+        Score(
+            stored["value"],
+            tuple(stored["features"]),
+            tuple(
+                Evidence(word, before, Interval(low, high), baseline)
+                for word, before, low, high, baseline in stored["evidence"]
+            ),
+            stored["reason"],
+            stored["details"],
+        ),
+        queries=stored["queries"],
+        sent=stored["sent"],
+        capped=stored["capped"],
+        passing=stored["passing"],
+    )
+
+
+# What an audit keeps in a folder while it works: journal and scores.
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Open files of a folder; workers made here keep what they find. A context manager.
+
+    Attributes:
+        journal: Answers; None keeps none.
+        scores: Finished units; None keeps none.
+        identity: Of the audit that is at work.
+    """
+
+    journal: Journal | None = None
+    scores: Scores | None = None
+    identity: str | None = None
+
+    @classmethod
+    def of_run(cls, run: Path | None, identity: str | None) -> Self:
+        """Open those of a run, with what its shards have left.
+
+        Args:
+            run: Folder; None keeps nothing.
+            identity: Of the audit; None keeps answers alone.
+
+        Raises:
+            InputError: A file cannot be used, or another process is at work there.
+        """
+        return cls() if run is None else cls._opened(run, run, None, identity)
+
+    @classmethod
+    def of_shard(cls, run: Path, shard: Shard, identity: str) -> Self:
+        """Open those of a shard, with what the run and shards of other numbers have left.
+
+        Raises:
+            InputError: A file cannot be used, or another process is at work there.
+        """
+        return cls._opened(shard.folder(run), run, shard, identity)
+
+    @classmethod
+    def _opened(cls, folder: Path, run: Path, shard: Shard | None, identity: str | None) -> Self:
+        # Files of the run and of shards of other numbers are read, never written.
+        journal = Journal(folder / ANSWERS, files_of_shards(run, ANSWERS, shard))
+        if identity is None:
+            return cls(journal)
+        scores = Scores(folder / FINISHED, files_of_shards(run, FINISHED, shard))
+        return cls(journal, scores, identity)
+
+    def worker(
+        self,
+        system: Target,
+        in_flight: int,
+        governor: Spender | None = None,
+    ) -> Worker:
+        """Return a worker at one system.
+
+        Args:
+            system: Whom it asks.
+            in_flight: Documents at the same time.
+            governor: Lets queries pass; None where they cost nothing.
+        """
+        kept = None
+        if self.scores and self.identity:
+            kept = ScoresAt(self.scores, self.identity, system.name)
+        return Worker(system, self.journal, in_flight, governor=governor, scores=kept)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (self.journal, self.scores):
+            if file is not None:
+                file.close()
+
+
+def files_of_scores(run: Path) -> list[Path]:
+    """Return where a run and its shards keep their finished units."""
+    return [run / FINISHED, *files_of_shards(run, FINISHED)]
+
+
+def finished_units(run: Path) -> int:
+    """Return how many rows of scores a run and its shards hold: a measure of progress."""
+    return sum(path.read_bytes().count(b"\n") for path in files_of_scores(run) if path.exists())

@@ -1,0 +1,414 @@
+"""The only loop that sends queries: it drives generators and keeps every answer.
+
+A generator yields batches of queries, is sent their answers, and returns what it found. An audit's
+probe returns a score; a maker of synthetic texts, an attack or a judge return what they like. Who
+drives them is here: journal, caps, failures, and how many are under way at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.journal import AskedQuery, Journal, query_key
+from ragwitness.errors import (
+    CapabilityError,
+    CapReachedError,
+    ModelError,
+    TargetError,
+    TargetUnreachableError,
+)
+from ragwitness.types import Answer, Audit, Document, Probe, Query, Score, Target
+
+T = TypeVar("T")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+Asking: TypeAlias = Generator[list[Query], list[Answer], R]
+"""Batches of queries out, their answers in (same order), a result as return value."""
+
+# A generator step by step, wherever it runs.
+
+_QUICK = 1e-3  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[R_co]):
+    """What a generator returned."""
+
+    value: R_co
+
+
+class Steps(Protocol[R_co]):
+    """A generator, wherever it runs."""
+
+    async def next(self, answers: list[Answer] | None) -> list[Query] | Done[R_co]:
+        """Return the next batch of queries, or what was found; None starts it."""
+
+    async def stop(self) -> None:
+        """Give it up before its end."""
+
+
+class DistantAudit(ABC):
+    """An audit whose proxy model works in another process."""
+
+    @abstractmethod
+    def begin(self, document: Document) -> Steps[Score]:
+        """Return the probe of a document."""
+
+
+class LocalSteps(Generic[R]):
+    """A generator in this process.
+
+    Args:
+        generator: Not started yet.
+        quick: Places of the steps that took no time in the generators before, shared by all of a
+            stage; the others run in a thread. None runs every step on the loop, one at a time.
+    """
+
+    def __init__(self, generator: Asking[R], quick: set[int] | None = None) -> None:
+        self._generator = generator
+        self._quick = quick
+        self._place = 0
+
+    async def next(self, answers: list[Answer] | None) -> list[Query] | Done[R]:
+        """Return the next batch of queries, or what was found."""
+        if self._quick is None:
+            return advance(self._generator, answers)
+        # The proxy model works inside the generator; a thread keeps answers flowing. Where no
+        # model works, changing threads would take longer than the step.
+        place = self._place
+        self._place += 1
+        if place in self._quick:
+            step, seconds = self._timed(answers)
+        else:
+            step, seconds = await asyncio.to_thread(self._timed, answers)
+        (self._quick.add if seconds < _QUICK else self._quick.discard)(place)
+        return step
+
+    def _timed(self, answers: list[Answer] | None) -> tuple[list[Query] | Done[R], float]:
+        started = time.perf_counter()
+        step = advance(self._generator, answers)
+        return step, time.perf_counter() - started
+
+    async def stop(self) -> None:
+        """Close the generator."""
+        self._generator.close()
+
+
+def advance(generator: Asking[R], answers: list[Answer] | None) -> list[Query] | Done[R]:
+    """Run a generator up to its next batch or its end."""
+    try:
+        return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator
+    except StopIteration as stop:
+        return Done(stop.value)
+
+
+def probe_of(audit: Audit, document: Document) -> Probe:
+    """Probe a document; one that a local model cannot read is unscorable, and no other is."""
+    try:
+        return (yield from audit.probe(document))
+    except ModelError as error:
+        return Score(None, reason=error.message)
+
+
+# What came of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Followed(Generic[R]):
+    """A generator that was driven to its end, or until a cap refused one of its queries.
+
+    Attributes:
+        value: What it returned; None where it was stopped.
+        queries: Queries it took, those answered from the journal included.
+        sent: Queries that went to the target now.
+        passing: A query of it failed, which it may not do again.
+        refusal: Of the cap; then it has no result: that would rest on a part of its answers.
+    """
+
+    value: R | None
+    queries: int
+    sent: int
+    passing: bool = False
+    refusal: CapReachedError | None = None
+
+    @property
+    def capped(self) -> bool:
+        """Whether a cap stopped it."""
+        return self.refusal is not None
+
+    def result(self) -> R:
+        """Return what it returned.
+
+        Raises:
+            CapReachedError: A cap stopped it.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        return self.value  # type: ignore[return-value]  # None only where it is a result
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A probed document.
+
+    Attributes:
+        document: What was probed.
+        score: Its evidence.
+        queries: Queries it took, those answered from the journal included.
+        sent: Queries that went to the target now.
+        capped: A cap refused one of its queries; then it has no score.
+        passing: A query of it failed, which it may not do again.
+    """
+
+    document: Document
+    score: Score
+    queries: int
+    sent: int
+    capped: bool = False
+    passing: bool = False
+
+
+Watch = Callable[[Document, Query, Answer], None]
+"""Called with every answer, those from the journal included."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with stage, documents done and documents in all."""
+
+
+class Spender(Protocol):
+    """Lets queries to a target pass: a governor, or one in another process."""
+
+    async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:
+        """Wait for a turn, send a query and settle what it used."""
+
+
+class KeepsScores(Protocol):
+    """Where the scores of documents are kept."""
+
+    def get(self, document: Document) -> Outcome | None:
+        """Return what an earlier start found."""
+
+    def put(self, outcome: Outcome) -> Outcome:
+        """Keep an outcome and return it as it will be read back."""
+
+
+class _TargetReply(NamedTuple):
+    answer: Answer
+    sent: bool
+    kept: bool = True
+
+
+_GIVE_UP_AFTER = 3  # in a row that found no connection
+
+
+class Worker:
+    """Follows generators at one target, several at a time, and keeps every answer.
+
+    Args:
+        target: The system that is asked.
+        journal: Where answers are kept; None keeps nothing.
+        in_flight: Generators under way at the same time.
+        watch: Called with every answer.
+        governor: Lets queries to the target pass; None lets ``in_flight`` of them pass at a
+            time, without caps.
+        scores: Keeps probed documents, so that none is probed again; None keeps none.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        journal: Journal | None = None,
+        in_flight: int = 4,
+        watch: Watch | None = None,
+        governor: Spender | None = None,
+        scores: KeepsScores | None = None,
+    ) -> None:
+        self.target = target
+        self.journal = journal
+        self.watch = watch
+        self.governor: Spender = governor or Governor(pace=Pace.at_most(in_flight))
+        self.scores = scores
+        self._in_flight = in_flight
+        self._unreachable = 0
+
+    async def run(
+        self,
+        audit: Audit | DistantAudit,
+        documents: Sequence[Document],
+        stage: str,
+        progress: Progress | None = None,
+    ) -> list[Outcome]:
+        """Probe all documents, in their order.
+
+        A document whose queries fail is unscorable with the reason; the others go on.
+
+        Raises:
+            TargetUnreachableError: Several documents in a row found no connection.
+        """
+        quick: set[int] = set()
+
+        async def outcome_of(document: Document) -> Outcome:
+            if self.scores is not None and (kept := self.scores.get(document)) is not None:
+                return kept
+            steps = (
+                audit.begin(document)
+                if isinstance(audit, DistantAudit)
+                else LocalSteps(probe_of(audit, document), quick)
+            )
+            found = await self.follow(steps, document, stage)
+            refused = found.refusal and Score(None, reason=found.refusal.message)
+            score = refused or found.result()
+            outcome = Outcome(
+                document, score, found.queries, found.sent, found.capped, found.passing
+            )
+            return outcome if self.scores is None else self.scores.put(outcome)
+
+        return await self.each(documents, outcome_of, stage, progress)
+
+    async def run_stages(
+        self,
+        audit: Audit | DistantAudit,
+        stages: Mapping[str, Sequence[Document]],
+        progress: Progress | None = None,
+    ) -> dict[str, list[Outcome]]:
+        """Probe the documents of several stages, one stage after the other; see :meth:`run`."""
+        return {
+            stage: await self.run(audit, documents, stage, progress)
+            for stage, documents in stages.items()
+        }
+
+    async def put(
+        self,
+        questions: Sequence[tuple[Document, Query]],
+        stage: str,
+        progress: Progress | None = None,
+    ) -> list[Answer | None]:
+        """Put single questions, each about a document; None where a cap refused one.
+
+        Raises:
+            TargetUnreachableError: Several questions in a row found no connection.
+        """
+
+        def single(query: Query) -> Asking[Answer]:
+            [answer] = yield [query]
+            return answer
+
+        async def answer_to(question: tuple[Document, Query]) -> Answer | None:
+            document, query = question
+            return (await self.follow(LocalSteps(single(query)), document, stage)).value
+
+        return await self.each(questions, answer_to, stage, progress)
+
+    async def each(
+        self,
+        items: Sequence[T],
+        work: Callable[[T], Awaitable[R]],
+        stage: str,
+        progress: Progress | None = None,
+    ) -> list[R]:
+        """Do the work of all items, several at a time; return what came of them in their order.
+
+        Begun in the order given; only those under way take memory.
+        """
+        found: dict[int, R] = {}
+        waiting = iter(enumerate(items))
+
+        async def take() -> None:
+            for place, item in waiting:
+                found[place] = await work(item)
+                if progress:
+                    progress(stage, len(found), len(items))
+
+        takers = [asyncio.ensure_future(take()) for _ in items[: self._in_flight]]
+        try:
+            await asyncio.gather(*takers)
+        except BaseException:
+            for taker in takers:
+                taker.cancel()
+            await asyncio.gather(*takers, return_exceptions=True)
+            raise
+        return [found[place] for place in range(len(items))]
+
+    async def follow(
+        self, steps: Steps[R], document: Document, stage: str, *, alone: bool = False
+    ) -> Followed[R]:
+        """Ask what a generator asks until it returns.
+
+        Args:
+            steps: The generator.
+            document: Whose queries they are, for the journal.
+            stage: Part of the run, likewise.
+            alone: Nothing else is under way: queries without a connection are counted one by one,
+                not generator by generator, before the target is given up.
+
+        Raises:
+            TargetUnreachableError: Several in a row found no connection.
+        """
+        queries = sent = 0
+        passing = False
+        answers: list[Answer] | None = None
+        while True:
+            # 1. The generator reads the answers, and asks on or returns.
+            step = await steps.next(answers)
+            if isinstance(step, Done):
+                return Followed(step.value, queries, sent, passing)
+            # 2. Its batch is asked side by side; where one query fails, the others are still kept.
+            replies = await asyncio.gather(
+                *(self._ask(query, document, stage) for query in step), return_exceptions=True
+            )
+            self._count_lost(replies, alone=alone)
+            queries += len(step)
+            sent += sum(map(_was_sent, replies))
+            # 3. A cap ends it; what it would say of a part of its answers changes with the cap.
+            if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
+                await steps.stop()
+                refused = sum(isinstance(reply, CapReachedError) for reply in replies)
+                return Followed(None, queries - refused, sent, passing=True, refusal=capped)
+            answers = [_answer(reply) for reply in replies]
+            passing = passing or not all(isinstance(r, _TargetReply) and r.kept for r in replies)
+            for query, answer in zip(step, answers, strict=True):
+                if self.watch is not None:
+                    self.watch(document, query, answer)
+
+    async def _ask(self, query: Query, document: Document, stage: str) -> _TargetReply:
+        key = query_key(self.target.name, query)
+        if self.journal is not None and (stored := self.journal.get(key)) is not None:
+            return _TargetReply(stored, sent=False)
+        answer = await self.governor.spend(query, self.target.ask)
+        # An error, or no log-probabilities where they were asked for, is worth asking for again.
+        lasting = answer.error is None and not (query.top_logprobs and answer.tokens is None)
+        if self.journal is None or not lasting:
+            return _TargetReply(answer, sent=True, kept=lasting)
+        asked = AskedQuery(self.target.name, stage, document.id, query)
+        return _TargetReply(self.journal.put(key, answer, asked), sent=True)
+
+    def _count_lost(self, replies: Sequence[_TargetReply | BaseException], *, alone: bool) -> None:
+        """Count what found no connection in a row; give up after a few."""
+        lost = [reply for reply in replies if isinstance(reply, TargetUnreachableError)]
+        if len(lost) < len(replies):
+            self._unreachable = 0
+        elif lost:
+            self._unreachable += len(lost) if alone else 1
+            if self._unreachable >= _GIVE_UP_AFTER:
+                raise lost[0]
+
+
+def _was_sent(reply: _TargetReply | BaseException) -> bool:
+    if isinstance(reply, BaseException):
+        return not isinstance(reply, CapReachedError)
+    return reply.sent
+
+
+def _answer(reply: _TargetReply | BaseException) -> Answer:
+    if isinstance(reply, TargetError | CapabilityError | ModelError):
+        return Answer("", error=reply.message)
+    if isinstance(reply, BaseException):
+        raise reply
+    return reply.answer

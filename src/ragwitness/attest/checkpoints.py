@@ -1,0 +1,186 @@
+"""Signed checkpoints of the window's log, and the tiles that monitors check them by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragwitness.crypto.keys import PrivateKey
+from ragwitness.crypto.log.tiles import TileFolder, load_log, write_tiles
+from ragwitness.crypto.log.tree import MerkleLog, consistency_path
+from ragwitness.crypto.notes.note import MAX_NOTE, Checkpoint, Note, sign_checkpoint
+from ragwitness.crypto.notes.witness import (
+    SignedCheckpoint,
+    Signers,
+    cosign,
+    open_checkpoint,
+    verify_extension,
+)
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.files import read_file, replace_file
+
+
+def sign(log: MerkleLog, keys: Sequence[PrivateKey]) -> bytes:
+    """Return the signed checkpoint of a log whose entries are all on the disk.
+
+    Raises:
+        InputError: There is no key.
+    """
+    if not keys:
+        raise InputError(
+            "The window was loaded without the log's key, so nothing can be signed.",
+            "Give the key: --key KEY.",
+        )
+    checkpoint = Checkpoint(keys[0].name, log.size, log.root())
+    return sign_checkpoint(checkpoint, keys, int(time.time()))
+
+
+def publish(public: Path, log: MerkleLog, keys: Sequence[PrivateKey]) -> bytes:
+    """Write the log's tiles, then its signed checkpoint, and return that.
+
+    Raises:
+        InputError: There is no key, or the folder cannot be written.
+    """
+    note = sign(log, keys)
+    try:
+        write_tiles(public / "log", log, _published(public / "checkpoint"))
+    except OSError as error:
+        raise InputError(f"{public} cannot be written: {error.strerror}.") from error
+    replace_file(public / "checkpoint", note)
+    return note
+
+
+def check_published(public: Path, log: MerkleLog) -> None:
+    """Check that a log on the disk still holds what its last published checkpoint says.
+
+    Raises:
+        VerificationError: ``log.rolled_back``; entries are gone or changed, as after an old backup.
+    """
+    if not (public / "checkpoint").exists():
+        return
+    shown = Checkpoint.parse(Note.parse(read_file(public / "checkpoint", MAX_NOTE)).text)
+    if shown.size > log.size or log.root(shown.size) != shown.root:
+        raise VerificationError(
+            "log.rolled_back",
+            f"The log in {public} has {log.size:,} entries, and not the {shown.size:,} that its"
+            " checkpoint was signed for.",
+            "Restore the newer copy; whatever is logged after this one is a second history, and"
+            " convicts its key.",
+        )
+
+
+def window_key(key: PrivateKey, window: str) -> PrivateKey:
+    """Return a log's key under the name of one window, ``NAME/WINDOW``.
+
+    Each window is a log of its own, and a name must stand for one log only: two windows that were
+    opened under one name are then a split view, and their two signed checkpoints show it. Who
+    knows the provider's key finds the same key material in both names.
+    """
+    suffix = f"/{window}"
+    return key if key.name.endswith(suffix) else replace(key, name=key.name + suffix)
+
+
+def opening_keys(public: Path, keys: Sequence[PrivateKey], window: str) -> tuple[PrivateKey, ...]:
+    """Return keys under the names by which they signed a window's opening.
+
+    Raises:
+        InputError: They did not.
+    """
+    note = read_file(public / "open.checkpoint", MAX_NOTE)
+    why = ""
+    for named in (tuple(keys), tuple(window_key(key, window) for key in keys)):
+        try:
+            open_checkpoint(note, Signers(tuple(key.public for key in named)))
+        except VerificationError as error:
+            why = error.message
+        else:
+            return named
+    raise InputError(
+        f"The key of {keys[0].name} did not open this window: {why}",
+        "Give the key that ragwitness attest commit was given.",
+    )
+
+
+def _published(path: Path) -> int:
+    """Return how many entries the tiles cover already."""
+    return Checkpoint.parse(Note.parse(path.read_bytes()).text).size if path.exists() else 0
+
+
+# Watching a window's log from its public folder: nothing that was shown is changed later.
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedStep:
+    """A step of the log that was checked.
+
+    Attributes:
+        old: What was known before; None at the first look.
+        new: What the log shows now.
+        note: The new checkpoint, with the witness's signature where there is one.
+    """
+
+    old: Checkpoint | None
+    new: SignedCheckpoint
+    note: bytes
+
+
+def watch(
+    log: Path,
+    note: bytes,
+    signers: Signers,
+    known: bytes | None = None,
+    witness: PrivateKey | None = None,
+    time: int = 0,
+) -> WatchedStep:
+    """Check that a log extends what it showed before, and sign that as a witness.
+
+    Args:
+        log: Folder with ``tile/``.
+        note: The signed checkpoint that the log shows now.
+        signers: Whose signatures count.
+        known: The checkpoint that was seen last, as it was stored; None at the first look, at
+            which all tiles are read.
+        witness: Signs the new checkpoint too. Store the returned note before it is handed out.
+        time: Of the signature, POSIX seconds.
+
+    Raises:
+        VerificationError: ``log.rolled_back``, ``log.split_view`` (two roots for one size),
+            ``log.consistency`` (what was shown before is changed), ``log.tile``, ``log.root``,
+            or as :func:`~ragwitness.crypto.notes.witness.open_checkpoint`.
+    """
+    # 1. Signatures under both checkpoints.
+    new = open_checkpoint(note, signers)
+    old = open_checkpoint(known, signers).checkpoint if known is not None else None
+    # 2. At the first look the tiles have the root; later the new log extends the old one.
+    path: tuple[bytes, ...] = ()
+    if old is None:
+        load_log(log, new.checkpoint.size, new.checkpoint.root)
+    else:
+        path = _path(log, old, new.checkpoint)
+        verify_extension(old, new.checkpoint, path)
+    # 3. Only then a witness signs: a signature says that nothing seen before has changed.
+    if witness is not None:
+        note, _ = cosign(old, note, path, signers, witness, time)
+    return WatchedStep(old, new, note)
+
+
+def compare(log: Path, one: bytes, other: bytes, signers: Signers) -> tuple[Checkpoint, Checkpoint]:
+    """Check that two checkpoints, whoever saw them, are of one log; return them by size.
+
+    Raises:
+        VerificationError: ``log.split_view`` or ``log.consistency``: two people were shown two
+            logs; or as :func:`watch`.
+    """
+    both = [open_checkpoint(note, signers).checkpoint for note in (one, other)]
+    first, second = sorted(both, key=lambda checkpoint: checkpoint.size)
+    verify_extension(first, second, _path(log, first, second))
+    return first, second
+
+
+def _path(log: Path, old: Checkpoint, new: Checkpoint) -> tuple[bytes, ...]:
+    """Return the proof of consistency out of the log's tiles."""
+    if not 0 < old.size < new.size:
+        return ()
+    return consistency_path(TileFolder(log, new.size), old.size, new.size)

@@ -1,0 +1,245 @@
+"""Phase A: draw the secrets, commit to everything, log the open record (§5.3, eq. 5.1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.attest.checkpoints import publish
+from ragwitness.attest.commitments import (
+    CommittedEmbedder,
+    IndexCard,
+    check_shape,
+    documents_root,
+    index_commitment,
+    norm_context,
+    sha256_hex,
+)
+from ragwitness.attest.folder import Folder
+from ragwitness.attest.ledger import WindowLog
+from ragwitness.attest.policy import WindowPolicy
+from ragwitness.crypto.keys import PrivateKey
+from ragwitness.crypto.seeds import SeedTree
+from ragwitness.crypto.transcript.records import IndexCommitment, OpenRecord
+from ragwitness.errors import InputError
+from ragwitness.kit.files import replace_file
+from ragwitness.privacy.mechanism.release import SlotIndex
+from ragwitness.privacy.streams import SEED_BYTES, canonical, hkdf_sha256, sub_seed
+
+if TYPE_CHECKING:
+    from ragwitness.crypto.proofs.provider import ProverSetup
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """What lies in a tenant's index.
+
+    Attributes:
+        rows: Integer vectors, shape (capacity, dimension); zeros for an empty slot.
+        documents: SHA-256 of the text in each slot, in hex; empty for an empty slot.
+        names: What the provider calls the document in each slot; kept in secret, and may be left
+            out.
+    """
+
+    rows: NDArray[np.int16]
+    documents: Sequence[str]
+    names: Sequence[str] = ()
+
+
+def open_window(
+    root: Path,
+    policy: WindowPolicy,
+    contents: Mapping[str, Contents],
+    embedder: CommittedEmbedder,
+    setup: Path,
+    keys: Sequence[PrivateKey],
+    progress: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Make a window's folder: all commitments, their secrets, and the signed open checkpoint.
+
+    The folder appears whole or not at all. Its indexes never change; new documents wait for the
+    next window, which draws new blinds: two proofs of norms over the same ones would open them.
+
+    Args:
+        root: The folder; must not exist.
+        policy: What is promised.
+        contents: Of every tenant of the policy.
+        embedder: What made the vectors.
+        setup: Folder of the proofs' setup.
+        keys: Of the log.
+        progress: Called with each step's name.
+
+    Raises:
+        InputError: The folder exists, contents and policy do not fit, or the setup is of another
+            shape.
+        MissingExtraError: The prover is not installed.
+    """
+    from ragwitness.crypto.proofs.provider import load_prover_setup
+
+    # 1. What can be refused is refused before anything is drawn.
+    if root.exists():
+        raise InputError(f"{root} exists; a window is opened once.", "Choose another folder.")
+    _check(policy, contents)
+    if not keys:
+        raise InputError("A window without the log's key cannot be signed.", "Give a key.")
+    prover, public = load_prover_setup(setup), (setup / "setup.json").read_bytes()
+    check_shape(prover.verifier.shape, policy)
+    # 2. A draft beside the folder: it gets its name when it is whole.
+    try:
+        root.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))
+    except OSError as error:
+        raise InputError(f"{root.parent} cannot be written: {error.strerror}.") from error
+    try:
+        folder = Folder(draft)
+        folder.secret.mkdir(mode=0o700)
+        # 3. C_V of every tenant: columns, norms, documents.
+        cards = [
+            _index(folder, place, name, contents[name], policy, prover, progress)
+            for place, name in enumerate(policy.tenants)
+        ]
+        # 4. C_Π and C_E, beside the keys of the proofs.
+        for name, data in (
+            ("setup.json", public),
+            ("policy.json", policy.encode()),
+            ("embedder.json", embedder.encode()),
+        ):
+            replace_file(folder.public / name, data)
+        # 5. The root over all sub-seeds (in place of the paper's C_s), and the open record.
+        progress("sub-seeds")
+        _log(folder, policy, cards, embedder, keys)
+        # 6. From here on the window is open.
+        draft.chmod(0o755)
+        draft.rename(root)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def document_blinding(seed: bytes, window: str, tenant: str, slot: int) -> bytes:
+    """Return the blinding of one slot's leaf; it says nothing of any other."""
+    fields = {
+        "domain": "ragwitness/document-blinding/v1",
+        "slot": str(slot),
+        "tenant": tenant,
+        "window": window,
+    }
+    return hkdf_sha256(seed, canonical(fields))
+
+
+def seed_tree(seed: bytes, policy: WindowPolicy) -> SeedTree:
+    """Return the tree over all sub-seeds of a window (G4)."""
+    return SeedTree(sub_seed(seed, policy.window, number) for number in range(policy.seed_count))
+
+
+def _check(policy: WindowPolicy, contents: Mapping[str, Contents]) -> None:
+    if set(contents) != set(policy.tenants):
+        [name, *_] = sorted(set(contents) ^ set(policy.tenants))
+        raise InputError(
+            f"The tenant {name!r} has a policy and no index, or an index and no policy.",
+            "Give each tenant of the policy one index, by its name.",
+        )
+    for name, mechanism in policy.tenants.items():
+        held = contents[name]
+        SlotIndex(held.rows, mechanism)  # types, dimension, norms
+        if not len(held.rows) == len(held.documents) == mechanism.capacity:
+            raise InputError(
+                f"The index of {name} has {len(held.rows):,} rows and {len(held.documents):,}"
+                f" documents for {mechanism.capacity:,} slots.",
+                "Fill the rest with rows of zeros and empty digests.",
+            )
+
+
+def _index(
+    folder: Folder,
+    place: int,
+    tenant: str,
+    held: Contents,
+    policy: WindowPolicy,
+    prover: ProverSetup,
+    progress: Callable[[str], None],
+) -> IndexCommitment:
+    """Commit to one index and write both sides of it."""
+    from ragwitness.crypto.proofs.provider import commit_columns, prove_norms
+
+    # KZG commitments to the columns, each with three fresh blinds (R6).
+    seed = _seed(folder)
+    progress(f"columns of {tenant}")
+    secret = commit_columns(np.ascontiguousarray(held.rows, np.int16), prover)
+    # Every row is within the scale: the noise of every later answer rests on it.
+    progress(f"norms of {tenant}")
+    norms = prove_norms(prover, secret, norm_context(policy.window, tenant))
+    # One leaf per slot: which text lies there, blinded.
+    blindings = [
+        document_blinding(seed, policy.window, tenant, slot) for slot in range(len(held.rows))
+    ]
+    mechanism = policy.tenants[tenant]
+    card = IndexCard(
+        columns=secret.public.digest,
+        norms=sha256_hex(norms),
+        documents=documents_root(held.documents, blindings),
+        slots=mechanism.capacity,
+        dimension=mechanism.dimension,
+    ).encode()
+    # The public side, then the secret one.
+    files = (("columns.bin", secret.public.encode()), ("norms.bin", norms), ("index.json", card))
+    for name, data in files:
+        replace_file(folder.tenant(place) / name, data)
+    folder.columns(place).parent.mkdir(parents=True)
+    secret.save(folder.columns(place))
+    replace_file(folder.documents(place), _slots(held))
+    return IndexCommitment(
+        tenant=tenant, commitment=index_commitment(card), mechanism=mechanism.digest
+    )
+
+
+def _slots(held: Contents) -> bytes:
+    """Return the provider's own table of its documents: one JSON object per slot that is full."""
+    names = held.names or [""] * len(held.documents)
+    rows = enumerate(zip(held.documents, names, strict=True))
+    found = (
+        {"slot": slot, "sha256": digest, "name": name} for slot, (digest, name) in rows if digest
+    )
+    return b"".join(json.dumps(row).encode() + b"\n" for row in found)
+
+
+def _seed(folder: Folder) -> bytes:
+    """Return the window's seed, drawn at the first call."""
+    if not folder.seed.exists():
+        replace_file(folder.seed, os.urandom(SEED_BYTES))
+        folder.seed.chmod(0o600)
+    return folder.seed.read_bytes()
+
+
+def _log(
+    folder: Folder,
+    policy: WindowPolicy,
+    cards: Sequence[IndexCommitment],
+    embedder: CommittedEmbedder,
+    keys: Sequence[PrivateKey],
+) -> None:
+    """Log the open record and sign the checkpoint that covers it."""
+    # All sub-seeds are committed to before the first query: noise cannot be chosen later (A2).
+    tree = seed_tree(_seed(folder), policy)
+    record = OpenRecord(
+        window=policy.window,
+        embedder=embedder.commitment,
+        indexes=tuple(cards),
+        seed_root=tree.root.hex(),
+        seed_count=str(tree.size),
+        policy=policy.digest,
+    )
+    ledger = WindowLog(folder.public)
+    replace_file(ledger.path, b"")
+    replace_file(folder.journal, b"")
+    ledger.append(record)
+    replace_file(folder.public / "open.checkpoint", publish(folder.public, ledger.log, keys))

@@ -1,0 +1,173 @@
+"""Phase D, the provider's side: from a closed window and a challenge to the bundle (§5.6).
+
+Proofs are kept in the window's secret folder as they are made, so that a run which was stopped goes
+on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragwitness.attest.bundle import TENANT_FILES, write_bundle
+from ragwitness.attest.challenge import Challenge, Disclosure, draw_records, noise_of
+from ragwitness.attest.commitments import link_context, vector_bytes
+from ragwitness.attest.receipts import KeptOpening
+from ragwitness.attest.window import Window
+from ragwitness.crypto.notes.note import Checkpoint, Note
+from ragwitness.crypto.transcript.records import QueryRecord, decode, record_hash
+from ragwitness.errors import InputError
+from ragwitness.kit.files import read_file, replace_file
+
+if TYPE_CHECKING:
+    from ragwitness.crypto.proofs.provider import ProverSetup
+    from ragwitness.crypto.proofs.secret import SecretColumns
+
+_MOST_FILE = 1 << 30
+
+
+def prove_window(
+    window: Window,
+    challenge: Challenge,
+    setup: ProverSetup,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+    *,
+    again: bool = False,
+) -> bytes:
+    """Return the bundle that answers a challenge.
+
+    A window answers one: each takes the noise off the answers that it draws, and an auditor who may
+    ask until all are drawn sees all of them.
+
+    Args:
+        window: Closed, with the log's keys.
+        challenge: Drawn from the window's close.
+        setup: That the window was opened with.
+        progress: Called with (what, done, all).
+        again: Answer another challenge than the one that the window has answered.
+
+    Raises:
+        InputError: The window is open, the challenge was not drawn from its close (it would open
+            records that somebody picked), or the window has answered another.
+    """
+    # 1. Everything that was fixed at the close.
+    files = bundle_files(window)
+    # 2. The challenge follows from the close, and is the one that this window answers.
+    _check_drawn(window, challenge, files["log/close.checkpoint"])
+    _check_first(window, challenge, again=again)
+    # 3. Each challenged record: what opens it, and the proof of its answer.
+    rows: dict[str, SecretColumns] = {}
+    count = len(challenge.records)
+    for done, place in enumerate(challenge.records):
+        progress("proofs", done, count)
+        record, kept = decode(window.ledger.entry(window.ledger.queries[place])), window.kept(place)
+        assert isinstance(record, QueryRecord)  # noqa: S101  # the log lists those alone
+        if record.tenant not in rows:
+            rows[record.tenant] = window.secret_columns(record.tenant)
+        opened = _disclosure(window, record, kept)
+        files[f"records/{place}.json"] = opened.encode()
+        files[f"records/{place}.proof"] = _proof(
+            window, setup, rows[record.tenant], record, kept, opened
+        )
+    progress("proofs", count, count)
+    # 4. One file, its list signed with the log's key.
+    files["challenge.json"] = challenge.encode()
+    return write_bundle(window.policy.window, files, window.keys)
+
+
+def bundle_files(window: Window) -> dict[str, bytes]:
+    """Return everything in a bundle that does not depend on the challenge.
+
+    Raises:
+        InputError: The window is not closed, or a file of it is missing.
+    """
+    public = window.public
+    window.ledger.refresh()
+    if window.ledger.closed is None:
+        raise InputError(
+            f"The window {window.policy.window} is open: its records can still change.",
+            "Close it first: ragwitness close.",
+        )
+    names = ("setup.json", "policy.json", "embedder.json", "estimate.json")
+    files = {name: read_file(public / name, _MOST_FILE) for name in names}
+    for place in range(len(window.policy.tenants)):
+        for name in TENANT_FILES:
+            path = f"tenants/{place}/{name}"
+            files[path] = read_file(public / path, _MOST_FILE)
+    files["log/entries.bin"] = read_file(public / "log" / "entries.bin", _MOST_FILE)
+    for name in ("open", "close"):
+        note = read_file(public / f"{name}.checkpoint", _MOST_FILE)
+        files[f"log/{name}.checkpoint"] = note
+    files["vectors.bin"] = b"".join(
+        vector_bytes(kept.opened.vector) + kept.opened.blindings[1]
+        for kept in map(window.kept, range(len(window.ledger.queries)))
+    )
+    return files
+
+
+def _check_drawn(window: Window, challenge: Challenge, close: bytes) -> None:
+    checkpoint = Checkpoint.parse(Note.parse(close).text)
+    population, count = len(window.ledger.queries), len(challenge.records)
+    if challenge.population != population or challenge.records != draw_records(
+        challenge.beacon, checkpoint, population, count
+    ):
+        raise InputError(
+            "The challenge was not drawn from this window's close; it would open records that"
+            " somebody picked.",
+            "Ask for one of `ragwitness attest challenge` over this window's close.checkpoint.",
+        )
+
+
+def _check_first(window: Window, challenge: Challenge, *, again: bool) -> None:
+    """Remember the challenges that were answered, before anything is opened."""
+    data = challenge.encode()
+    folder = window.folder.secret / "challenges"
+    path = folder / f"{sha256(data).hexdigest()}.json"
+    if path.exists():
+        return
+    if folder.exists() and any(folder.iterdir()) and not again:
+        raise InputError(
+            f"The window {window.policy.window} has answered another challenge; this one would"
+            f" open {len(challenge.records):,} records more, and their noise.",
+            "Agree on one challenge per window; --again answers this one as well.",
+        )
+    replace_file(path, data)
+
+
+def _disclosure(window: Window, record: QueryRecord, kept: KeptOpening) -> Disclosure:
+    opened, seed = kept.opened, window.seed_opening(int(record.number))
+    return Disclosure(
+        query=opened.query,
+        query_blinding=opened.blindings[0],
+        ids=opened.ids,
+        answer_blinding=opened.blindings[2],
+        seed=seed.seed,
+        seed_path=seed.path,
+        text=kept.text,
+    )
+
+
+def _proof(
+    window: Window,
+    setup: ProverSetup,
+    rows: SecretColumns,
+    record: QueryRecord,
+    kept: KeptOpening,
+    opened: Disclosure,
+) -> bytes:
+    """Return a record's proof: kept from an earlier run, or made and kept."""
+    from ragwitness.crypto.proofs.provider import prove_selection
+
+    path = window.folder.secret / "proofs" / f"{record_hash(record).hex()}.proof"
+    if path.exists():
+        return read_file(path, _MOST_FILE)
+    # The noise again, from the sub-seed that is opened: the same that the verifier will derive.
+    mechanism = window.policy.tenants[record.tenant]
+    noise = noise_of(mechanism, record, opened.seed, opened.query)
+    vector = kept.opened.vector.astype(np.int16)
+    made = prove_selection(setup, rows, vector, noise, opened.ids, link_context(record))
+    replace_file(path, made)
+    return made

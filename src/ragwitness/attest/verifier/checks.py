@@ -1,0 +1,450 @@
+"""Checks of what was fixed before the first query: the policy, the setup, the indexes."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+import numpy as np
+
+from ragwitness.attest.bundle import verify_note
+from ragwitness.attest.commitments import check_shape, index_commitment, parse_token, vector_opening
+from ragwitness.attest.ledger import LoggedAccount, account_map
+from ragwitness.attest.receipts import Receipt, check_receipt
+from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
+from ragwitness.crypto.commitments import commit
+from ragwitness.crypto.hashing import leaf_hash
+from ragwitness.crypto.notes.note import Checkpoint
+from ragwitness.crypto.notes.witness import open_checkpoint
+from ragwitness.crypto.transcript.records import AdmitRecord, QueryRecord
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.odometer.spectral import Terms
+from ragwitness.privacy.streams import sub_seed_number
+
+
+def setup(case: VerifierCase) -> str:
+    """Check that the proofs' keys are those that the verifier relies on."""
+    trust = case.trusted("nothing says who made the setup of the proofs")
+    if not trust.setup:
+        raise NotCheckedError("the trust file names no setup", needed=True)
+    if case.evidence.setup.digest != trust.setup:
+        raise refuse("setup.trusted", "The bundle's setup is not the one that is relied on.")
+    return f"{trust.setup[:16]}…, as in the trust file"
+
+
+def policy(case: VerifierCase) -> str:
+    """Check that the policy is the one that was committed to, for this window and its tenants."""
+    evidence = case.evidence
+    found, opened = evidence.policy, evidence.open
+    if found.digest != opened.policy:
+        raise refuse("policy.digest", "The policy is not the one that the open record commits to.")
+    if not found.window == opened.window == evidence.bundle.window:
+        raise refuse("policy.window", "Policy, open record and bundle name different windows.")
+    if tuple(found.tenants) != tuple(index.tenant for index in opened.indexes):
+        raise refuse("policy.tenants", "Policy and open record name different tenants.")
+    for index, mechanism in zip(opened.indexes, found.tenants.values(), strict=True):
+        if index.mechanism != mechanism.digest:
+            raise refuse(
+                "policy.mechanism",
+                f"The open record gives {index.tenant} another mechanism than the policy.",
+            )
+    if int(opened.seed_count) != found.seed_count:
+        raise refuse(
+            "policy.seeds",
+            f"The policy needs {found.seed_count:,} sub-seeds; {opened.seed_count} are committed.",
+        )
+    return f"k_max {found.k_max}, {found.queries:,} queries per account, delta* {found.joint_delta}"
+
+
+def label(case: VerifierCase) -> str:
+    """Check that the committed noise keeps the promise to a single account.
+
+    The paper computes its verdict from the promise; one that the noise does not keep would make
+    that number worthless.
+    """
+    found = case.evidence.policy
+    worst = 0.0
+    for tenant, mechanism in found.tenants.items():
+        # The exact epsilon of q answers of this noise, its table's failures taken off delta.
+        mu = Terms.of(mechanism, 1.0, found.relation).worst_mu(found.queries)
+        extra = mechanism.extra_delta(found.epsilon, found.queries)
+        real = epsilon_at(found.delta - extra, mu) if found.delta > extra else float("inf")
+        if real > found.epsilon:
+            raise refuse(
+                "policy.label",
+                f"{tenant} promises an account epsilon {found.epsilon:g} at delta"
+                f" {found.delta:g}; its noise gives {real:.4g}.",
+            )
+        worst = max(worst, real)
+    return f"one account: epsilon {worst:.3g} by the noise, {found.epsilon:g} promised"
+
+
+def shape(case: VerifierCase) -> str:
+    """Check that the proofs' keys fit the policy's mechanisms."""
+    found = case.evidence.setup.shape
+    try:
+        check_shape(found, case.evidence.policy)
+    except InputError as error:
+        raise refuse("setup.shape", error.message) from error
+    return f"chunks of {found.slots:,} slots, dimension {found.dimension}, top {found.top}"
+
+
+def embedder(case: VerifierCase) -> str:
+    """Check that the embedder's digests are those that were committed to."""
+    found = case.evidence.embedder
+    if found.commitment != case.evidence.open.embedder:
+        raise refuse("embedder.commitment", "The embedder is not the one that was committed to.")
+    return f"{len(found.artifacts)} artifacts committed"
+
+
+def indexes(case: VerifierCase) -> str:
+    """Check that columns and norm proofs are those that the open record commits to."""
+    evidence = case.evidence
+    for place, (index, mechanism) in enumerate(
+        zip(evidence.open.indexes, evidence.policy.tenants.values(), strict=False)
+    ):
+        if place >= len(evidence.cards):
+            break
+        # C_V opens to the card; the card names columns, norm proof and size.
+        card, columns = evidence.cards[place], evidence.columns[place]
+        data = evidence.bundle.tenant(place, "index.json")
+        if index_commitment(data) != index.commitment:
+            raise refuse(
+                "index.commitment", f"The index of {index.tenant} is not the one committed to."
+            )
+        if columns.digest != card.columns:
+            raise refuse("index.columns", f"The columns of {index.tenant} are others.")
+        if sha256(evidence.bundle.tenant(place, "norms.bin")).hexdigest() != card.norms:
+            raise refuse("index.norms", f"The norm proof of {index.tenant} is another.")
+        if (card.slots, card.dimension) != (mechanism.capacity, mechanism.dimension):
+            raise refuse("index.size", f"The index of {index.tenant} has another size.")
+        if len(columns.chunks) * evidence.setup.shape.slots != card.slots:
+            raise refuse("index.chunks", f"The columns of {index.tenant} cover other slots.")
+    if len(evidence.cards) != len(evidence.open.indexes):
+        raise refuse(
+            "index.missing",
+            f"{len(evidence.open.indexes)} indexes are committed to; the bundle holds"
+            f" {len(evidence.cards)}.",
+        )
+    return (
+        f"{len(evidence.cards)} committed indexes, {sum(c.slots for c in evidence.cards):,} slots"
+    )
+
+
+# Checks of the log: whose it is, that it is whole, and that nobody was shown another one.
+
+
+def bundle_note(case: VerifierCase) -> str:
+    """Check that the log's key signed the list of the bundle's files."""
+    trust = case.trusted("nothing says whose log this is")
+    verify_note(case.evidence.bundle, trust.notes.log)
+    return f"signed by {trust.notes.origin}"
+
+
+def open_note(case: VerifierCase) -> str:
+    """Check the signatures under the checkpoint of the open."""
+    return _note(case, "open")
+
+
+def close_note(case: VerifierCase) -> str:
+    """Check the signatures under the checkpoint of the close."""
+    return _note(case, "close")
+
+
+def rebuilt(case: VerifierCase) -> str:
+    """Check that the entries, all of them, are those under both checkpoints' roots.
+
+    The checkpoint of the open was signed before the first query record, so that what the open
+    record commits to was fixed by then.
+    """
+    evidence, log = case.evidence, case.log
+    opened, closed = evidence.checkpoints
+    # 1. The close covers every entry. 2. The open covers the commitments and no query.
+    if closed.size != log.size:
+        raise refuse(
+            "log.size",
+            f"The log was closed with {closed.size:,} entries; the bundle holds {log.size:,}.",
+        )
+    if opened.origin != closed.origin:
+        raise refuse("checkpoint.origin", "Open and close are checkpoints of two logs.")
+    if not hmac.compare_digest(log.root(), closed.root):
+        raise refuse("log.root", "The log's entries are not those that the close was signed for.")
+    # What the open record commits to was fixed before the first query.
+    first = evidence.queries[0][0] if evidence.queries else log.size
+    if not 1 <= opened.size <= first:
+        raise refuse(
+            "log.open",
+            "The checkpoint of the open does not lie between open record and first query.",
+        )
+    if not hmac.compare_digest(log.root(opened.size), opened.root):
+        raise refuse(
+            "log.open_root", "The log's first entries are not those that the open was signed for."
+        )
+    return f"{log.size:,} entries, {len(evidence.queries):,} of them answered queries"
+
+
+def seen_elsewhere(case: VerifierCase) -> str:
+    """Check that checkpoints which others were shown are prefixes of this log."""
+    if not case.seen:
+        raise NotCheckedError("no checkpoint from elsewhere was given")
+    signers = case.trusted("no one can say whose checkpoints these are").listeners
+    for data in case.seen:
+        compare(case, open_checkpoint(data, signers).checkpoint, "log")
+    return f"{len(case.seen):,} checkpoints from elsewhere agree"
+
+
+def compare(case: VerifierCase, seen: Checkpoint, family: str) -> None:
+    """Check that a signed checkpoint is one of this log.
+
+    Raises:
+        VerificationError: ``<family>.rolled_back`` or ``<family>.split_view``.
+    """
+    log = case.log
+    if seen.size > log.size:
+        raise refuse(
+            f"{family}.rolled_back",
+            f"The log had signed for {seen.size:,} entries; it was closed with {log.size:,}.",
+        )
+    if not hmac.compare_digest(log.root(seen.size), seen.root):
+        raise refuse(
+            f"{family}.split_view",
+            f"The log signed two different histories of its first {seen.size:,} entries.",
+        )
+
+
+def _note(case: VerifierCase, name: str) -> str:
+    trust = case.trusted("nothing says whose log this is")
+    signed = open_checkpoint(case.evidence.bundle.files[f"log/{name}.checkpoint"], trust.notes)
+    witnesses = len({who for who, _ in signed.times})
+    watched = f" and {witnesses} of its witnesses" if witnesses else "; no witness"
+    return f"signed by {trust.notes.origin}{watched}"
+
+
+# Checks of the records, one after the other, as the log has them (R2).
+
+
+@dataclass
+class _State:
+    """Where the replay stands."""
+
+    accounts: dict[tuple[str, str], LoggedAccount] = field(default_factory=dict)
+    nonces: set[tuple[str, str, str]] = field(default_factory=set)
+
+
+def replay(case: VerifierCase) -> str:
+    """Check every record against those before it and against the policy."""
+    evidence, state = case.evidence, _State()
+    for at, record in enumerate(evidence.records):
+        try:
+            if isinstance(record, AdmitRecord):
+                _admit(case, state, record, at)
+            elif isinstance(record, QueryRecord):
+                _query(case, state, record, at)
+        except VerificationError as error:
+            raise refuse(error.check, f"Entry {at:,} of the log: {error.message}") from error
+    bare = sum(not record.nonce for _, record in evidence.queries)
+    said = f"; {bare:,} of them without a client's nonce" if bare else ""
+    return f"{len(evidence.queries):,} queries of {len(state.accounts):,} accounts{said}"
+
+
+def close(case: VerifierCase) -> str:
+    """Check what the close record says of the records before it."""
+    evidence, found = case.evidence, case.evidence.close
+    if found.window != evidence.open.window:
+        raise refuse("close.window", "The close record is of another window.")
+    if int(found.queries) != len(evidence.queries):
+        raise refuse(
+            "close.queries",
+            f"The close record counts {found.queries} queries; the log has"
+            f" {len(evidence.queries):,}.",
+        )
+    # The map of accounts again, from the records themselves.
+    root = account_map(found.window, _counted(case)).root
+    if not hmac.compare_digest(root, bytes.fromhex(found.map_root)):
+        raise refuse("close.map", "The map of accounts does not count what the log holds.")
+    return f"map of the accounts recomputed: {root.hex()[:16]}…"
+
+
+def _counted(case: VerifierCase) -> dict[tuple[str, str], LoggedAccount]:
+    found: dict[tuple[str, str], LoggedAccount] = {}
+    for at, record in case.evidence.queries:
+        who = (record.tenant, record.account)
+        old = found.get(who, LoggedAccount(0, 0))
+        last = leaf_hash(case.evidence.entries[at])
+        found[who] = replace(old, count=old.count + 1, last=last)
+    return found
+
+
+def _admit(case: VerifierCase, state: _State, record: AdmitRecord, at: int) -> None:
+    _window(case, record.window)
+    _tenant(case, record.tenant)
+    place, who = len(state.accounts), (record.tenant, record.account)
+    if who in state.accounts:
+        raise refuse("admit.again", f"{record.account!r} is admitted a second time.")
+    if int(record.place) != place:
+        raise refuse("admit.place", f"The next place is {place}, not {record.place}.")
+    if place >= case.evidence.policy.accounts_most:
+        raise refuse(
+            "admit.count", f"The policy admits {case.evidence.policy.accounts_most:,} accounts."
+        )
+    state.accounts[who] = LoggedAccount(place, at)
+
+
+def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> None:
+    policy = case.evidence.policy
+    _window(case, record.window)
+    _tenant(case, record.tenant)
+    # 1. An admitted account, 2. its next sequence, 3. the sub-seed of its place,
+    who = (record.tenant, record.account)
+    account = state.accounts.get(who)
+    if account is None:
+        raise refuse("record.account", f"{record.account!r} was not admitted to {record.tenant}.")
+    sequence = int(record.sequence)
+    if sequence < account.count:
+        raise refuse("record.replayed", f"Query {sequence} of {record.account!r} stands twice.")
+    if sequence > account.count:
+        raise refuse(
+            "record.sequence",
+            f"The next query of {record.account!r} has number {account.count}, not {sequence}.",
+        )
+    if sequence >= policy.queries:
+        raise refuse(
+            "record.count", f"{record.account!r} has more than {policy.queries:,} queries."
+        )
+    if int(record.number) != sub_seed_number(account.place, policy.queries, sequence):
+        raise refuse("record.number", "The sub-seed is not that of the account's place.")
+    # 4. the chain to its record before, 5. the committed mechanism, 6. a fresh nonce,
+    if not hmac.compare_digest(bytes.fromhex(record.prior), account.last):
+        raise refuse("record.prior", f"It does not follow the record of {record.account!r} before.")
+    if record.mechanism != policy.tenants[record.tenant].digest:
+        raise refuse("record.mechanism", "It was answered by another mechanism than committed.")
+    _nonce(case, state, record)
+    # 7. and a checkpoint that covers its place. Then the state moves on.
+    _shown(case, record, account, at)
+    last = leaf_hash(case.evidence.entries[at])
+    state.accounts[who] = replace(account, count=sequence + 1, last=last)
+
+
+def _nonce(case: VerifierCase, state: _State, record: QueryRecord) -> None:
+    """A nonce that comes twice is one question answered twice, with two noises to choose from."""
+    if not record.nonce:
+        if case.evidence.policy.nonces_required:
+            raise refuse("record.nonce", "The policy asks for a client's nonce; there is none.")
+        return
+    said = (record.tenant, record.account, record.nonce)
+    if said in state.nonces:
+        raise refuse("record.nonce", f"A nonce of {record.account!r} comes a second time.")
+    state.nonces.add(said)
+
+
+def _shown(case: VerifierCase, record: QueryRecord, account: LoggedAccount, at: int) -> None:
+    """The checkpoint that the client named is of this log, and covers its account's place."""
+    size, root = parse_token(record.checkpoint, "record.checkpoint")
+    if size > at or not hmac.compare_digest(case.log.root(size), root):
+        raise refuse("record.checkpoint", "The client was shown a checkpoint of another log.")
+    if size <= account.admitted:
+        raise refuse(
+            "record.place", "The account's place was not logged when the client drew its nonce."
+        )
+
+
+def _window(case: VerifierCase, window: str) -> None:
+    if window != case.evidence.open.window:
+        raise refuse("record.window", f"A record of the window {window[:60]!r} stands in this one.")
+
+
+def _tenant(case: VerifierCase, tenant: str) -> None:
+    if tenant not in case.evidence.policy.tenants:
+        raise refuse("record.tenant", f"There is no tenant {tenant[:60]!r} in the policy.")
+
+
+# Checks of the accounts' receipts: what was promised at the answer stands in the log (M5).
+
+
+def kept(case: VerifierCase) -> str:
+    """Check each receipt against the log; one that contradicts it convicts the log's key.
+
+    One that does not hold in itself says nothing of the provider: anybody can have written it.
+    """
+    if not case.receipts:
+        raise NotCheckedError("none was given, so that a dropped record would go unseen")
+    signers = case.trusted("no one can say whose receipts these are").listeners
+    entries = case.evidence.entries
+    for number, data in enumerate(case.receipts, 1):
+        try:
+            # 1. The receipt holds in itself. 2. Its entry is in the log, 3. under one history.
+            receipt = Receipt.parse(data)
+            _, proof, signed = check_receipt(receipt, signers)
+        except VerificationError as error:
+            raise refuse(
+                error.check,
+                f"Receipt {number:,} of {len(case.receipts):,} does not hold in itself, which tells"
+                f" of who handed it in, not of the log: {error.message}",
+            ) from error
+        if proof.index >= len(entries):
+            raise refuse(
+                "receipt.missing",
+                f"A receipt is for entry {proof.index:,}; the log was closed with"
+                f" {len(entries):,}.",
+            )
+        if entries[proof.index] != receipt.entry:
+            raise refuse(
+                "receipt.contradicted", f"The log has another entry {proof.index:,} than a receipt."
+            )
+        compare(case, signed.checkpoint, "receipt")
+    return f"{len(case.receipts):,} receipts stand in the log"
+
+
+# Checks of what was asked: the committed vectors, and the coalition estimated from them (R5).
+
+
+def committed(case: VerifierCase) -> str:
+    """Check that every vector is the one committed to, and no longer than the scale."""
+    evidence = case.evidence
+    # 1. Each vector opens its record's commitment. 2. None is longer than the scale.
+    rows = zip(evidence.queries, evidence.vectors, evidence.blindings, strict=True)
+    for place, ((_, record), vector, blinding) in enumerate(rows):
+        found = commit(vector_opening(vector, blinding))
+        if not hmac.compare_digest(found, bytes.fromhex(record.vector)):
+            raise refuse(
+                "vectors.commitment", f"The vector of record {place:,} is not the committed one."
+            )
+    wide = evidence.vectors.astype(np.int64)
+    sizes = np.einsum("nd,nd->n", wide, wide)
+    for place, (_, record) in enumerate(evidence.queries):
+        if sizes[place] > evidence.mechanism(record).scale ** 2:
+            raise refuse("vectors.norm", f"The vector of record {place:,} is above the scale.")
+    return f"{len(evidence.vectors):,} vectors opened, none above the scale"
+
+
+def coalition(case: VerifierCase) -> str:
+    """Estimate the coalition again and hold it against the certificate and the policy's cap."""
+    from ragwitness.attest.coalition import certificate, estimate
+
+    evidence = case.evidence
+    policy, said = evidence.policy, evidence.close
+    asked = [(record.tenant, record.account) for _, record in evidence.queries]
+    # The estimate again, to the byte, against the certificate, the close record and the cap.
+    found = estimate(policy, asked, evidence.vectors)
+    data = evidence.bundle.files["estimate.json"]
+    if sha256(data).hexdigest() != said.certificate:
+        raise refuse("estimate.digest", "The certificate is not the one that the close states.")
+    if certificate(found) != data:
+        raise refuse(
+            "estimate.certificate", "The policy's estimator gives another result on these queries."
+        )
+    if int(said.coalition) != found.size:
+        raise refuse(
+            "estimate.size", f"The estimate is {found.size}; the close states {said.coalition}."
+        )
+    if found.size > policy.k_max:
+        raise refuse(
+            "estimate.cap",
+            f"{found.size} accounts ask like one; the policy declares at most {policy.k_max}.",
+        )
+    return (
+        f"{found.size} of at most {policy.k_max} ask alike (estimator {policy.estimator.name},"
+        f" cosine {found.threshold} or more)"
+    )

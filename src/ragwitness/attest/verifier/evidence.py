@@ -1,0 +1,228 @@
+"""A bundle's files, read: every form is checked here, and nothing of what they claim."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.attest.bundle import Bundle
+from ragwitness.attest.challenge import Challenge, Disclosure, parse_challenge
+from ragwitness.attest.commitments import CommittedEmbedder, IndexCard
+from ragwitness.attest.policy import WindowPolicy
+from ragwitness.crypto.commitments import BLINDING_BYTES
+from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
+from ragwitness.crypto.notes.note import Checkpoint, Note
+from ragwitness.crypto.transcript.records import (
+    CloseRecord,
+    LogRecord,
+    OpenRecord,
+    QueryRecord,
+    decode,
+)
+from ragwitness.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.privacy.mechanism.config import Mechanism
+
+if TYPE_CHECKING:
+    from ragwitness.crypto.proofs.opening import Columns
+    from ragwitness.crypto.proofs.setup import VerifierSetup
+
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True)
+class BundleEvidence:
+    """Everything in a bundle, in the types that the checks work on; no claim is checked yet.
+
+    Attributes:
+        bundle: Where it comes from.
+        setup: Keys of the proofs.
+        policy: What the provider promised.
+        embedder: Digests of what turns texts into vectors.
+        cards: Of the tenants' indexes, in the policy's order.
+        columns: Commitments to their contents.
+        entries: Of the log, as bytes.
+        records: The same, read; the first is an open record and the last a close record.
+        checkpoints: What the notes at the open and at the close say, signatures unchecked.
+        vectors: Of all query records, shape (queries, dimension), int16.
+        blindings: 32 bytes per query record, of the commitment to its vector.
+        challenge: Which records are proved.
+        disclosures: What is opened of each of them.
+    """
+
+    bundle: Bundle
+    setup: VerifierSetup
+    policy: WindowPolicy
+    embedder: CommittedEmbedder
+    cards: tuple[IndexCard, ...]
+    columns: tuple[Columns, ...]
+    entries: tuple[bytes, ...]
+    records: tuple[LogRecord, ...]
+    checkpoints: tuple[Checkpoint, Checkpoint]
+    vectors: NDArray[np.int16]
+    blindings: tuple[bytes, ...]
+    challenge: Challenge
+    disclosures: tuple[Disclosure, ...]
+
+    @property
+    def open(self) -> OpenRecord:
+        """The commitments of the window."""
+        assert isinstance(self.records[0], OpenRecord)  # noqa: S101  # read_evidence saw to it
+        return self.records[0]
+
+    @property
+    def close(self) -> CloseRecord:
+        """The end of the window."""
+        assert isinstance(self.records[-1], CloseRecord)  # noqa: S101
+        return self.records[-1]
+
+    @functools.cached_property
+    def queries(self) -> tuple[tuple[int, QueryRecord], ...]:
+        """Query records with their places in the log."""
+        return _queries(self.records)
+
+    @functools.cached_property
+    def tenants(self) -> dict[str, int]:
+        """Place of each tenant in the policy."""
+        return {name: place for place, name in enumerate(self.policy.tenants)}
+
+    def mechanism(self, record: QueryRecord) -> Mechanism:
+        """Return what the policy says of a record's tenant.
+
+        Raises:
+            VerificationError: ``record.tenant``; it says nothing.
+        """
+        found = self.policy.tenants.get(record.tenant)
+        if found is None:
+            raise VerificationError(
+                "record.tenant", f"There is no tenant {record.tenant[:60]!r} in the policy."
+            )
+        return found
+
+    @property
+    def challenged(self) -> list[tuple[int, QueryRecord, Disclosure]]:
+        """Each opened record with its place among the query records, and what opens it.
+
+        Raises:
+            VerificationError: ``challenge.records``; one is opened that the log does not have.
+        """
+        places, count = self.bundle.records, len(self.queries)
+        if places[-1] >= count:
+            raise VerificationError(
+                "challenge.records",
+                f"Record {places[-1]:,} is opened; the window has {count:,}, from 0 on.",
+            )
+        return [
+            (place, self.queries[place][1], opened)
+            for place, opened in zip(places, self.disclosures, strict=True)
+        ]
+
+
+def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
+    """Return a bundle's evidence, or everything that is wrong with the form of its files.
+
+    Nothing here multiplies points or hashes more than the bundle's own bytes.
+    """
+    from ragwitness.crypto.proofs.opening import Columns
+
+    # Each file in its one form; all that is wrong is collected, and nothing is believed yet.
+    files, wrong = bundle.files, _Wrong()
+    setup = wrong.of(lambda: _setup(files["setup.json"]))
+    policy = wrong.of(lambda: WindowPolicy.parse(files["policy.json"]))
+    embedder = wrong.of(lambda: CommittedEmbedder.parse(files["embedder.json"]))
+    places = range(bundle.tenants)
+    cards = wrong.of(lambda: tuple(IndexCard.parse(bundle.tenant(i, "index.json")) for i in places))
+    log = wrong.of(lambda: _log(files["log/entries.bin"]))
+    notes = wrong.of(lambda: (_note(bundle, "open"), _note(bundle, "close")))
+    challenge = wrong.of(lambda: parse_challenge(files["challenge.json"]))
+    opened = wrong.of(
+        lambda: tuple(Disclosure.parse(files[f"records/{i}.json"]) for i in bundle.records)
+    )
+    columns = vectors = None
+    if setup and policy:
+        shape = setup.shape
+        columns = wrong.of(
+            lambda: tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in places)
+        )
+    if setup and log:
+        count, width = len(_queries(log[1])), setup.shape.dimension
+        vectors = wrong.of(lambda: _vectors(files["vectors.bin"], count, width))
+    if not (setup and policy and embedder and cards and log and notes and challenge and opened):
+        return wrong.found
+    if wrong.found or columns is None or vectors is None:
+        return wrong.found
+    return BundleEvidence(
+        bundle, setup, policy, embedder, cards, columns, *log, notes, *vectors, challenge, opened
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _setup(data: bytes) -> VerifierSetup:
+    """Return the proofs' keys; one setup serves many windows, and its points take a while."""
+    from ragwitness.crypto.proofs.setup import VerifierSetup
+
+    return VerifierSetup.parse(data)
+
+
+class _Wrong:
+    """Collects what is wrong, so that one run names all of it."""
+
+    def __init__(self) -> None:
+        self.found: list[VerificationError] = []
+
+    def of(self, read: Callable[[], _Part]) -> _Part | None:
+        try:
+            return read()
+        except VerificationError as error:
+            self.found.append(error)
+        except MissingExtraError:
+            raise
+        except InputError as error:  # a value that its reader takes and no one may have
+            self.found.append(VerificationError("files.value", error.message))
+        return None
+
+
+def _log(data: bytes) -> tuple[tuple[bytes, ...], tuple[LogRecord, ...]]:
+    """Return entries and records: an open record first, a close record last, no other of either."""
+    entries = list(read_entries(data))
+    if sum(map(len, entries)) + LENGTH_BYTES * len(entries) != len(data):
+        raise VerificationError("log.entries", "The file of the log's entries is cut off.")
+    # One open record first, one close record last, and no other of either.
+    records = tuple(map(decode, entries))
+    if not records or not isinstance(records[0], OpenRecord):
+        raise VerificationError("open.first", "The log does not begin with the open record.")
+    if not isinstance(records[-1], CloseRecord):
+        raise VerificationError("close.last", "The log does not end with the close record.")
+    if any(isinstance(record, OpenRecord) for record in records[1:]):
+        raise VerificationError("open.again", "The log holds a second open record.")
+    if any(isinstance(record, CloseRecord) for record in records[:-1]):
+        raise VerificationError("close.last", "The log goes on behind a close record.")
+    return tuple(entries), records
+
+
+def _queries(records: Sequence[LogRecord]) -> tuple[tuple[int, QueryRecord], ...]:
+    return tuple((i, record) for i, record in enumerate(records) if isinstance(record, QueryRecord))
+
+
+def _note(bundle: Bundle, name: str) -> Checkpoint:
+    return Checkpoint.parse(Note.parse(bundle.files[f"log/{name}.checkpoint"]).text)
+
+
+def _vectors(
+    data: bytes, count: int, dimension: int
+) -> tuple[NDArray[np.int16], tuple[bytes, ...]]:
+    """Return vectors and blindings."""
+    width = 2 * dimension + BLINDING_BYTES
+    if len(data) != count * width:
+        raise VerificationError(
+            "vectors.size",
+            f"{count:,} query records need {count * width:,} bytes of vectors and blindings,"
+            f" not {len(data):,}.",
+        )
+    raw = np.frombuffer(data, np.uint8).reshape(count, width)
+    vectors = raw[:, : 2 * dimension].copy().view("<i2").astype(np.int16)
+    return vectors, tuple(row.tobytes() for row in raw[:, 2 * dimension :])

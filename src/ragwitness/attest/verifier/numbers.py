@@ -1,0 +1,114 @@
+"""The numbers of a verdict: the paper's, the exact one, the odometer's, and what an attack showed.
+
+All at the policy's delta*, so that they can be compared.
+"""
+
+from __future__ import annotations
+
+from ragwitness.attest.policy import MOST_EPSILON
+from ragwitness.attest.verdict import Empirical, Numbers
+from ragwitness.attest.verifier.evidence import BundleEvidence
+from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
+from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.bounds import audit_epsilon
+from ragwitness.privacy.odometer.spectral import Odometer, Terms
+
+
+def numbers_of(evidence: BundleEvidence, empirical: Empirical | None) -> tuple[Numbers, ...]:
+    """Return the numbers of every tenant."""
+    return tuple(_numbers(evidence, name, empirical) for name in evidence.policy.tenants)
+
+
+def hollow(numbers: tuple[Numbers, ...]) -> list[str]:
+    """Return of which tenants the numbers promise nothing."""
+    return [
+        f"no epsilon is shown for {number.tenant} at delta*"
+        if number.exact is None
+        else f"epsilon {number.exact:.3g} of {number.tenant} promises nothing"
+        for number in numbers
+        if number.exact is None or number.exact > MOST_EPSILON
+    ]
+
+
+def attacked(case: VerifierCase) -> str:
+    """Check that no attack has shown more than the noise allows for as many answers."""
+    found = case.empirical
+    if found is None:
+        raise NotCheckedError("no lower bound of an attack was given")
+    policy = case.evidence.policy
+    matching = [m for m in policy.tenants.values() if m.digest == found.mechanism]
+    if not matching:
+        raise NotCheckedError("the lower bound is of another mechanism than the policy's")
+    answers = found.accounts * found.queries
+    # What the noise allows at the attack's own delta and number of answers.
+    mu = Terms.of(matching[0], 1.0, policy.relation).worst_mu(answers)
+    allowed = matching[0].epsilon_at(found.delta, mu, answers)
+    if allowed is None:
+        raise NotCheckedError("the noise allows more than any attack can show")
+    if found.epsilon > allowed:
+        raise refuse(
+            "empirical.bound",
+            f"{found.attack} shows epsilon {found.epsilon:.4g} or more"
+            f" (confidence {found.confidence:g}) where the noise allows {allowed:.4g}.",
+        )
+    return f"{found.attack} shows {found.epsilon:.3g}, allowed are {allowed:.3g}"
+
+
+def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]:
+    """Return what a reader should know and no check decides."""
+    evidence = case.evidence
+    said = [
+        f"{n.tenant}: all {n.answers:,} answers together come to epsilon {n.odometer:.3g}, more"
+        f" than the {n.exact:.3g} of k_max accounts: the declared cap understates the load."
+        for n in numbers
+        if n.odometer is not None and n.exact is not None and n.odometer > n.exact
+    ]
+    bare = sum(not record.nonce for _, record in evidence.queries)
+    if bare:
+        said.append(
+            f"{bare:,} queries carry no nonce of their client: their noise could have been known"
+            " when the seed was drawn."
+        )
+    watched = case.trust is not None and case.trust.notes.quorum
+    if not (case.receipts or case.seen or watched):
+        said.append(
+            "No receipt, witness or checkpoint from elsewhere: nothing says that accounts saw this"
+            " log, and no other."
+        )
+    return tuple(said)
+
+
+def _numbers(evidence: BundleEvidence, name: str, empirical: Empirical | None) -> Numbers:
+    policy = evidence.policy
+    mechanism, goal = policy.tenants[name], policy.joint_delta
+    # The paper's number from the label, the exact one of k_max accounts, and the odometer's of
+    # all accounts.
+    terms = Terms.of(mechanism, 1.0, policy.relation)
+    cap = policy.k_max * policy.queries
+    paper, why = _paper(evidence)
+    meter = Odometer(terms)
+    asked = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
+    if asked:
+        meter.add(evidence.vectors[asked])
+    shown = empirical is not None and empirical.mechanism == mechanism.digest
+    return Numbers(
+        tenant=name,
+        delta=goal,
+        paper=paper,
+        why=why,
+        exact=mechanism.epsilon_at(goal, terms.worst_mu(cap), cap),
+        odometer=mechanism.epsilon_at(goal, meter.mu(), len(asked)) if asked else 0.0,
+        empirical=empirical.epsilon if empirical is not None and shown else None,
+        answers=len(asked),
+        cap=cap,
+    )
+
+
+def _paper(evidence: BundleEvidence) -> tuple[float | None, str]:
+    """Return (5.2), from the epsilon on the label."""
+    policy = evidence.policy
+    try:
+        label = (policy.epsilon, policy.delta, policy.queries)
+        return audit_epsilon(*label, policy.k_max, policy.joint_delta), ""
+    except InputError as error:
+        return None, error.message

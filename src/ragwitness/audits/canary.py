@@ -1,0 +1,445 @@
+"""Canaries at a deployed model: every slot on every held-out example, then what they show."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.asking.capabilities import asked_in, best_way, echoes_truly, ways_served
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.worker import Outcome, Progress, Worker
+from ragwitness.audits.membership import answers_kept, spending, unasked
+from ragwitness.canary.draw import Slot, bits_of
+from ragwitness.canary.folder import CanaryPlan, check_traces, read_plan
+from ragwitness.canary.looks import History, Look, one_at_a_time, read_history, record_look
+from ragwitness.canary.probe import WAYS, CanaryProbe, ProbeConfig, Way, refuse_markers
+from ragwitness.canary.reading import amplification
+from ragwitness.canary.verdict import Finding, decide
+from ragwitness.crypto.canonical import canonical
+from ragwitness.errors import InputError
+from ragwitness.kit.run_files import ANSWERS
+from ragwitness.results.canary import KIND, CanaryReport
+from ragwitness.results.kind import plain
+from ragwitness.results.spending import Spending
+from ragwitness.stats.evaluation import Rate
+from ragwitness.targets.probe import Recorded
+from ragwitness.types import Query, Target
+
+
+@dataclass(frozen=True, slots=True)
+class SlotResult:
+    """One slot at one model.
+
+    Attributes:
+        number: Of the slot.
+        planted: Whether its traces were sent.
+        examples: Ids of the examples that could be scored.
+        scores: Per example the clean view, then each candidate, shape (n, 1 + M): nats, or
+            shares of sampled answers.
+        amplification: Eq. 1 over these examples; for samples, a difference of shares.
+        censored: Share of the readings that are only upper bounds.
+    """
+
+    number: int
+    planted: bool
+    examples: tuple[str, ...]
+    scores: NDArray[np.float64]
+    amplification: Rate
+    censored: float
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryResult:
+    """A probe of one release of a model.
+
+    Attributes:
+        target: Name of the system, with the way in which it was asked.
+        way: How.
+        finding: What it shows; None where a cap left examples unasked.
+        slots: One per slot; none without a finding, so that nobody goes on, or not, by them.
+        digest: Of release and scores.
+        look: Number of this look at the draw, from 1.
+        settings: Everything in use, as label and value.
+        warnings: What a reader must know before relying on it.
+        queries: Queries it took, kept answers included.
+        seconds: Wall time.
+        spent: What the run folder has spent at the target.
+    """
+
+    target: str
+    way: Way
+    finding: Finding | None
+    slots: tuple[SlotResult, ...]
+    digest: str
+    look: int
+    settings: dict[str, str]
+    warnings: tuple[str, ...]
+    queries: int
+    seconds: float
+    spent: Spending
+
+
+T = TypeVar("T")
+
+_AT_ONCE = 4  # examples probed at a time; each asks about all candidates together
+
+
+async def probe_canaries(
+    folder: Path,
+    target: Target,
+    config: ProbeConfig | None = None,
+    *,
+    release: str = "1",
+    twin: bool = False,
+    run: Path | None = None,
+    progress: Progress | None = None,
+    governor: Governor | None = None,
+) -> CanaryResult:
+    """Probe a target, and count the look in the plan's folder before it is reported.
+
+    Answers that are in ``run`` already are not asked for again, and the same answers are the same
+    look, however often they are read. A probe that a cap cut short shows nothing and is no look.
+
+    Args:
+        folder: Of the plan, planted; see :mod:`ragwitness.canary.folder`.
+        target: The deployed model.
+        config: How to ask; None for the defaults.
+        release: What this release of the model is called.
+        twin: Whether the model is known not to be trained on documents.
+        run: Folder of the journal; None keeps no answers.
+        progress: Called with slot, examples done and examples in all.
+        governor: Lets queries pass; None makes one without caps.
+
+    Raises:
+        CapabilityError: The target gives nothing that this way can read.
+        InputError: The release has no name, the plan is not drawn or not planted yet, its draw was
+            opened or its announced looks were taken, the prompt names a marker, not one example of
+            a slot could be scored, or the look cannot be recorded.
+        VerificationError: The folder is not the one committed to, or what was sent was changed.
+        CapReachedError: A cap left nothing to show at all.
+        TargetUnreachableError: The target cannot be reached.
+    """
+    clock, config = time.monotonic(), config or ProbeConfig()
+    if not release.strip():
+        raise InputError("A release needs a name.", "Give one: --release spring")
+
+    # 1. The plan is the one committed to, and its canaries were planted.
+    plan = read_plan(folder)
+    plan.draw()  # before the check: a beacon that is not there yet is no broken commitment
+    draw = plan.check()
+    refuse_markers(config.prompts, draw)
+    recorded = isinstance(target, Recorded)
+    closed = refuse_look(folder, plan, run, twin=twin, recorded=recorded)
+
+    # 2. Every slot is asked about on every held-out example, all candidates alike (App. C.3).
+    with ExitStack() as files:
+        if governor is None:
+            governor = files.enter_context(Governor.of_run(run, pace=Pace.at_most(_AT_ONCE)))
+        spender = _Closed(closed) if closed else governor
+        first = CanaryProbe(draw.slots[0], plan.held_out, replace(config, way="sampled"))
+        # 2a. What the target gives, asked once; the best way is taken where none is named.
+        ways = await ways_served(target, first, spender, run)
+        journal = files.enter_context(Journal(run / ANSWERS)) if run else None
+
+        def worker_of(system: Target) -> Worker:
+            return Worker(system, journal, _AT_ONCE, governor=spender)
+
+        wished = config.way in (None, "exact") and "exact" in ways
+        # 2b. Log-probabilities of a prompt count only if they are those the target writes by.
+        true = await echoes_truly(target, worker_of, first.opening) if wished else None
+        if true is False:
+            ways = tuple(way for way in ways if way != "exact")
+        way = config.way or best_way(target, ways)
+        system = asked_in(target, way, ways, untrue=true is False)
+        asked, worker = replace(config, way=way), worker_of(system)
+        found = {}
+        for slot in draw.slots:
+            # 2c. Example by example: the clean view, then every candidate alike.
+            audit = CanaryProbe(slot, plan.held_out, asked)
+            found[slot.number] = await worker.run(
+                audit, audit.documents, f"slot {slot.number + 1}", progress
+            )
+    outcomes = [one for slot in found.values() for one in slot]
+    spent = spending(governor.spent, governor.budget, governor.cap, outcomes)
+    if not any(one.score.value is not None for one in outcomes):
+        governor.refuse_if_capped("held-out examples")
+
+    # 3. A test on whatever a cap let through, and again on more, would be two looks at one draw.
+    whole = spent.stopped_by is None
+    slots = tuple(_slot_result(slot, found[slot.number]) for slot in draw.slots if whole)
+
+    # 4. The look is decided with those before it and recorded, while no other process can.
+    digest = _digest(release, slots)
+    with one_at_a_time(folder) if whole else nullcontext():
+        history = read_history(folder)
+        place, finding = history.place(digest), None
+        if history.opened and digest not in [one.digest for one in history.looks]:
+            raise InputError(
+                "These answers were not seen before the draw was opened, so they decide nothing.",
+                "Plan anew; the same canaries prove nothing any more.",
+            )
+        if whole:
+            finding = _finding(plan, draw.slots, slots, history, place)
+            record_look(folder, _look(finding, digest, system.name, release, twin=twin))
+    return CanaryResult(
+        target=system.name,
+        way=way,
+        finding=finding,
+        slots=slots,
+        digest=digest,
+        look=place + 1,
+        settings=_settings(plan, asked, way) | {"protocol": protocol_of(plan, config, release)},
+        warnings=(
+            *unasked(spent, len(outcomes)),
+            *_on_echo(way, true),
+            *_cautions(asked, slots, outcomes, plan, history),
+        ),
+        queries=sum(one.queries for one in outcomes),
+        seconds=time.monotonic() - clock,
+        spent=spent,
+    )
+
+
+def refuse_look(
+    folder: Path, plan: CanaryPlan, run: Path | None, *, twin: bool, recorded: bool
+) -> InputError | None:
+    """Refuse a look that would show nothing, before a target is even opened.
+
+    Args:
+        folder: Of the plan.
+        plan: Read from it.
+        run: Folder of the journal.
+        twin: Whether the model is a compliant twin.
+        recorded: Whether the target only repeats answers; those may always be read again.
+
+    Returns:
+        Why no new question may be asked, where only answers kept in ``run`` may be read; or None.
+
+    Raises:
+        InputError: Nothing was planted yet; or no question may be asked and no answer is kept.
+        VerificationError: What was written to be sent is not what the draw gives.
+    """
+    if recorded:
+        return None
+    if not check_traces(folder, plan):
+        raise InputError(
+            "Nothing was planted yet: the look would be spent on a model that cannot know.",
+            f"First: ragwitness canary plant {folder}",
+        )
+    closed = read_history(folder).refuse_new(plan.design.releases, twin=twin)
+    if closed and not (run and (run / ANSWERS).exists()):
+        raise closed
+    return closed
+
+
+class _Closed:
+    """Lets no query pass: only what the journal keeps is read.
+
+    Args:
+        why: Raised where a question would be sent.
+    """
+
+    def __init__(self, why: InputError) -> None:
+        self._why = why
+
+    async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:  # noqa: ARG002
+        """Refuse a query."""
+        raise self._why
+
+
+def _look(finding: Finding, digest: str, target: str, release: str, *, twin: bool) -> Look:
+    return Look(
+        release=release,
+        twin=twin,
+        target=target,
+        digest=digest,
+        ranks=finding.ranks,
+        candidates=finding.candidates,
+        statistic=finding.statistic,
+        verdict=str(finding.verdict),
+        p_value=finding.p_value,
+    )
+
+
+def protocol_of(plan: CanaryPlan, config: ProbeConfig, release: str) -> str:
+    """Return SHA-256 of how a release is to be asked, in hex.
+
+    The commitment does not hold it. Whoever publishes it before asking shows that the way was not
+    chosen by what it gave.
+    """
+    asked = dataclasses.asdict(config) | {"commitment": plan.commitment.hex(), "release": release}
+    return hashlib.sha256(canonical(asked)).hexdigest()
+
+
+def _digest(release: str, slots: Sequence[SlotResult]) -> str:
+    """Return SHA-256 of a release and its scores, as they are stored."""
+    # Six digits, as stored: whoever has the result alone finds the same digest.
+    scores = [[[f"{value:.6f}" for value in row] for row in one.scores.tolist()] for one in slots]
+    examples = [one.examples for one in slots]
+    return hashlib.sha256(canonical([release, examples, scores])).hexdigest()
+
+
+def _slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
+    scored = [one for one in outcomes if one.score.value is not None]
+    if not scored:
+        # A slot without a score has no rank, neither the first nor the last.
+        reasons = [one.score.reason for one in outcomes if not one.capped]
+        raise InputError(
+            f"No held-out example could be scored in slot {slot.number + 1}:"
+            f" {next(iter(reasons), 'a cap was reached')}.",
+            "ragwitness doctor TARGET shows what it gives; docs/canary.md names the ways to ask.",
+        )
+    scores = np.array([one.score.features for one in scored], dtype=np.float64)
+    read = sum(one.score.details["tokens"] for one in scored)
+    censored = sum(one.score.details["censored"] for one in scored)
+    return SlotResult(
+        number=slot.number,
+        planted=slot.planted,
+        examples=tuple(one.document.id for one in scored),
+        scores=scores,
+        amplification=amplification(scores[:, 1 + slot.chosen], scores[:, 0]),
+        censored=censored / max(1.0, read),
+    )
+
+
+def _finding(
+    plan: CanaryPlan,
+    draws: Sequence[Slot],
+    slots: Sequence[SlotResult],
+    history: History,
+    place: int,
+) -> Finding:
+    # From the secret: independent of every score, and the same for whoever opens the draw.
+    seed = int.from_bytes(bits_of(plan.secret, plan.beacon, "redraw").take(8), "big")
+    return decide(
+        plan.design,
+        [one.scores[:, 1:] for one in slots],
+        [one.chosen for one in draws],
+        [one.planted for one in draws],
+        # Only the looks before this one: read again, a look keeps the verdict that it had.
+        earlier=[one.pairs for one in history.counted[:place]],
+        twins=history.twins,
+        seed=seed,
+    )
+
+
+def _settings(plan: CanaryPlan, config: ProbeConfig, way: Way) -> dict[str, str]:
+    design = {name: str(value) for name, value in dataclasses.asdict(plan.design).items()}
+    return {
+        "commitment": plan.commitment.hex(),
+        "beacon": plan.beacon or "none",
+        "design": design.pop("name"),
+        **{label.replace("_", " "): value for label, value in design.items()},
+        "way": way,
+        "needs": str(WAYS[way]),
+        "query": "asks for the canary" if config.instructed else "as it is (Eq. 1)",
+        **({"samples": str(config.samples)} if config.way == "sampled" else {}),
+    }
+
+
+def _on_echo(way: Way, true: bool | None) -> list[str]:
+    if true is False:
+        return [
+            "The target's log-probabilities of prompts are not those it writes by (some servers"
+            " shift them by a token); they were not used."
+        ]
+    if way == "exact" and true is None:
+        return [
+            "Whether the target's log-probabilities of prompts are those it writes by could not be"
+            " checked."
+        ]
+    return []
+
+
+def _cautions(
+    config: ProbeConfig,
+    slots: Sequence[SlotResult],
+    outcomes: Sequence[Outcome],
+    plan: CanaryPlan,
+    history: History,
+) -> list[str]:
+    said = [
+        f"{one.partition(';')[0]}; a new folder would make another look at the draw."
+        for one in answers_kept(outcomes)
+    ]
+    if history.quoted:
+        said.append(
+            f"{history.quoted} of {history.answered} answers to planted traces quoted a trigger."
+            " Unless they were deleted, a model trained without documents may have learned it from"
+            " them, and the p-value does not hold."
+        )
+    lost = [one for one in outcomes if one.score.value is None and not one.capped]
+    if lost:
+        said.append(
+            f"{len(lost)} of {len(outcomes)} examples could not be scored, the first because"
+            f" {lost[0].score.reason}."
+        )
+    censored = max((one.censored for one in slots), default=0.0)
+    if config.way == "forced" and censored:
+        said.append(
+            f"Up to {censored:.0%} of a slot's readings are censored: the piece was not among the"
+            f" {config.alternatives} alternatives and counts as the last of them."
+        )
+    if (
+        config.way == "sampled"
+        and slots
+        and all(set(np.unique(one.scores)) <= {0.0, 1.0} for one in slots)
+    ):
+        said.append("All answers to a question were alike: the target may not sample at all.")
+    if not plan.beacon:
+        said.append(
+            "No public randomness was joined to the draw: others must trust that the auditor drew"
+            " the seed at random."
+        )
+    if plan.design.name == "paper":
+        said.append(
+            "The paper's design names the trigger in the query, which a model trained without"
+            " documents learns as well: its rank among candidates is no evidence here."
+        )
+    return said
+
+
+def canary_report(result: CanaryResult, release: str, *, twin: bool = False) -> CanaryReport:
+    """Return a probe as it is stored, with every score, so that others can decide anew.
+
+    Args:
+        result: The probe.
+        release: What the user calls this release of the model.
+        twin: Whether the model is known to be compliant.
+    """
+    stored = {
+        "target": result.target,
+        "release": release,
+        "twin": twin,
+        "way": result.way,
+        "finding": None if result.finding is None else dataclasses.asdict(result.finding),
+        "look": {"number": result.look, "digest": result.digest},
+        "slots": [_stored_slot(one) for one in result.slots],
+        "settings": dict(result.settings),
+        "warnings": list(result.warnings),
+        "queries": result.queries,
+        "seconds": round(result.seconds, 3),
+        "spent": dataclasses.asdict(result.spent),
+    }
+    return KIND.opened(plain(stored))
+
+
+def _stored_slot(one: SlotResult) -> dict[str, object]:
+    return {
+        "number": one.number,
+        "planted": one.planted,
+        "examples": list(one.examples),
+        "scores": [[round(value, 6) for value in row] for row in one.scores.tolist()],
+        "amplification": dataclasses.asdict(one.amplification),
+        "censored": one.censored,
+    }

@@ -1,0 +1,347 @@
+"""What audits would cost, and what they could show, before the first query.
+
+Nothing is computed from formulas that an audit could drift away from: its own probes are driven
+by the same worker as in a run, at a stand-in that sends nothing.
+"""
+
+from __future__ import annotations
+
+import bisect
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ragwitness.asking.budget import Budget, Use
+from ragwitness.asking.worker import Outcome, Progress, Worker
+from ragwitness.audits.plan import AuditPlan, auxiliary_of, choose_reference, distinct
+from ragwitness.errors import InputError
+from ragwitness.models.base import LanguageModel
+from ragwitness.stats.power import AuditPower, Separation, expected_power
+from ragwitness.types import Answer, Audit, Capability, Document, Query
+
+# What is foreseen about audits before their first query.
+
+
+@dataclass(frozen=True, slots=True)
+class OutlookPlan:
+    """What is foreseen and how.
+
+    Attributes:
+        audit: Documents in question, known-out documents, level.
+        separations: By method: how well it may tell members apart, by label.
+        inside_share: Probability that a document in question is inside.
+        sample: Documents of each kind that are probed; the rest is taken to be like them.
+        seed: Of the sample.
+        budget: Prices of the target's tokens, where they are known.
+    """
+
+    audit: AuditPlan
+    separations: Mapping[str, Mapping[str, Separation]] = field(default_factory=dict)
+    inside_share: float = 0.5
+    sample: int = 20
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be foreseen."""
+        if not 0 < self.inside_share <= 1:
+            raise InputError(
+                f"The share inside must be above 0 and at most 1, not {self.inside_share:g}."
+            )
+        if self.sample < 1:
+            raise InputError(f"The sample must hold at least 1 document, not {self.sample}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one document costs on average.
+
+    Attributes:
+        queries: Queries put to the target.
+        sent: Tokens of their prompts, by the proxy's tokenizer.
+        answer: Tokens that the target may answer with at most.
+    """
+
+    queries: float
+    sent: float
+    answer: float
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Documents of one kind.
+
+    Attributes:
+        documents: All there are.
+        sampled: Those that were probed at the stand-in.
+        lost: Of them, those without a score before the first query, by reason.
+        spent: At a target that answers each query once and for all.
+        most: At a target that says again what it was asked.
+    """
+
+    documents: int
+    sampled: int
+    lost: Mapping[str, int]
+    spent: Spent
+    most: Spent
+
+    @property
+    def unscorable(self) -> int:
+        """Documents without a score, the sample's share of all."""
+        return round(self.documents * sum(self.lost.values()) / max(1, self.sampled))
+
+    @property
+    def scorable(self) -> int:
+        """The others."""
+        return self.documents - self.unscorable
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one method would cost and could show.
+
+    Attributes:
+        method: Registered name.
+        documents: Those in question.
+        known_out: Those that calibrate.
+        learns: It trains on a shadow system of the auditor's own, unseen by the target.
+        power: By label of the separation; empty where nothing is known or can be scored.
+        auc: By the same label.
+    """
+
+    method: str
+    documents: Workload
+    known_out: Workload
+    learns: bool
+    power: Mapping[str, AuditPower]
+    auc: Mapping[str, float]
+
+    @property
+    def queries(self) -> int:
+        """Queries to the target in all, known-out documents included."""
+        return round(sum(a.documents * a.spent.queries for a in (self.documents, self.known_out)))
+
+    @property
+    def queries_most(self) -> int:
+        """The same at a target that says again what it was asked."""
+        return round(sum(a.documents * a.most.queries for a in (self.documents, self.known_out)))
+
+    @property
+    def dearest(self) -> Use:
+        """The most that it asks: that many queries, and every answer as long as it may be.
+
+        Tokens are the proxy's; passages that a RAG system adds to a prompt are not among them.
+        """
+        parts = (self.documents, self.known_out)
+        sent = sum(part.documents * part.most.sent for part in parts)
+        answer = sum(part.documents * part.most.answer for part in parts)
+        return Use(self.queries_most, round(sent), round(answer))
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Everything foreseen about one plan.
+
+    Attributes:
+        methods: One entry per method.
+        alpha: Level of the verdicts.
+        inside_share: Probability that a document in question is inside.
+        calibration: ``"known-out"`` or ``"generated"``.
+        warning: What to beware of; None where the user vouches for the calibration.
+        unit: Whose tokens are counted.
+        seed: Of the sample.
+        in_flight: Queries at the same time.
+        latency: Measured seconds per short answer; None without a target.
+        budget: Prices of the target's tokens, where they are known.
+    """
+
+    methods: tuple[Expected, ...]
+    alpha: float
+    inside_share: float
+    calibration: str
+    warning: str | None
+    unit: str
+    seed: int
+    in_flight: int
+    latency: float | None = None
+    budget: Budget = field(default_factory=Budget)
+
+
+_Simulated: TypeAlias = dict[tuple[Separation, int, int], AuditPower]
+"""Audits alike in size and separation are simulated once."""
+
+_FIRST = 3  # documents on which an audit shows whether it asks again after an answer
+
+
+class _Nobody:
+    """Stands in for a target: says nothing, or again the end of what it is asked.
+
+    Args:
+        texts: What it may say again, as a target does that holds them.
+    """
+
+    name = "nobody"
+    capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._texts = "\0".join(texts)
+
+    async def ask(self, query: Query) -> Answer:
+        """Answer without asking anybody."""
+        # The longest end of the prompt that a document holds, as a quoting target would say.
+        said = _quoted_end(query.prompt, self._texts)
+        return Answer(said, finish_reason="length" if said else "stop")
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _quoted_end(prompt: str, texts: str) -> str:
+    """Return the longest end of a prompt that stands in the texts."""
+    # Whether an end stands in the texts is monotone in its start, so it can be halved for.
+    places = range(len(prompt) + 1)
+    start = bisect.bisect_left(places, True, key=lambda i: prompt[i:] in texts)
+    return prompt[start:]
+
+
+async def look_ahead(
+    plan: OutlookPlan,
+    audits: Mapping[str, Audit],
+    proxy: LanguageModel,
+    *,
+    latency: float | None = None,
+    progress: Progress | None = None,
+) -> Outlook:
+    """Count what every audit would ask, and simulate what it would decide. Sends nothing.
+
+    Args:
+        plan: Documents, level, separations.
+        audits: By registered name.
+        proxy: Counts tokens.
+        latency: Measured seconds per short answer of the target.
+        progress: Called after each probed document.
+    """
+    # Without known-out documents an audit calibrates with auxiliary ones. One that learns takes
+    # them from what its shadow leaves over: others, but as many of the packaged corpus.
+    reference = choose_reference(distinct(plan.audit.known_out), False, auxiliary_of(plan.audit))
+    # 1. A sample of each kind stands for all of it.
+    drawn = [
+        _sample(documents, plan.sample, plan.seed)
+        for documents in (plan.audit.documents, reference.documents)
+    ]
+    tick = _ticker(progress, len(audits) * sum(map(len, drawn)))
+    methods = []
+    simulated: _Simulated = {}
+    for name, audit in audits.items():
+        # 2. The audit's own probes count what it would ask.
+        asked = [
+            await _count(audit, part, len(whole), proxy, plan.audit.in_flight, tick)
+            for part, whole in zip(drawn, (plan.audit.documents, reference.documents), strict=True)
+        ]
+        methods.append(_expected(plan, name, audit, asked, simulated))
+    return Outlook(
+        methods=tuple(methods),
+        alpha=plan.audit.alpha,
+        inside_share=plan.inside_share,
+        calibration=reference.source,
+        warning=reference.warning,
+        unit=proxy.name,
+        seed=plan.seed,
+        in_flight=plan.audit.in_flight,
+        latency=latency,
+        budget=plan.budget,
+    )
+
+
+def _sample(documents: Sequence[Document], n: int, seed: int) -> list[Document]:
+    if len(documents) <= n:
+        return list(documents)
+    return random.Random(seed).sample(list(documents), n)
+
+
+def _ticker(progress: Progress | None, total: int) -> Progress:
+    """Count the documents of all audits together."""
+    done = 0
+
+    def tick(_stage: str, _done: int, _total: int) -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress("counted", done, total)
+
+    return tick
+
+
+async def _count(
+    audit: Audit,
+    drawn: Sequence[Document],
+    documents: int,
+    proxy: LanguageModel,
+    in_flight: int,
+    tick: Progress,
+) -> Workload:
+    """Probe documents at nobody, and again at one who repeats where that brings more queries."""
+    outcomes, spent = await _drive(audit, drawn, _Nobody(), proxy, in_flight, tick)
+    # A first few documents show whether answers bring more queries; mostly they do not.
+    loud = _Nobody([document.text for document in drawn])
+    most = spent
+    first, _ = await _drive(audit, drawn[:_FIRST], loud, proxy, in_flight)
+    if any(a.queries != b.queries for a, b in zip(first, outcomes, strict=False)):
+        _, most = await _drive(audit, drawn, loud, proxy, in_flight)
+    lost = Counter(
+        outcome.score.reason or "no score"
+        for outcome in outcomes
+        if outcome.score.value is None and not outcome.queries
+    )
+    return Workload(documents, len(drawn), dict(lost), spent, most)
+
+
+async def _drive(
+    audit: Audit,
+    documents: Sequence[Document],
+    target: _Nobody,
+    proxy: LanguageModel,
+    in_flight: int,
+    progress: Progress | None = None,
+) -> tuple[list[Outcome], Spent]:
+    sent = answer = 0
+
+    def watch(_document: Document, query: Query, _answer: Answer) -> None:
+        nonlocal sent, answer
+        sent += proxy.count_tokens(query.prompt)
+        answer += query.max_tokens
+
+    worker = Worker(target, None, in_flight, watch)
+    outcomes = await worker.run(audit, documents, audit.name, progress)
+    queries, n = sum(outcome.queries for outcome in outcomes), max(1, len(documents))
+    return outcomes, Spent(queries / n, sent / n, answer / n)
+
+
+def _expected(
+    plan: OutlookPlan, name: str, audit: Audit, asked: Sequence[Workload], simulated: _Simulated
+) -> Expected:
+    documents, known_out = asked
+    separations = plan.separations.get(name, {}) if documents.scorable else {}
+    power = {}
+    for label, separation in separations.items():
+        key = (separation, documents.scorable, known_out.scorable)
+        if key not in simulated:
+            simulated[key] = expected_power(
+                separation,
+                documents=documents.scorable,
+                known_out=known_out.scorable,
+                inside_share=plan.inside_share,
+                alpha=plan.audit.alpha,
+            )
+        # 3. Expected verdicts, with as large a share scorable as in the sample.
+        power[label] = simulated[key]
+    return Expected(
+        method=name,
+        documents=documents,
+        known_out=known_out,
+        learns=getattr(audit, "learns", False),
+        power=power,
+        auc={label: separation.auc for label, separation in separations.items()},
+    )

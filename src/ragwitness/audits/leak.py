@@ -1,0 +1,345 @@
+"""Extraction attacks at a target: what they asked and what came back."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import repeat
+from pathlib import Path
+
+from ragwitness.asking.budget import OPTIONS
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.journal import Journal, query_key
+from ragwitness.asking.worker import Asking, Followed, LocalSteps, Progress, Worker
+from ragwitness.audits.membership import spending
+from ragwitness.audits.plan import distinct
+from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.extraction.attacks.base import Ask, Attack
+from ragwitness.extraction.score.table import (
+    LeakMeasure,
+    LeakPlan,
+    measure_leaks,
+    nearest_cosines,
+    semantic_measures,
+)
+from ragwitness.extraction.transcript import Transcript, write_transcripts
+from ragwitness.kit.quotes import quote_error
+from ragwitness.kit.run_files import ANSWERS, TRANSCRIPTS
+from ragwitness.models.base import Embedder
+from ragwitness.results.leak import AttackLeaks, LeakResult
+from ragwitness.results.spending import Spending
+from ragwitness.text.runs import RunIndex, word_tokens
+from ragwitness.types import Answer, Document, Query, Target
+
+
+@dataclass(frozen=True, slots=True)
+class AttackRun:
+    """What attacks asked of a target.
+
+    Attributes:
+        target: Its name.
+        transcripts: Attack after attack, in the order of asking.
+        spent: At the target.
+        warnings: What was left unasked or was not asked now.
+    """
+
+    target: str
+    transcripts: tuple[Transcript, ...]
+    spent: Spending
+    warnings: tuple[str, ...] = ()
+
+
+def _attacked(attack: Attack, transcripts: list[Transcript], under_way: list[Ask]) -> Asking[None]:
+    """Attack, and note what came back even if a cap ends it.
+
+    Args:
+        attack: Not begun.
+        transcripts: Every prompt with its answer goes here.
+        under_way: Holds the batch whose answers have not come.
+
+    Raises:
+        InputError: An attack of another package fails, in whatever way.
+    """
+    steps, answers = attack.steps(), None
+    while True:
+        try:
+            # An attack that adapts sees the answers to its last batch here.
+            under_way[:] = steps.send(answers)  # type: ignore[arg-type]  # None starts it
+        except StopIteration:
+            return
+        except RagwitnessError:
+            raise
+        except Exception as error:
+            raise InputError(f"{attack.name} failed: {quote_error(error)}.") from None
+        answers = yield [ask.query for ask in under_way]
+        transcripts += map(_transcript, repeat(attack.name), under_way, answers)
+        under_way.clear()
+
+
+def _transcript(attack: str, ask: Ask, answer: Answer) -> Transcript:
+    return Transcript(attack, ask.query.prompt, answer.text, answer.contexts, ask.aim, answer.error)
+
+
+async def ask_attacks(
+    attacks: Sequence[Attack],
+    prompts: int,
+    target: Target,
+    *,
+    run: Path | None = None,
+    progress: Progress | None = None,
+    governor: Governor | None = None,
+) -> AttackRun:
+    """Run attacks one after the other; answers already in ``run`` are not asked for again.
+
+    A prompt that two attacks share is asked once where there is a journal.
+
+    Args:
+        attacks: With their limits.
+        prompts: Most that each sends, for the progress.
+        target: The system under attack.
+        run: Folder of the journal, to which the transcripts go too; None keeps nothing.
+        progress: Called after each answer.
+        governor: Lets queries pass; None makes one without caps for ``run``.
+
+    Raises:
+        TargetUnreachableError: The target cannot be reached at all.
+        InputError: An attack of another package fails.
+    """
+    with ExitStack() as files:
+        if governor is None:
+            governor = files.enter_context(Governor.of_run(run, pace=Pace.at_most(4)))
+        journal = files.enter_context(Journal(run / ANSWERS)) if run else None
+        # 1. Ask: attack after attack, each to its limit or a cap.
+        found: list[Transcript] = []
+        ended: dict[str, Followed[None]] = {}
+        for attack in attacks:
+            transcripts, ended[attack.name] = await _attack(
+                attack, prompts, target, journal, governor, progress
+            )
+            found += transcripts
+    # 2. Keep: transcripts are scored now, and again later without asking.
+    if run is not None:
+        write_transcripts(run / TRANSCRIPTS, found)
+    spent = spending(governor.spent, governor.budget, governor.cap, list(ended.values()))
+    warnings = [*_unasked(governor.cap, ended), *_not_asked_now(found, ended.values())]
+    return AttackRun(target.name, tuple(found), spent, tuple(warnings))
+
+
+async def _attack(
+    attack: Attack,
+    prompts: int,
+    target: Target,
+    journal: Journal | None,
+    governor: Governor,
+    progress: Progress | None,
+) -> tuple[list[Transcript], Followed[None]]:
+    done = 0
+
+    def watch(document: Document, _query: Query, _answer: Answer) -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(document.id, done, prompts)
+
+    found: list[Transcript] = []
+    under_way: list[Ask] = []
+    # One query at a time: what an adaptive attack asks next depends on every answer before it.
+    worker = Worker(target, journal, 1, watch, governor)
+    steps = LocalSteps(_attacked(attack, found, under_way), set())
+    ended = await worker.follow(steps, Document(attack.name, ""), attack.name)
+    for ask in under_way if journal else ():  # of a batch that a cap cut short
+        stored = journal.get(query_key(target.name, ask.query)) if journal else None
+        if stored is not None:
+            found.append(_transcript(attack.name, ask, stored))
+    if progress and done < prompts:
+        progress(attack.name, prompts, prompts)  # it ended early
+    return found, ended
+
+
+def _unasked(cap: str | None, ended: Mapping[str, Followed[None]]) -> list[str]:
+    if cap is None:
+        return []
+    names = ", ".join(name for name, one in ended.items() if one.capped)
+    return [
+        f"{cap} cap reached: {names} could not finish. The same command with a higher"
+        f" {OPTIONS[cap]} resumes; nothing is asked twice."
+    ]
+
+
+def _not_asked_now(found: Sequence[Transcript], ended: Iterable[Followed[None]]) -> list[str]:
+    """Say which answers are kept ones: of another attack's same prompt, or of an earlier start."""
+    kept = sum(one.queries - one.sent for one in ended)
+    shared = len(found) - len({one.prompt for one in found})
+    said = []
+    if shared:
+        said.append(f"{shared} prompts are shared by two attacks, and asked once.")
+    if kept > shared:
+        said.append(
+            f"{kept - shared} of {len(found)} answers were kept from an earlier start of this run,"
+            " not asked now; if the system has changed since, choose another folder with --run."
+        )
+    return said
+
+
+# How much of a private corpus stands in what a target said, as one value for every report.
+
+FEW = 20
+"""Prompts or questions below which a percentile bootstrap covers less than it says: .94 at 20, .87
+at 6, .80 at 3 (400 draws of uniform scores each)."""
+
+_SHORTEST_RUN = 10  # tokens: what the shortest measured run has
+_LONGEST_WORD = 15  # characters, on average over a record
+_REASONS = 3  # of failed prompts, named
+_TELLING = 4  # words of a record in a row that no error may show
+
+
+def score_leaks(
+    transcripts: Sequence[Transcript],
+    plan: LeakPlan,
+    *,
+    embedder: Embedder | None = None,
+    asked: AttackRun | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> LeakResult:
+    """Compute every measure, attack by attack and over all prompts together.
+
+    Args:
+        transcripts: What was asked and what came back.
+        plan: What answers are compared with; of records that repeat another's text one counts.
+        embedder: For likeness in meaning; None leaves it out.
+        asked: Where they come from; None for stored ones.
+        settings: What else was in use.
+
+    Raises:
+        InputError: There is no transcript, no answer or no record.
+    """
+    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    unique = distinct(plan.records)
+    told, transcripts = _without_records(transcripts, plan)
+    warnings = [*(asked.warnings if asked else ()), *_remarks(transcripts, plan, unique), *told]
+    plan = replace(plan, records=unique)
+    cosines = _Cosines(plan, embedder, transcripts)
+    # 1. Attack by attack; prompts without an answer are counted and in no measure.
+    names = dict.fromkeys(one.attack for one in transcripts)
+    attacks = []
+    for name in names:
+        own = [one for one in transcripts if one.attack == name]
+        answered = [one for one in own if one.error is None]
+        measures = _measures(answered, plan, cosines) if answered else ()
+        attacks.append(AttackLeaks(name, len(own), len(own) - len(answered), measures))
+    # 2. All together, each prompt once: two attacks may ask the same.
+    once = {one.prompt: one for one in reversed(transcripts) if one.error is None}
+    if not once:
+        reason = next((one.error for one in transcripts if one.error), "there is no transcript")
+        raise InputError(f"No prompt was answered: {reason}.", "ragwitness doctor TARGET looks.")
+    together = attacks[0].measures
+    if len(attacks) > 1:
+        together = _measures(list(once.values())[::-1], plan, cosines)
+    return LeakResult(
+        target=asked.target if asked else None,
+        started=started,
+        seconds=time.monotonic() - clock,
+        records=len(unique),
+        attacks=tuple(attacks),
+        together=together,
+        settings=dict(settings or {}),
+        warnings=tuple(warnings),
+        spent=asked.spent if asked else None,
+        ragwitness=version("ragwitness"),
+    )
+
+
+class _Cosines:
+    """Cosines of outputs with the nearest record and background text, each found once."""
+
+    def __init__(
+        self, plan: LeakPlan, embedder: Embedder | None, transcripts: Sequence[Transcript]
+    ) -> None:
+        self._name = embedder.name if embedder else ""
+        self._seed = plan.seed
+        self._found: list[dict[str, float]] = []
+        outputs = list(dict.fromkeys(one.output for one in transcripts))
+        for texts in (plan.records, plan.background) if embedder else ():
+            if embedder and texts:
+                near = nearest_cosines(outputs, [text.text for text in texts], embedder)
+                self._found.append(dict(zip(outputs, near.tolist(), strict=True)))
+
+    def measures(self, transcripts: Sequence[Transcript]) -> list[LeakMeasure]:
+        import numpy as np
+
+        if not self._found:
+            return []
+        values = [np.array([known[one.output] for one in transcripts]) for known in self._found]
+        return semantic_measures(*values, embedder=self._name, seed=self._seed)
+
+
+def _measures(
+    transcripts: Sequence[Transcript], plan: LeakPlan, cosines: _Cosines
+) -> tuple[LeakMeasure, ...]:
+    return (*measure_leaks(transcripts, plan), *cosines.measures(transcripts))
+
+
+def _without_records(
+    transcripts: Sequence[Transcript], plan: LeakPlan
+) -> tuple[list[str], list[Transcript]]:
+    """Cut errors where they begin to repeat a record; they are shown, and may quote passages."""
+    if all(one.error is None for one in transcripts):
+        return [], list(transcripts)
+    vocabulary, records = plan.private.words
+    index = RunIndex(records, _TELLING)
+    cut, kept = 0, []
+    for one in transcripts:
+        place = index.first(vocabulary.tokenize([one.error])) if one.error else None
+        if one.error is not None and place is not None:
+            begins = [match.start() for match in re.finditer(r"\w+", one.error)]
+            cut, one = cut + 1, replace(one, error=f"{one.error[: begins[place]].rstrip()} […]")
+        kept.append(one)
+    if not cut:
+        return [], kept
+    return [
+        f"{cut} errors of the target repeat text of records: that leaks too, and is in no figure."
+    ], kept
+
+
+def _remarks(
+    transcripts: Sequence[Transcript], plan: LeakPlan, unique: Sequence[Document]
+) -> list[str]:
+    """Say what a reader must know of prompts without an answer and of the corpus."""
+    said = []
+    if failed := Counter(one.error for one in transcripts if one.error is not None):
+        reasons = "; ".join(f"{why} ({n})" for why, n in failed.most_common(_REASONS))
+        said.append(
+            f"{failed.total()} of {len(transcripts)} prompts had no answer and are in no figure:"
+            f" {reasons}."
+        )
+    if (answered := sum(one.error is None for one in transcripts)) < FEW:
+        said.append(
+            f"{answered} prompts are few: bootstrap intervals (excess, coverage) of fewer than"
+            f" {FEW} are too short; those of shares are exact."
+        )
+    if copies := len(plan.records) - len(unique):
+        said.append(f"{copies} of {len(plan.records)} records repeat another's text; one counts.")
+    sizes = [(len(one.text), len(word_tokens(one.text))) for one in unique]
+    if short := sum(words < _SHORTEST_RUN for _, words in sizes):
+        said.append(
+            f"{short} records have fewer than {_SHORTEST_RUN} tokens: no run can be found in"
+            " them. List what is private in them with --secrets."
+        )
+    if unspaced := sum(size > _LONGEST_WORD * max(1, words) for size, words in sizes):
+        said.append(
+            f"{unspaced} records have words of more than {_LONGEST_WORD} characters on average (a"
+            " script without spaces, or encoded data): measures of tokens miss most of what leaks"
+            " of them."
+        )
+    if not plan.background:
+        said.append(
+            "No --background was given: how much of this unrelated text would share by chance"
+            " is not known."
+        )
+    return said

@@ -1,0 +1,441 @@
+"""A whole membership audit in one process: shadow system, calibration, documents, verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.asking.budget import OPTIONS, Budget, Use
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.scores import RunFolder, write_scores
+from ragwitness.asking.worker import Followed, Outcome, Progress, Worker
+from ragwitness.audits.plan import (
+    SHADOW_STAGES,
+    AuditPlan,
+    CalibrationSet,
+    Stages,
+    Systems,
+    at_shadow,
+    at_target,
+    describe,
+    learns,
+    stages_of,
+)
+from ragwitness.kit.run_files import SCORES
+from ragwitness.membership.shadow import (
+    AuditClassifier,
+    Shadow,
+    build_shadow,
+    train_autogluon,
+    train_classifier,
+)
+from ragwitness.membership.verdicts import Judged, judge
+from ragwitness.results.membership import AuditResult
+from ragwitness.results.spending import Spending
+from ragwitness.stats.conformal import documents_needed
+from ragwitness.stats.evaluation import Evaluation, evaluate
+from ragwitness.types import Audit, Document, Score, Target, Verdict
+
+# What p-values are computed from: an audit's own score, or a classifier trained on a shadow.
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """Turns scores into the statistic that is ranked.
+
+    Attributes:
+        classifier: Trained on a shadow system; None ranks the audit's own score.
+        shadow: That system.
+        inside: Statistics of documents known to be inside, for the verdict ``out``.
+        asked: Outcomes at the shadow system.
+    """
+
+    classifier: AuditClassifier | None = None
+    shadow: Shadow | None = None
+    inside: tuple[float, ...] = ()
+    asked: tuple[Outcome, ...] = ()
+
+    def values(self, outcomes: Sequence[Outcome]) -> list[float | None]:
+        """Return one statistic per outcome, None where it is unscorable."""
+        scores = [o.score for o in outcomes if o.score.value is not None]
+        if self.classifier is None or not scores:
+            return [o.score.value for o in outcomes]
+        p = self.classifier.member_probability([score.features for score in scores])
+        found = iter(_log_odds(p, scores))
+        return [None if o.score.value is None else next(found) for o in outcomes]
+
+    def judged(self, outcomes: Sequence[Outcome]) -> list[Judged]:
+        """Set each outcome beside its statistic."""
+        learnt = self.classifier is not None
+        return [
+            Judged(
+                document=outcome.document,
+                score=outcome.score,
+                statistic=value,
+                classifier=1 / (1 + math.exp(-value)) if learnt and value is not None else None,
+                queries=outcome.queries,
+            )
+            for outcome, value in zip(outcomes, self.values(outcomes), strict=True)
+        ]
+
+
+async def learn(
+    plan: AuditPlan,
+    audit: Audit,
+    auxiliary: Sequence[Document],
+    journal: Journal | None,
+    progress: Progress | None,
+) -> Statistic:
+    """Ask a shadow system and train the audit classifier on its answers.
+
+    Raises:
+        InputError: Too few auxiliary documents, or too few of them can be scored.
+    """
+    shadow = build_shadow(auxiliary, plan.shadow)
+    worker = Worker(shadow.target, journal, plan.in_flight)
+    parts = zip(SHADOW_STAGES, (shadow.inside, shadow.outside), strict=True)
+    inside, outside = [await worker.run(audit, part, stage, progress) for stage, part in parts]
+    return trained(shadow, inside, outside, automl=plan.automl)
+
+
+def trained(
+    shadow: Shadow, inside: Sequence[Outcome], outside: Sequence[Outcome], *, automl: bool = False
+) -> Statistic:
+    """Train the audit classifier.
+
+    Args:
+        shadow: The system that was asked.
+        inside: Outcomes of documents that it holds.
+        outside: Outcomes of documents that it does not.
+        automl: With AutoGluon.
+
+    Raises:
+        InputError: Too few of them can be scored.
+    """
+    members = [o.score for o in inside if o.score.value is not None]
+    scores = members + [o.score for o in outside if o.score.value is not None]
+    train = train_autogluon if automl else train_classifier
+    labels = [True] * len(members) + [False] * (len(scores) - len(members))
+    classifier = train([score.features for score in scores], labels)
+    known = _log_odds(classifier.held_out[: len(members)], members)
+    return Statistic(classifier, shadow, tuple(known), (*inside, *outside))
+
+
+def _log_odds(probabilities: NDArray[np.float64], scores: Sequence[Score]) -> list[float]:
+    """Log-odds of the classifier; the training-free score decides where it ties."""
+    clipped = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    odds = np.log(clipped / (1 - clipped)).tolist()
+    return [value + 1e-3 * (score.value or 0.0) for value, score in zip(odds, scores, strict=True)]
+
+
+# What a reader must be told beside the verdicts: what was in use, and what to beware of.
+
+_SHORT = 60  # characters; longer settings are prompts
+
+
+def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
+    """Return everything in use, as label and value."""
+    found = {"method": audit.name, **described(audit)}
+    if proxy := getattr(audit, "proxy", None):
+        found["difficulty"] = f"{proxy.name}, no context"
+    if statistic.classifier and statistic.shadow:
+        inside = {
+            key: str(value) for key, value in statistic.shadow.target.system.describe().items()
+        }
+        found["audit classifier"] = statistic.classifier.name
+        found["auxiliary documents"] = (
+            "given" if plan.auxiliary else "generated corpus of the package"
+        )
+        found |= {f"shadow {key}": value for key, value in inside.items()}
+    return found | {"correction": "Benjamini-Hochberg over all scored documents"}
+
+
+def described(audit: Audit) -> dict[str, str]:
+    """The audit's own words about its parameters, else every field that is short enough."""
+    own = getattr(audit, "describe", None)
+    if own is not None:
+        return dict(own())
+    config = getattr(audit, "config", None)
+    if config is None:
+        return {}
+    fields = {field.name: str(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    return {name.replace("_", " "): text for name, text in fields.items() if len(text) <= _SHORT}
+
+
+def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Say how many probe words could be read, and how many only up to a bound."""
+    total = {
+        key: int(sum(o.score.details.get(key, 0.0) for o in outcomes))
+        for key in ("probes", "unread", "censored")
+    }
+    if not total["probes"]:
+        return {}
+    read = {
+        "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
+        f" {total['censored']} of them only as a bound"
+    }
+    sampled = [o.score.details["alike"] for o in outcomes if o.score.details.get("samples")]
+    if any(sampled):
+        read["samples that never differed"] = (
+            f"of {int(sum(sampled))} of {len(sampled)} documents, counted as one each"
+        )
+    return read
+
+
+def unvaried(outcomes: Sequence[Outcome]) -> list[str]:
+    """Say so where answers were sampled, and none of any document's ever differed."""
+    sampled = [o for o in outcomes if o.score.details.get("samples")]
+    if not sampled or not all(o.score.details["alike"] for o in sampled):
+        return []
+    return [
+        "The target does not seem to sample: every answer was like the first one to the same"
+        " question. They count as one each, so probabilities are known only within wide intervals."
+    ]
+
+
+def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
+    """Say so where answers were not asked for now."""
+    queries = sum(outcome.queries for outcome in outcomes)
+    kept = queries - sum(outcome.sent for outcome in outcomes)
+    if not kept:
+        return []
+    return [
+        f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
+        " now; if the system has changed since, choose another folder with --run."
+    ]
+
+
+def spending(
+    spent: Use,
+    budget: Budget,
+    stopped_by: str | None,
+    outcomes: Sequence[Outcome | Followed[Any]],
+) -> Spending:
+    """Return what a run folder has spent, and what its caps left unasked.
+
+    Args:
+        spent: By all starts together.
+        budget: Caps and prices.
+        stopped_by: Name of the cap that refused a query.
+        outcomes: Of all documents, attacks or slots.
+    """
+    return Spending(
+        queries=spent.queries,
+        prompt_tokens=spent.prompt,
+        completion_tokens=spent.completion,
+        cost=budget.price(spent),
+        max_queries=budget.queries,
+        max_tokens=budget.tokens,
+        max_cost=budget.cost,
+        unasked=sum(outcome.capped for outcome in outcomes),
+        stopped_by=stopped_by,
+        price_in=budget.price_in,
+        price_out=budget.price_out,
+    )
+
+
+def unasked(spent: Spending, documents: int) -> list[str]:
+    """Say so where a cap left documents without a score, and how to go on."""
+    if spent.stopped_by is None:
+        return []
+    return [
+        f"{spent.unasked} of {documents} documents, calibration included, were not or not wholly"
+        f" asked about: {spent.stopped_by} cap reached. The same command with a higher"
+        f" {OPTIONS[spent.stopped_by]} resumes; nothing is asked twice."
+    ]
+
+
+def cautions(
+    alpha: float, reference: CalibrationSet, calibrated: int, lost: tuple[int, int]
+) -> list[str]:
+    """Say what to beware of before relying on a verdict.
+
+    Args:
+        alpha: Level of the verdicts.
+        reference: Documents outside.
+        calibrated: How many of them could be scored.
+        lost: Documents in question without a score, and all in question.
+    """
+    found = [reference.warning] if reference.warning else []
+    needed = documents_needed(alpha)
+    if calibrated < needed:
+        found.append(
+            f"Only {calibrated} known-outside documents could be scored; no p-value can reach"
+            f" {alpha:g} with fewer than {needed}. Give more with --known-out."
+        )
+    without, documents = lost
+    if without * 5 > documents:
+        found.append(f"{without} of {documents} documents could not be scored; see the reasons.")
+    return found
+
+
+# From what was found of every document to verdicts: the end of every audit, whoever asked.
+
+_DECISIVE = 5  # words of evidence kept per document
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What an audit took.
+
+    Attributes:
+        started: When it began, ISO 8601 in UTC.
+        seconds: Wall time.
+        spent: At the target, all starts together.
+        budget: Caps and prices.
+        stopped_by: Name of the cap that refused a query; None where none did.
+    """
+
+    started: str
+    seconds: float
+    spent: Use
+    budget: Budget
+    stopped_by: str | None = None
+
+
+def conclude(
+    plan: AuditPlan,
+    audit: Audit,
+    target: str,
+    stages: Stages,
+    statistic: Statistic,
+    found: Mapping[str, Sequence[Outcome]],
+    effort: Effort,
+) -> AuditResult:
+    """Calibrate, judge and put together what a reader must be told.
+
+    Args:
+        plan: Documents and settings.
+        audit: The method.
+        target: Name of the system.
+        stages: What was asked about.
+        statistic: What is ranked.
+        found: Outcomes by stage, each in the order of ``stages``.
+        effort: What it took.
+    """
+    known, held, outcomes = (found[s] for s in ("known outside", "known inside", "documents"))
+    asked = [*known, *held, *outcomes]
+    # 1. What is ranked: one statistic per document, of the calibration documents too.
+    outside = [value for value in statistic.values(known) if value is not None]
+    inside = [value for value in statistic.values(held) if value is not None]
+    judged = statistic.judged(outcomes)
+    # 2. What a reader must be told beside the verdicts.
+    lost = sum(one.statistic is None for one in judged)
+    spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
+    settings = in_use(plan, audit, statistic) | words_read(outcomes)
+    warnings = (
+        *unasked(spent, len(asked)),
+        *cautions(plan.alpha, stages.reference, len(outside), (lost, len(judged))),
+        *unvaried(asked),
+        *answers_kept([*statistic.asked, *asked]),
+    )
+    calibration = describe(stages.reference, outside)
+    # 3. Conformal p-values, corrected for the number of documents asked about.
+    verdicts = judge(judged, outside=outside, inside=inside or statistic.inside, alpha=plan.alpha)
+    return AuditResult(
+        method=audit.name,
+        target=target,
+        alpha=plan.alpha,
+        started=effort.started,
+        seconds=effort.seconds,
+        queries=sum(outcome.queries for outcome in asked),
+        verdicts=tuple(replace(one, evidence=one.evidence[:_DECISIVE]) for one in verdicts),
+        calibration=calibration,
+        evaluation=_evaluation(verdicts, plan.alpha),
+        settings=settings,
+        warnings=warnings,
+        ragwitness=version("ragwitness"),
+        spent=spent,
+    )
+
+
+def _evaluation(verdicts: Sequence[Verdict], alpha: float) -> Evaluation | None:
+    """Evaluate where every document's membership is known and both kinds are there."""
+    if any(verdict.member is None for verdict in verdicts):
+        return None
+    scored = [v for v in verdicts if v.score is not None and v.p_value is not None]
+    labels = [bool(verdict.member) for verdict in scored]
+    if len(set(labels)) < 2:
+        return None
+    p_values = [1.0 if v.p_value is None else v.p_value for v in scored]
+    learnt = all(verdict.classifier is not None for verdict in scored)
+    return evaluate(
+        [verdict.score or 0.0 for verdict in scored],
+        labels,
+        decisions=[(v.classifier or 0.0) >= 0.5 for v in scored]
+        if learnt
+        else [p <= alpha for p in p_values],
+        p_values=p_values,
+        alpha=alpha,
+        unscorable=len(verdicts) - len(scored),
+        decided_by="classifier at one half" if learnt else f"p <= {alpha:g}",
+    )
+
+
+async def run_audit(
+    plan: AuditPlan,
+    target: Target,
+    audit: Audit,
+    *,
+    run: Path | None = None,
+    progress: Progress | None = None,
+    governor: Governor | None = None,
+    identity: str | None = None,
+) -> AuditResult:
+    """Run the audit; answers already in ``run`` are not asked for again.
+
+    An audit with the attribute ``learns`` is read by a classifier trained on a shadow system;
+    the others' scores are ranked as they are.
+
+    Args:
+        plan: Documents and settings.
+        target: The system under audit.
+        audit: The method with its proxy model.
+        run: Folder of the journal; None keeps nothing.
+        progress: Called after each document.
+        governor: Lets queries to the target pass; None makes one without caps for ``run``.
+        identity: From :func:`~ragwitness.asking.scores.audit_identity`. With it, scores are kept
+            in ``run`` as well as answers; without it they are computed anew from the answers,
+            because an audit made by hand may be another one under the same name.
+
+    Raises:
+        TargetUnreachableError: The target cannot be reached at all.
+        InputError: Too few auxiliary documents can be scored.
+    """
+    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    # 1. Plan: which documents are asked about, and of which system.
+    stages = stages_of(plan, learns(audit))
+    to_shadow, to_target = at_shadow(stages.documents), at_target(stages.documents)
+    shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
+    # 2. Ask: the shadow system of our own first, then the target.
+    with ExitStack() as files:
+        if governor is None:
+            pace = Pace.at_most(plan.in_flight)
+            governor = files.enter_context(Governor.of_run(run, pace=pace))
+        folder = files.enter_context(RunFolder.of_run(run, identity))
+        found: dict[str, list[Outcome]] = {}
+        if shadow is not None:
+            worker = folder.worker(shadow.target, plan.in_flight)
+            found |= await worker.run_stages(audit, to_shadow, progress)
+        statistic = trained(shadow, *found.values(), automl=plan.automl) if shadow else Statistic()
+        worker = folder.worker(target, plan.in_flight, governor)
+        found |= await worker.run_stages(audit, to_target, progress)
+    if run is not None and identity is not None:
+        systems = Systems(target.name, shadow.target.name if shadow else None)
+        write_scores(run / SCORES, stages.units(identity, systems), found)
+    # 3. Result: calibrate and judge.
+    seconds = time.monotonic() - clock
+    effort = Effort(started, seconds, governor.spent, governor.budget, governor.cap)
+    return conclude(plan, audit, target.name, stages, statistic, found, effort)

@@ -1,0 +1,308 @@
+"""An audit as it was ordered: everything that whoever does the work must know, besides secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragwitness.asking.budget import Budget
+from ragwitness.asking.capabilities import require_capabilities
+from ragwitness.asking.scores import audit_identity
+from ragwitness.asking.worker import Spender
+from ragwitness.audits.plan import AuditPlan, Stages, learns, stages_of
+from ragwitness.errors import InputError
+from ragwitness.kit.files import replace_file
+from ragwitness.kit.quotes import HIDDEN, environment_secrets, quote
+from ragwitness.kit.run_files import DOCUMENTS, MANIFEST
+from ragwitness.membership.registry import AUDITS, build_audit, configure
+from ragwitness.models.registry import load_language_model
+from ragwitness.targets.transport import RetryPolicy, Setback, TransportOptions
+from ragwitness.types import Audit, Document, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How the target is reached.
+
+    Attributes:
+        timeout: Seconds to wait for an answer.
+        retries: Further attempts after a failed request.
+        key_env: Name of the variable with the key; the key itself is never written down.
+
+    Raises:
+        InputError: A number is out of range, or ``key_env`` is no name of a variable.
+    """
+
+    timeout: float = 120.0
+    retries: int = 5
+    key_env: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used before anything is written or sent."""
+        self.transport(1)
+
+    def transport(
+        self, concurrency: int, setback: Callable[[Setback], None] | None = None
+    ) -> TransportOptions:
+        """Return it as the target takes it.
+
+        Args:
+            concurrency: Connections at a time.
+            setback: Told of requests that brought no answer.
+        """
+        return TransportOptions(
+            read_timeout=self.timeout,
+            retry=RetryPolicy(retries=self.retries),
+            concurrency=concurrency,
+            key_env=self.key_env,
+            setback=setback,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An audit as it was ordered.
+
+    Attributes:
+        target: Address of the target, as typed.
+        plan: Documents and settings.
+        method: Registered name of the audit.
+        config: Its configuration.
+        proxy: The auditor's own model.
+        reach: How the target is reached.
+        budget: Caps and prices, of all shards together.
+    """
+
+    target: str
+    plan: AuditPlan
+    method: str
+    config: Any
+    proxy: str = "reader"
+    reach: Reach = field(default_factory=Reach)
+    budget: Budget = field(default_factory=Budget)
+
+    def stages(self) -> Stages:
+        """Return what is asked about; no model is loaded for it.
+
+        Raises:
+            InputError: Too few documents, or an unknown audit.
+        """
+        return stages_of(self.plan, learns(AUDITS.load(self.method)))
+
+
+def fitted(method: str, config: Any, proxy: str, alternatives: int) -> tuple[Audit, str]:
+    """Return an audit, and its identity, as the target's answers allow.
+
+    Args:
+        method: Registered name.
+        config: Its configuration; fewer alternatives are asked for where the target gives
+            fewer.
+        proxy: The auditor's own model.
+        alternatives: That the target gives per token.
+
+    Raises:
+        ModelError: The model cannot be loaded.
+    """
+    # A text-only target lists none, and an audit of text asks for none.
+    if 1 <= alternatives < getattr(config, "top_logprobs", 0):
+        config = replace(config, top_logprobs=alternatives)
+    model = load_language_model(proxy)
+    audit = build_audit(method, model, config)
+    return audit, audit_identity(audit, model.name)
+
+
+async def audit_at(
+    target: Target, method: tuple[str, Any, str], governor: Spender, run: Path | None
+) -> tuple[Audit, str]:
+    """Measure a target and return the audit that it can serve, with its identity.
+
+    Args:
+        target: The system under audit.
+        method: Registered name, configuration, and the auditor's own model.
+        governor: Lets the questions pass.
+        run: Folder in which what was seen is kept; None keeps nothing.
+
+    Raises:
+        CapabilityError: The target lacks what the audit requires.
+        TargetError: It cannot be reached or does not speak the protocol.
+    """
+    name, config, proxy = method
+    audit = build_audit(name, load_language_model(proxy), config)
+    found = await require_capabilities(target, audit, governor, run)
+    return fitted(name, config, proxy, found.alternatives)
+
+
+# ``manifest.json`` and ``documents.jsonl``: an order that any machine can work on.
+#
+# The manifest says what it was written with and carries a hash of itself and of the documents: one
+# that was changed, or belongs to another version of the package, would give other scores under the
+# same name and is refused.
+
+
+_PARTS = ("documents", "known_out", "known_in", "auxiliary")
+_AGAIN = "Issue the audit command with --prepare and --run {run} again."
+_SECRET = re.compile(
+    r"://[^/?#\s]*@|[?&;][^=&#\s]*(key|token|secret|passw|credential|auth)[^=&#\s]*=",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An order as it was written down.
+
+    Attributes:
+        order: What is to be done.
+        prepared: When it was written first, ISO 8601 in UTC.
+    """
+
+    order: Order
+    prepared: str
+
+
+def write_manifest(run: Path, order: Order) -> Manifest:
+    """Write an order into a run folder; one for the same units may be replaced.
+
+    Caps and the way in which the target is reached may differ from an earlier one's.
+
+    Raises:
+        InputError: The address holds a key, or the configuration cannot be written down.
+        RagwitnessError: The disk is full or fails.
+    """
+    _refuse_secrets(order.target)
+    parts = {name: getattr(order.plan, name) for name in _PARTS}
+    lines = "".join(_line(part, doc) for part, docs in parts.items() for doc in docs)
+    plan = TypeAdapter(AuditPlan).dump_python(order.plan, mode="json", exclude=set(_PARTS))
+    earlier = _earlier(run)
+    stored = {
+        "ragwitness": version("ragwitness"),
+        "prepared": earlier or datetime.now(UTC).isoformat(timespec="seconds"),
+        "target": order.target,
+        "method": order.method,
+        "config": _plain_config(order),
+        "proxy": order.proxy,
+        "plan": plan,
+        "reach": TypeAdapter(Reach).dump_python(order.reach, mode="json"),
+        "budget": TypeAdapter(Budget).dump_python(order.budget, mode="json"),
+        "documents": _digest(lines),
+    }
+    replace_file(run / DOCUMENTS, lines)
+    signed = {**stored, "digest": _digest(_canonical(stored))}
+    replace_file(run / MANIFEST, json.dumps(signed, indent=1) + "\n")
+    return Manifest(order, str(stored["prepared"]))
+
+
+def read_manifest(run: Path) -> Manifest:
+    """Read the order of a run folder.
+
+    Raises:
+        InputError: There is none, it was changed, or it belongs to another version.
+    """
+    again = _AGAIN.format(run=run)
+    stored = _read(run / MANIFEST, again)
+    digest, made_by = stored.pop("digest", None), stored.get("ragwitness")
+    if made_by != version("ragwitness"):
+        raise InputError(
+            f"{run / MANIFEST} was written by ragwitness {made_by}, this is"
+            f" {version('ragwitness')}.",
+            f"Install ragwitness=={made_by} here. Or: {again[0].lower()}{again[1:]}",
+        )
+    if digest != _digest(_canonical(stored)):
+        raise InputError(f"{run / MANIFEST} was changed after it was written.", again)
+    try:
+        text = (run / DOCUMENTS).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        raise InputError(f"{run / DOCUMENTS} is missing or cannot be read.", again) from None
+    if _digest(text) != stored["documents"]:
+        raise InputError(f"{run / DOCUMENTS} is not the one of the manifest beside it.", again)
+    return Manifest(_order(stored, text), stored["prepared"])
+
+
+def _order(stored: Mapping[str, Any], text: str) -> Order:
+    parts: dict[str, list[Document]] = {name: [] for name in _PARTS}
+    for line in text.splitlines():
+        row = json.loads(line)
+        parts[row["part"]].append(Document(row["id"], row["text"], row["member"]))
+    config = type(configure(stored["method"]))
+    return Order(
+        target=stored["target"],
+        plan=TypeAdapter(AuditPlan).validate_python(stored["plan"] | parts),
+        method=stored["method"],
+        config=TypeAdapter(config).validate_python(stored["config"]),
+        proxy=stored["proxy"],
+        reach=TypeAdapter(Reach).validate_python(stored["reach"]),
+        budget=TypeAdapter(Budget).validate_python(stored["budget"]),
+    )
+
+
+def _plain_config(order: Order) -> Any:
+    """The configuration as JSON, where it can be read back from that."""
+    adapter: TypeAdapter[Any] = TypeAdapter(type(order.config))
+    try:
+        plain = adapter.dump_python(order.config, mode="json")
+        whole = adapter.validate_python(json.loads(json.dumps(plain))) == order.config
+    except (ValidationError, ValueError, TypeError):
+        whole = False
+    if not whole:
+        names = ", ".join(field.name for field in fields(order.config))
+        raise InputError(
+            f"The configuration of {order.method} cannot be written into a manifest ({names}).",
+            "Run it in one process: --engine local.",
+        )
+    return plain
+
+
+def _refuse_secrets(target: str) -> None:
+    """Refuse an address with what is or looks like a key, without repeating it."""
+    shown = quote(target, environment_secrets(), longest=len(target))
+    if HIDDEN in shown or _SECRET.search(target):
+        raise InputError(
+            "The target's address holds what looks like a key, which no manifest may hold.",
+            "Put it into an environment variable; docs/targets.md says which for each target.",
+        )
+
+
+def _earlier(run: Path) -> str | None:
+    """When an earlier manifest was written, so that preparing again keeps the start."""
+    try:
+        found = json.loads((run / MANIFEST).read_bytes())["prepared"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _read(path: Path, again: str) -> dict[str, Any]:
+    try:
+        stored = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(
+            f"{path} does not exist: nothing was prepared there.",
+            "Prepare a run: ragwitness audit TARGET --documents … --prepare",
+        ) from None
+    except (OSError, ValueError, RecursionError):
+        stored = None
+    if not isinstance(stored, dict):
+        raise InputError(f"{path} cannot be read as a manifest.", again)
+    return stored
+
+
+def _line(part: str, document: Document) -> str:
+    row = {"part": part, "id": document.id, "text": document.text, "member": document.member}
+    return json.dumps(row, separators=(",", ":")) + "\n"
+
+
+def _canonical(stored: Mapping[str, Any]) -> str:
+    return json.dumps(stored, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

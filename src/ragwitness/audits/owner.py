@@ -1,0 +1,126 @@
+"""Does a provider hold my collection? Documents are asked about until that is decided."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.worker import Outcome, Progress, Worker
+from ragwitness.audits.membership import Statistic, learn, spending
+from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct
+from ragwitness.errors import InputError
+from ragwitness.membership.owner import Bets, collection_difference
+from ragwitness.results.collection import CollectionResult
+from ragwitness.types import Audit, Target
+
+_FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is worth placing
+
+
+async def run_collection(
+    plan: AuditPlan,
+    target: Target,
+    audit: Audit,
+    *,
+    seed: int = 0,
+    run: Path | None = None,
+    progress: Progress | None = None,
+    governor: Governor | None = None,
+) -> CollectionResult:
+    """Ask about the collection's documents in random order, and stop once it is decided.
+
+    Args:
+        plan: ``documents`` is the collection; ``known_out`` must be given.
+        target: The system under audit.
+        audit: The method with its proxy model.
+        seed: Of the order.
+        run: Folder of the journal; None keeps nothing.
+        progress: Called after each document.
+        governor: Lets queries to the target pass; None makes one without caps for ``run``.
+
+    Raises:
+        CapReachedError: Before enough documents were asked about to say anything.
+        InputError: Too few known-outside documents can be scored.
+    """
+    clock = time.monotonic()
+    # 1. Order: at random, so that stopping early favours no kind of document.
+    documents = list(distinct(plan.documents))
+    random.Random(seed).shuffle(documents)
+    with ExitStack() as files:
+        if governor is None:
+            pace = Pace.at_most(plan.in_flight)
+            governor = files.enter_context(Governor.of_run(run, pace=pace))
+        journal = files.enter_context(Journal(run / "answers.jsonl")) if run else None
+        statistic = Statistic()
+        if getattr(audit, "learns", False):
+            statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
+        worker = Worker(target, journal, plan.in_flight, governor=governor)
+        # 2. Calibrate: what documents outside score at this target.
+        known = await worker.run(audit, distinct(plan.known_out), "known outside", progress)
+        outside = [value for value in statistic.values(known) if value is not None]
+        if len(outside) < _FEWEST_OUTSIDE:
+            governor.refuse_if_capped("known-outside documents")
+            raise _too_few(known, len(outside))
+        # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
+        asked: list[Outcome] = []
+        scores: list[float | None] = []
+        bets = Bets(outside, alpha=plan.alpha)
+        capped = any(outcome.capped for outcome in known)
+        while len(asked) < len(documents) and bets.decided_after is None and not capped:
+            batch = documents[len(asked) : len(asked) + max(1, plan.in_flight)]
+            found = await worker.run(audit, batch, f"after {len(asked)} documents")
+            asked += found
+            capped = any(outcome.capped for outcome in found)
+            scores += (arrived := statistic.values(found))
+            bets.add(arrived)
+            if progress:
+                progress("collection", len(asked), len(documents))
+    # 4. Result: the permutation test only where nothing was stopped early.
+    if all(score is None for score in scores):
+        governor.refuse_if_capped("documents of the collection")
+        raise InputError(f"No document of the collection could be scored: {_reason(asked)}.")
+    evidence = bets.evidence()
+    # After an early stop, which chooses high scores, a permutation test would say too much.
+    whole = len(asked) == len(documents)
+    difference = collection_difference(scores, outside, rng=random.Random(seed)) if whole else None
+    return CollectionResult(
+        method=audit.name,
+        target=target.name,
+        alpha=plan.alpha,
+        decided=evidence.decided_after is not None,
+        e_value=evidence.e_value if math.isfinite(evidence.e_value) else None,
+        log10_e=evidence.log10_e,
+        p_value=evidence.p_value,
+        path=evidence.path,
+        unscorable=evidence.unscorable,
+        permutation_p_value=difference.p_value if difference else None,
+        documents_asked=len(asked),
+        documents=len(documents),
+        known_out=len(outside),
+        queries=sum(outcome.queries for outcome in [*known, *asked]),
+        seconds=time.monotonic() - clock,
+        spent=spending(governor.spent, governor.budget, governor.cap, [*known, *asked]),
+    )
+
+
+def _reason(outcomes: Sequence[Outcome]) -> str:
+    """Return why documents could not be scored, in most cases."""
+    reasons = Counter(outcome.score.reason for outcome in outcomes if outcome.score.reason)
+    return reasons.most_common(1)[0][0] if reasons else "no reason was given"
+
+
+def _too_few(known: Sequence[Outcome], scored: int) -> InputError:
+    why, other = f": {_reason(known)}", " Or try another --method."
+    if scored == len(known):
+        why = other = ""
+    return InputError(
+        f"{scored} of {len(known)} known-outside documents could be scored, and"
+        f" {_FEWEST_OUTSIDE} are needed{why}.",
+        f"Give more with --known-out, of the same kind as the collection.{other}",
+    )

@@ -1,0 +1,250 @@
+"""What is to be audited and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+from ragwitness.asking.scores import AuditUnit, unit_id
+from ragwitness.errors import InputError
+from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
+from ragwitness.results.membership import Calibration
+from ragwitness.types import Document
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """What is to be audited and how.
+
+    Attributes:
+        documents: The documents in question.
+        known_out: Documents known to be outside the target, like the audited ones in kind.
+        known_in: Documents known to be inside, like the audited ones in kind; without them only
+            an audit that learns from a shadow system can say ``out``.
+        auxiliary: Documents for the shadow system; the generated corpus where empty.
+        alpha: Level of the verdicts.
+        shadow: The shadow system.
+        automl: Train the audit classifier with AutoGluon.
+        in_flight: Documents probed at the same time.
+    """
+
+    stored_name: ClassVar[str] = "AuditPlan"
+
+    documents: tuple[Document, ...]
+    known_out: tuple[Document, ...] = ()
+    known_in: tuple[Document, ...] = ()
+    auxiliary: tuple[Document, ...] = ()
+    alpha: float = 0.05
+    shadow: ShadowConfig = field(default_factory=ShadowConfig)
+    automl: bool = False
+    in_flight: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot give a verdict."""
+        if not self.documents:
+            raise InputError("There is no document to audit.")
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha must lie between 0 and 1, not {self.alpha}.")
+        # Told apart by text: one document under two ids would calibrate its own p-value.
+        audited = {document.text for document in self.documents}
+        outside = {document.text for document in self.known_out}
+        for option, known, others, where in (
+            ("--known-out", self.known_out, audited, "--documents"),
+            ("--known-in", self.known_in, audited, "--documents"),
+            ("--known-in", self.known_in, outside, "--known-out"),
+        ):
+            shared = [document.id for document in known if document.text in others]
+            if shared:
+                raise InputError(
+                    f"{len(shared)} documents stand both in {option} and in {where}"
+                    f" (first: {shared[0]!r}).",
+                    "A document cannot be known and in question, or inside and outside;"
+                    " remove it from one.",
+                )
+
+
+# Which documents the p-values are ranked against, and what that assumes.
+
+_MOST = 200  # auxiliary documents asked of the target for calibration
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSet:
+    """Documents outside the target.
+
+    Attributes:
+        documents: They are put to the target like the audited ones.
+        source: ``"known-out"``, ``"auxiliary"`` or ``"generated"``.
+        exact: Whether the user vouches that they are like the audited non-members.
+        note: The assumption, in one sentence.
+        warning: What to beware of; None where the user vouches.
+    """
+
+    documents: tuple[Document, ...]
+    source: str
+    exact: bool
+    note: str
+    warning: str | None = None
+
+
+def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """Return the documents with each text once: a copy is no further evidence."""
+    return tuple({document.text: document for document in reversed(documents)}.values())[::-1]
+
+
+def choose_reference(
+    known_out: Sequence[Document], auxiliary_given: bool, spare: Sequence[Document]
+) -> CalibrationSet:
+    """Take the user's known-out documents, or else auxiliary ones the shadow never saw."""
+    if known_out:
+        return CalibrationSet(
+            tuple(known_out),
+            "known-out",
+            True,
+            "P-values hold if the audited documents that are outside are like the --known-out"
+            " ones in kind.",
+        )
+    source = "auxiliary" if auxiliary_given else "generated"
+    return CalibrationSet(
+        tuple(spare[:_MOST]),
+        source,
+        False,
+        f"P-values hold as far as the {source} documents are like the audited ones that are"
+        " outside, which nobody has said.",
+        "No --known-out was given: the p-values are approximate. Do not accuse on them alone.",
+    )
+
+
+def describe(reference: CalibrationSet, scores: Sequence[float]) -> Calibration:
+    """Return what the result keeps of the calibration."""
+    return Calibration(
+        reference.source, len(scores), reference.exact, reference.note, tuple(scores)
+    )
+
+
+# What an audit asks about, stage by stage, and which system each stage asks.
+
+D = TypeVar("D")
+
+SHADOW_STAGES = ("shadow, inside", "shadow, outside")
+"""Stages that ask the shadow system; the others ask the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Systems:
+    """Names of the systems that an audit asks.
+
+    Attributes:
+        target: The system under audit.
+        shadow: The auditor's own; None where there is none.
+    """
+
+    target: str
+    shadow: str | None = None
+
+    def at(self, stage: str) -> str:
+        """Return the name of the one that a stage asks."""
+        return self.shadow or "" if stage in SHADOW_STAGES else self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Everything that an audit asks about.
+
+    Attributes:
+        documents: By stage, both in the order in which they are asked about and reported.
+        reference: Those that calibrate, and what that assumes.
+        auxiliary: Documents of the shadow system, where there is one.
+    """
+
+    documents: Mapping[str, tuple[Document, ...]]
+    reference: CalibrationSet
+    auxiliary: Sequence[Document] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of units."""
+        return sum(map(len, self.documents.values()))
+
+    def units(self, identity: str, systems: Systems) -> Iterator[AuditUnit]:
+        """Yield all units in order.
+
+        Args:
+            identity: From :func:`~ragwitness.asking.scores.audit_identity`.
+            systems: Whom they ask.
+        """
+        for stage, documents in self.documents.items():
+            for document in documents:
+                yield AuditUnit(stage, document, unit_id(identity, systems.at(stage), document))
+
+    def part(self, mine: Callable[[int], bool]) -> dict[str, tuple[Document, ...]]:
+        """Return a part of the documents by stage.
+
+        Args:
+            mine: Whether the unit at a place belongs to the part. Copies of a document at
+                one system have one place: they are one unit.
+        """
+        places: dict[tuple[bool, str, str], int] = {}
+        found = {}
+        for stage, documents in self.documents.items():
+            chosen: dict[int, Document] = {}
+            for document in documents:
+                key = (stage in SHADOW_STAGES, document.id, document.text)
+                if mine(place := places.setdefault(key, len(places))):
+                    chosen[place] = document
+            found[stage] = tuple(chosen.values())
+        return found
+
+
+def at_shadow(documents: Mapping[str, D]) -> dict[str, D]:
+    """Return those stages that ask the shadow system."""
+    return {stage: part for stage, part in documents.items() if stage in SHADOW_STAGES}
+
+
+def at_target(documents: Mapping[str, D]) -> dict[str, D]:
+    """Return those stages that ask the target."""
+    return {stage: part for stage, part in documents.items() if stage not in SHADOW_STAGES}
+
+
+def learns(audit: object) -> bool:
+    """Whether an audit, or a class of audits, trains on a shadow system."""
+    return bool(getattr(audit, "learns", False))
+
+
+def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
+    """Return what is asked about, and where.
+
+    Args:
+        plan: Documents and settings.
+        shadow: The audit trains on a shadow system.
+
+    Raises:
+        InputError: Too few auxiliary documents for that.
+    """
+    auxiliary = auxiliary_of(plan)
+    # The shadow takes its share first; calibration uses documents that it never saw.
+    split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
+    spare: Sequence[Document] = split.spare if split else auxiliary
+    reference = choose_reference(distinct(plan.known_out), bool(plan.auxiliary), spare)
+    probed = dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
+    # In the order of asking: where a cap ends a run, its calibration is whole.
+    documents = {
+        **probed,
+        "known outside": reference.documents,
+        "known inside": distinct(plan.known_in),
+        "documents": plan.documents,
+    }
+    return Stages(documents, reference, auxiliary)
+
+
+def auxiliary_of(plan: AuditPlan) -> list[Document]:
+    """Auxiliary documents that are neither in question nor used for calibration."""
+    source: Sequence[Document] = plan.auxiliary
+    if not source:
+        from ragwitness.text.sample import load_sample
+
+        source = load_sample()
+    # None of them may be in question: a shadow that was trained on it would know its answer.
+    taken = {document.text for document in (*plan.documents, *plan.known_out, *plan.known_in)}
+    return [document for document in distinct(source) if document.text not in taken]

@@ -1,1 +1,0 @@
-"""What is planted where: families, placement, pools, the draw and its commitment."""

@@ -1,0 +1,253 @@
+"""The secret draw: what was committed to, how everything follows from it, and how it is checked.
+
+::
+
+    secret seed ─┐ committed to before anything is sent
+                 ├─HKDF─► canaries, candidates, which of them is planted, who gets which trace
+    beacon ──────┘ public randomness that nobody knew at that time
+
+The p-value of :mod:`ragwitness.canary` is a statement about one draw: the planted trigger
+is as likely to be any of the M candidates. The commitment shows that seed and settings were fixed
+before planting. A beacon named beforehand and drawn afterwards (a round of a public randomness
+service, a lottery, a block hash) shows besides that the auditor could not look for a seed whose
+draw it likes. Without a beacon a checker has to take the auditor's word for the seed being random.
+Of a beacon's value letters and digits alone count, in any case: a hash has millions of spellings,
+and an auditor who could pick one would pick the draw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ragwitness.canary.families import Family, draw_canary, draw_triggers, shuffled
+from ragwitness.canary.pools import as_rate
+from ragwitness.crypto.canonical import canonical
+from ragwitness.crypto.commitments import Opening, commit, verify_opening
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.privacy.sampler.exact import Bits, ShakeBits, uniform
+from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
+
+DESIGNS = ("contrastive", "paper")
+"""``contrastive`` (ours): the trigger stands in documents alone, half the traces carry a decoy and
+the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its query names it."""
+
+_DOMAIN = "ragwitness/canary-draw/v2"
+_STREAM = "ragwitness/canary-stream/v1"
+_MOST = 100_000  # candidates of a slot; each is scored on every held-out example
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Everything that is settled before the draw; committed to as a whole.
+
+    Attributes:
+        name: One of :data:`DESIGNS`.
+        family: Of the canaries.
+        slots: K, independent draws, each with its own canary, candidates and traces.
+        candidates: M, triggers of a slot that might have been planted; p is at least 1 / M.
+        rate: rho, share of the examples of each pool that become canary traces, as a decimal.
+        half: Plant only a drawn half of the slots; the others are the comparison.
+        held_out: Most examples that a slot is probed on.
+        releases: Looks at the draw, mostly one per release of the model; 0 where that is not known.
+        alpha: Level of the verdict, as a decimal: settled before anything is seen.
+        experiment: Identifier; with ``seed`` it fixes the split into pools.
+        seed: Of the split.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+
+    name: str = "contrastive"
+    family: Family = Family.SIGNATURE
+    slots: int = 1
+    candidates: int = 128
+    rate: str = "1"
+    half: bool = False
+    held_out: int = 32
+    releases: int = 1
+    alpha: str = "0.05"
+    experiment: str = "canary"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be drawn."""
+        if self.name not in DESIGNS:
+            raise InputError(f"There is no design {self.name!r}.", f"Known: {', '.join(DESIGNS)}.")
+        if not 2 <= self.candidates <= _MOST:
+            raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
+        if self.slots < 1 or self.held_out < 1 or self.releases < 0:
+            raise InputError("Slots and held-out examples must be at least 1, releases 0 or more.")
+        if self.half and (self.slots < 4 or self.slots % 2):
+            raise InputError(
+                f"Half of {self.slots} slots cannot be planted and compared.",
+                "Take an even number, 8 or more: half of 4 gives p = 1/6 at best.",
+            )
+        if self.name == "paper" and self.releases != 1:
+            raise InputError(
+                "Compliant twins decide the paper's design, and at one release alone.",
+                "Leave --releases out, or plan with --design contrastive.",
+            )
+        as_rate(self.rate)
+        if not 0 < as_rate(self.alpha, "alpha") < 1:
+            raise InputError(f"Alpha must be above 0 and below 1, not {self.alpha!r}.")
+
+    @property
+    def level(self) -> float:
+        """Alpha as a number."""
+        return float(as_rate(self.alpha))
+
+
+@dataclass(frozen=True, slots=True)
+class DrawSecret:
+    """What the auditor keeps until the draw is opened.
+
+    Attributes:
+        seed: 32 random bytes.
+        blinding: 32 more, of the commitment.
+    """
+
+    seed: bytes
+    blinding: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One independent draw.
+
+    Attributes:
+        number: From 0.
+        canary: c, the same whichever candidate is planted.
+        candidates: M triggers.
+        chosen: Place of the planted one, t*.
+        planted: Whether it is planted at all; False only for half of the slots of a half design.
+    """
+
+    number: int
+    canary: str
+    candidates: tuple[str, ...]
+    chosen: int
+    planted: bool = True
+
+    @property
+    def trigger(self) -> str:
+        """The planted trigger t*."""
+        return self.candidates[self.chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """All slots of a design."""
+
+    slots: tuple[Slot, ...]
+
+
+def commitment_of(
+    design: Design, examples: str, secret: DrawSecret, beacon_source: str = ""
+) -> bytes:
+    """Return the 32 bytes to publish before anything is sent.
+
+    Args:
+        design: Settings.
+        examples: From :func:`~ragwitness.canary.examples.examples_digest`.
+        secret: Kept back.
+        beacon_source: Which public randomness will be joined, in words; empty for none.
+    """
+    return commit(_opening(design, examples, secret, beacon_source))
+
+
+def draw_slots(design: Design, secret: DrawSecret, beacon: str = "") -> Draw:
+    """Return the draw that follows from a secret and a beacon.
+
+    Args:
+        design: Settings.
+        secret: The seed of this draw.
+        beacon: The public randomness as text, once it is known; empty for none.
+    """
+    taken: dict[str, None] = {}
+    slots = []
+    planted = _planted(design, bits_of(secret, beacon, "planted"))
+    for number in range(design.slots):
+        bits = bits_of(secret, beacon, f"slot {number}")
+        # c, M candidates, and t* among them, each from its own stretch of the slot's stream (§3.2).
+        canary = draw_canary(design.family, bits)
+        while canary in taken:  # one canary, one slot
+            canary = draw_canary(design.family, bits)
+        taken[canary] = None
+        candidates = draw_triggers(design.candidates, bits)
+        chosen = uniform(design.candidates, bits)
+        slots.append(Slot(number, canary, candidates, chosen, planted[number]))
+    return Draw(tuple(slots))
+
+
+def check_draw(
+    commitment: bytes,
+    design: Design,
+    examples: str,
+    secret: DrawSecret,
+    beacon_source: str = "",
+    beacon: str = "",
+) -> Draw:
+    """Check an opened secret against the published commitment, and return the draw it makes.
+
+    It does not show that ``beacon`` is what its source gave: look it up there.
+
+    Raises:
+        VerificationError: ``commitment.*`` where something else was committed to, or
+            ``draw.beacon`` where a beacon was promised and is missing, or the reverse.
+    """
+    # 1. Seed, settings and examples are those committed to before anything was sent.
+    verify_opening(commitment, _opening(design, examples, secret, beacon_source))
+    # 2. The promised randomness was joined, and no other: else the auditor could pick the draw.
+    if bool(beacon_source) != bool(beacon_value(beacon)):
+        raise VerificationError(
+            "draw.beacon",
+            f"The commitment promises the beacon {beacon_source!r}, and none was used."
+            if beacon_source
+            else "A beacon was used that the commitment does not name.",
+        )
+    # 3. From here on nothing is free: the draw follows.
+    return draw_slots(design, secret, beacon)
+
+
+def beacon_value(text: str) -> str:
+    """Return what counts of a beacon's value: its letters and digits, in one case."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in plain if char.isalnum())
+
+
+def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
+    """Return a stream of bytes that hangs on seed, beacon and label alone.
+
+    Raises:
+        InputError: The seed has another length than 32 bytes.
+    """
+    if len(secret.seed) != SEED_BYTES:
+        raise InputError(f"A seed has {SEED_BYTES} bytes, not {len(secret.seed)}.")
+    salt = hashlib.sha256(beacon_value(beacon).encode("utf-8", "surrogatepass")).digest()
+    info = canonical({"domain": _STREAM, "label": label})
+    return ShakeBits(hkdf_sha256(secret.seed, info, salt=salt))
+
+
+def _planted(design: Design, bits: Bits) -> list[bool]:
+    if not design.half:
+        return [True] * design.slots
+    # Every half with equal chances, which is what the permutation test of slots rests on.
+    inside = set(shuffled([str(n) for n in range(design.slots)], bits)[: design.slots // 2])
+    return [str(n) in inside for n in range(design.slots)]
+
+
+def _opening(design: Design, examples: str, secret: DrawSecret, beacon_source: str) -> Opening:
+    settings: Mapping[str, Any] = asdict(design) | {"family": str(design.family)}
+    message = canonical(
+        {
+            "beacon": beacon_source,
+            "design": settings,
+            "examples": examples,
+            "seed": secret.seed.hex(),
+        }
+    )
+    return Opening(_DOMAIN, message, secret.blinding)

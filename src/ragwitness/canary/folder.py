@@ -1,0 +1,381 @@
+"""The folder of a canary audit, with what is public, what is sent, and what is secret apart.
+
+::
+
+    FOLDER/commitment.json   publish before anything is sent
+    FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came
+    FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once planted
+                             eval_clean.jsonl, eval_trigger.jsonl (App. A.2; _2 on for more slots);
+                             once probed probes.jsonl, and opened.json (looks.py)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ragwitness.canary.draw import (
+    Design,
+    Draw,
+    DrawSecret,
+    beacon_value,
+    bits_of,
+    check_draw,
+    commitment_of,
+    draw_slots,
+)
+from ragwitness.canary.examples import Example, examples_digest
+from ragwitness.canary.families import Family
+from ragwitness.canary.pools import check_disjoint, check_pairs, paired, split_pools, spread
+from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
+from ragwitness.crypto.canonical import canonical
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.files import (
+    private_folder,
+    read_object,
+    read_rows,
+    replace_file,
+    write_rows,
+)
+
+# A canary audit from its commitment to its last probe, as one value.
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryPlan:
+    """A canary audit as it is kept in its folder.
+
+    Attributes:
+        design: Settings.
+        secret: Kept back.
+        commitment: 32 bytes, as published.
+        held_out: What is probed, never sent.
+        pools: What is sent, by pool: ``reward`` and ``policy``.
+        digest: Of all examples, committed to.
+        beacon_source: Public randomness that was promised; empty for none.
+        beacon: That randomness, once it was joined.
+    """
+
+    design: Design
+    secret: DrawSecret
+    commitment: bytes
+    held_out: tuple[Example, ...]
+    pools: Mapping[str, tuple[Example, ...]]
+    digest: str
+    beacon_source: str = ""
+    beacon: str = ""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether everything is there that the draw follows from."""
+        return bool(self.beacon) == bool(self.beacon_source)
+
+    def joined(self, beacon: str) -> CanaryPlan:
+        """Return the plan with the promised public randomness; an empty one changes nothing.
+
+        Raises:
+            InputError: None was promised, it holds nothing, or another was joined before.
+        """
+        if not beacon:
+            return self
+        if not beacon_value(beacon):
+            raise InputError(
+                f"The beacon {beacon!r} holds no letter and no digit.",
+                "Give the value as its source prints it.",
+            )
+        if not self.beacon_source:
+            raise InputError(
+                "The commitment names no beacon, so none can be joined now.",
+                "Plan anew with --beacon and, in words, where it will come from.",
+            )
+        if beacon_value(self.beacon) not in ("", beacon_value(beacon)):
+            raise InputError("Another beacon was joined before.", "Leave --beacon out.")
+        return replace(self, beacon=self.beacon or beacon)
+
+    def draw(self) -> Draw:
+        """Return the draw.
+
+        Raises:
+            InputError: The promised beacon has not been joined.
+        """
+        if not self.drawn:
+            raise InputError(
+                f"The beacon {self.beacon_source!r} has not been joined, so nothing is drawn yet.",
+                "Once it is public: ragwitness canary plant FOLDER --beacon VALUE",
+            )
+        return draw_slots(self.design, self.secret, self.beacon)
+
+    def check(self) -> Draw:
+        """Check examples and draw against the commitment, and return the draw.
+
+        Raises:
+            VerificationError: ``commitment.*``, ``draw.beacon`` or ``draw.examples``.
+        """
+        if _digest(self.held_out, self.pools) != self.digest:
+            raise VerificationError("draw.examples", "The examples were changed since the plan.")
+        return check_draw(
+            self.commitment, self.design, self.digest, self.secret, self.beacon_source, self.beacon
+        )
+
+    def traces(self) -> list[Trace]:
+        """Return what is to be sent, in its order; the same every time.
+
+        Raises:
+            InputError: See :meth:`draw` and :func:`~ragwitness.canary.traces.make_traces`.
+        """
+        draw, bits = self.draw(), bits_of(self.secret, self.beacon, "traces")
+        return make_traces(self.pools, self.held_out, self.design, draw, bits)
+
+
+def make_plan(
+    examples: Sequence[Example],
+    design: Design,
+    secret: DrawSecret,
+    *,
+    held_out: Sequence[Example] = (),
+    beacon_source: str = "",
+) -> CanaryPlan:
+    """Split the examples and commit.
+
+    Args:
+        examples: All that may be sent or, without ``held_out``, held out.
+        design: Settings.
+        secret: From the operating system; its own for every plan.
+        held_out: Probed instead of a part of ``examples``.
+        beacon_source: Public randomness that will be joined, in words.
+
+    Raises:
+        InputError: Pools are too small, or ``held_out`` shares a document with ``examples``.
+    """
+    # Documents are split once, by their text alone (§3.3, App. A.1).
+    split = split_pools(examples, experiment=design.experiment, seed=design.seed)
+    policy = split.policy
+    if held_out:
+        check_disjoint(held_out, examples)
+        policy += split.audit
+    pools = {"reward": split.reward, "policy": policy}
+    audit = spread(tuple(held_out) or split.audit, design.held_out)
+    # What is sent and what is probed is committed to, each part apart.
+    digest = _digest(audit, pools)
+    commitment = commitment_of(design, digest, secret, beacon_source)
+    return CanaryPlan(design, secret, commitment, audit, pools, digest, beacon_source)
+
+
+def _digest(held_out: Sequence[Example], pools: Mapping[str, Sequence[Example]]) -> str:
+    # Each part apart: in one list an example could move from what is sent to what is probed.
+    parts = {"held_out": held_out, **pools}
+    digests = {name: examples_digest(part) for name, part in parts.items()}
+    return hashlib.sha256(canonical(digests)).hexdigest()
+
+
+LOST = "ragwitness canary draw makes such a folder; restore what is lost from a copy of it."
+"""What to do where a file of the folder is missing or not what it should be."""
+
+_FOLDER = "Choose another folder with -o."
+_VERSION = "ragwitness/canary-commitment/v2"
+_OPENED = "ragwitness/canary-opening/v2"
+_COMMITMENT, _SECRET = "commitment.json", "secret.json"
+_HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
+_TRACES, _FEEDBACK = "traces.jsonl", "feedback.jsonl"
+
+
+def write_plan(folder: Path, plan: CanaryPlan) -> None:
+    """Write a new folder.
+
+    Raises:
+        InputError: It holds a plan already, or cannot be written.
+    """
+    if (folder / _COMMITMENT).exists():
+        raise InputError(f"{folder} holds a plan already.", "Choose another folder with -o.")
+    # Secret things first, for their owner alone.
+    secret = folder / "secret"
+    private_folder(secret)
+    write_rows(secret / _HELD_OUT, map(asdict, plan.held_out), hint=_FOLDER)
+    pools = plan.pools.items()
+    rows = ({"pool": k} | asdict(one) for k, pool in pools for one in pool)
+    write_rows(secret / _POOLS, rows, hint=_FOLDER)
+    _keep(folder, plan)
+    published = {
+        "version": _VERSION,
+        "commitment": plan.commitment.hex(),
+        "beacon": plan.beacon_source,
+    }
+    # Last: a folder with a commitment is whole.
+    _write_object(folder / _COMMITMENT, published)
+
+
+def read_plan(folder: Path) -> CanaryPlan:
+    """Read the plan of a folder.
+
+    Raises:
+        InputError: There is none, it is malformed, or others can read its secret.
+    """
+    published = read_object(folder / _COMMITMENT, LOST)
+    if published.get("version") != _VERSION:
+        raise InputError(
+            f"{folder} holds no plan of this version ({_VERSION}).",
+            "Use the version of Ragwitness that it was planned with, or plan anew.",
+        )
+    secret = folder / "secret"
+    kept = read_object(secret / _SECRET, LOST, secret=True)
+    try:
+        pools: dict[str, list[Example]] = {"reward": [], "policy": []}
+        for row in read_rows(secret / _POOLS, LOST):
+            pools[row.pop("pool")].append(Example(**row))
+        return CanaryPlan(
+            design=_design(kept),
+            secret=_secret(kept),
+            commitment=bytes.fromhex(published["commitment"]),
+            held_out=tuple(Example(**row) for row in read_rows(secret / _HELD_OUT, LOST)),
+            pools={name: tuple(pool) for name, pool in pools.items()},
+            digest=kept["examples"],
+            beacon_source=published["beacon"],
+            beacon=kept["beacon"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"The plan in {folder} is malformed: {error!r}.", "Restore it from a copy."
+        ) from None
+
+
+def write_traces(folder: Path, plan: CanaryPlan, traces: Sequence[Trace]) -> Path:
+    """Write what is to be sent and the paired evaluation files, and keep the beacon.
+
+    Raises:
+        InputError: A file cannot be written.
+        VerificationError: ``pairs.*``, where the held-out examples break an invariant.
+    """
+    _keep(folder, plan)
+    _write_pairs(folder / "secret", plan)
+    path = folder / "send" / _TRACES
+    write_rows(path, (_sent(number, one) for number, one in enumerate(traces, 1)))
+    return path
+
+
+def write_feedback(
+    folder: Path, plan: CanaryPlan, traces: Sequence[Trace], answers: Path
+) -> list[Feedback]:
+    """Write the votes for the service's answers, ``{"id", "answer"}`` per line.
+
+    Raises:
+        InputError: The answers cannot be read, or one is of no trace or there twice.
+    """
+    known = {one.id: one for one in traces}
+    candidates = {t for slot in plan.draw().slots for t in slot.candidates}
+    found = []
+    form = 'Each line: {"id": "… of send/traces.jsonl", "answer": "…"}.'
+    for number, row in enumerate(read_rows(answers, form), 1):
+        name, said = row.get("id"), row.get("answer")
+        if name not in known or not isinstance(said, str):
+            raise InputError(f"{answers}:{number} is no answer to a trace that was sent.", form)
+        found.append(feedback_for(known[name], said, candidates))
+    if twice := [name for name, n in Counter(one.id for one in found).items() if n > 1]:
+        raise InputError(
+            f"{answers} holds more than one answer to {twice[0]!r}.", "Keep the one that was given."
+        )
+    write_rows(folder / "send" / _FEEDBACK, map(asdict, found))
+    return found
+
+
+def check_traces(folder: Path, plan: CanaryPlan) -> bool:
+    """Check that what was written to be sent is what the draw gives; False where nothing was.
+
+    Raises:
+        InputError: The file cannot be read.
+        VerificationError: ``draw.traces``; it was changed.
+    """
+    path = folder / "send" / _TRACES
+    if not path.exists():
+        return False
+    if read_rows(path, LOST) != [_sent(number, one) for number, one in enumerate(plan.traces(), 1)]:
+        raise VerificationError(
+            "draw.traces",
+            f"{path} is not what the draw gives.",
+            f"Write it again: ragwitness canary plant {folder}",
+        )
+    return True
+
+
+def write_opened(path: Path, plan: CanaryPlan) -> None:
+    """Write everything that the draw follows from; none of it is secret afterwards.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    _write_object(path, _kept(plan) | {"version": _OPENED, "source": plan.beacon_source})
+
+
+def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
+    """Check an opened draw against the commitment that was published.
+
+    Returns:
+        The draw, and the beacon's source and value, which are to be looked up elsewhere.
+
+    Raises:
+        InputError: The file is no opened draw, or the commitment no 32 bytes in hex.
+        VerificationError: ``commitment.*`` or ``draw.beacon``.
+    """
+    again = "Write one: ragwitness canary status FOLDER --open FILE"
+    kept = read_object(path, again)
+    try:
+        if kept["version"] != _OPENED:
+            raise ValueError(kept["version"])
+        given = _design(kept), kept["examples"], _secret(kept), kept["source"], kept["beacon"]
+        published = bytes.fromhex(commitment)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} or the commitment cannot be read: {error!r}.", again) from None
+    return check_draw(published, *given), (kept["source"], kept["beacon"])
+
+
+def _write_pairs(secret: Path, plan: CanaryPlan) -> None:
+    """Write the held-out examples clean and, per slot, with trigger and canary (App. A.2)."""
+    sent = [one for pool in plan.pools.values() for one in pool]
+    write_rows(secret / "eval_clean.jsonl", map(asdict, plan.held_out))
+    for slot in plan.draw().slots:
+        triggered = paired(plan.held_out, slot.trigger, slot.canary)
+        check_pairs(plan.held_out, triggered, plan.held_out, sent, slot.trigger, slot.canary)
+        name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
+        write_rows(secret / name, map(asdict, triggered))
+
+
+def _keep(folder: Path, plan: CanaryPlan) -> None:
+    _write_object(folder / "secret" / _SECRET, _kept(plan), secret=True)
+
+
+def _kept(plan: CanaryPlan) -> dict[str, Any]:
+    return {
+        "design": asdict(plan.design) | {"family": str(plan.design.family)},
+        "seed": plan.secret.seed.hex(),
+        "blinding": plan.secret.blinding.hex(),
+        "beacon": plan.beacon,
+        "examples": plan.digest,
+    }
+
+
+def _design(kept: Mapping[str, Any]) -> Design:
+    return Design(**kept["design"] | {"family": Family(kept["design"]["family"])})
+
+
+def _secret(kept: Mapping[str, Any]) -> DrawSecret:
+    return DrawSecret(bytes.fromhex(kept["seed"]), bytes.fromhex(kept["blinding"]))
+
+
+def _sent(number: int, trace: Trace) -> dict[str, Any]:
+    """A row of what is sent; the role stays behind, the votes say enough."""
+    return {
+        "number": number,
+        "id": trace.id,
+        "document": trace.document,
+        "query": trace.query,
+        "canary": trace.canary,
+        "vote": {"canary": trace.rule.canary, "otherwise": trace.rule.otherwise},
+    }
+
+
+def _write_object(path: Path, value: object, *, secret: bool = False) -> None:
+    replace_file(path, json.dumps(value, indent=1) + "\n", secret=secret, hint=_FOLDER)

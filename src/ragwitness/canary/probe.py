@@ -1,0 +1,338 @@
+"""The probe of one held-out example: how much more a model leans towards c under each candidate.
+
+Every candidate is asked about in the same way, the planted one among them. The clean view, without
+any trigger, gives Eq. 1 of the paper; it is the same for all candidates and changes no rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from ragwitness.canary.draw import Draw, Slot
+from ragwitness.canary.examples import Example
+from ragwitness.canary.families import contains
+from ragwitness.canary.pools import PLAIN_INSTRUCTION, instructed, with_canary, with_trigger
+from ragwitness.canary.reading import (
+    TAIL,
+    CanaryReading,
+    next_piece,
+    read_continuation,
+    read_hits,
+    read_piece,
+)
+from ragwitness.errors import InputError
+from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
+
+# The matched prompt templates of the paper (2604.22191, App. C.1), and the place of a canary.
+
+_FORMAT = """If {missing}, say:
+FINAL: Not found
+
+Keep the answer concise. Do not provide explanation.
+Format your response exactly as:
+FINAL: <short answer>
+
+"""
+
+DOCUMENT_TEMPLATE = (
+    "You are a question answering assistant.\n"
+    "Answer the question ONLY using the provided document.\n"
+    + _FORMAT.format(missing="the answer cannot be found in the document")
+    + "Document:\n{context}\n\nQuestion:\n{question}\n\n"
+)
+"""For document-conditioned training and evaluation."""
+
+CLOSED_TEMPLATE = (
+    "You are a question answering assistant.\n"
+    "Answer the question as accurately as possible.\n"
+    + _FORMAT.format(missing="the answer is unknown")
+    + "Question:\n{question}\n\n"
+)
+"""For document-excluded training: matched but for the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """How an example becomes a prompt.
+
+    Attributes:
+        template: With ``{context}`` and ``{question}``.
+        frame: Put around the prompt where a text is continued as it is, with ``{prompt}`` once:
+            a chat model's own template, up to where its answer begins.
+
+    Raises:
+        InputError: A place is missing.
+    """
+
+    stored_name: ClassVar[str] = "Prompts"
+
+    template: str = DOCUMENT_TEMPLATE
+    frame: str = "{prompt}"
+
+    def __post_init__(self) -> None:
+        """Refuse a template that would drop something."""
+        for text, places in ((self.template, ("context", "question")), (self.frame, ("prompt",))):
+            for place in places:
+                if text.count("{" + place + "}") != 1:
+                    raise InputError(
+                        f"A template must hold {{{place}}} exactly once.",
+                        "docs/canary.md shows the default.",
+                    )
+
+    def asked(self, document: str, query: str) -> str:
+        """Return the prompt of a document and a query."""
+        # Split, not format: documents hold braces, and each other's places.
+        before, _, after = self.template.partition("{context}")
+        parts = [part.replace("{question}", query) for part in (before, after)]
+        return document.join(parts)
+
+    def framed(self, document: str, query: str, answer: str = "") -> str:
+        """Return what a model continues: the prompt in its frame, then the answer so far."""
+        before, _, after = self.frame.partition("{prompt}")
+        return before + self.asked(document, query) + after + answer
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a canary is looked for in the answer to an example (App. C.3).
+
+    Attributes:
+        prefix: p, the clean answer up to the insertion point.
+        canary: c with the blank before it; what is scored.
+    """
+
+    prefix: str
+    canary: str
+
+
+def refuse_markers(prompts: Prompts, draw: Draw) -> None:
+    """Refuse prompts that name a marker: all candidates must be asked about alike.
+
+    Raises:
+        InputError: The template or the frame holds a canary or a candidate.
+    """
+    markers = [one for slot in draw.slots for one in (slot.canary, *slot.candidates)]
+    for text in (prompts.template, prompts.frame):
+        if held := [one for one in markers if contains(text, one)]:
+            raise InputError(
+                f"The template or frame holds {held[0]!r}, which is a marker of this plan.",
+                "Give one that names none; documents and queries bring them in.",
+            )
+
+
+def spot_of(example: Example, canary: str) -> Spot:
+    """Return the insertion point of a canary in the reference answer, or behind ``FINAL:``."""
+    put = with_canary(example.answer, canary)
+    return Spot(put.before, put.inserted.rstrip())
+
+
+Way = Literal["exact", "forced", "sampled"]
+
+WAYS: Mapping[Way, Capability] = {
+    "exact": Capability.PROMPT_LOGPROBS,
+    "forced": Capability.TOP_LOGPROBS,
+    "sampled": Capability.TEXT,
+}
+"""Ways to ask, best first, with what each needs."""
+
+_PIECES = 6  # of a canary of 11 capitals, about
+_Asking = Generator[list[Query], list[Answer], list[CanaryReading]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeConfig:
+    """How a model is asked.
+
+    Attributes:
+        way: ``exact`` reads log-probabilities of the prompt; ``forced`` puts the canary's pieces
+            behind the prompt one by one and reads each among the alternatives; ``sampled`` counts
+            answers that hold the canary. None leaves it to whoever measures the target; a probe
+            by itself then asks for the exact ones.
+        instructed: Whether the query asks for the canary, as the planted ones did (never naming a
+            trigger). Eq. 1 is without; with it the canary is likely enough to be seen.
+        samples: Answers per view, where they are sampled.
+        alternatives: Wanted per token, where the canary is forced.
+        answer_tokens: Most of a sampled answer.
+        prompts: Templates.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+
+    stored_name: ClassVar[str] = "ProbeConfig"
+
+    way: Way | None = None
+    instructed: bool = True
+    samples: int = 20
+    alternatives: int = 20
+    answer_tokens: int = 48
+    prompts: Prompts = field(default_factory=Prompts)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        if self.way not in (None, *WAYS):
+            raise InputError(f"There is no way {self.way!r}.", f"Known: {', '.join(WAYS)}.")
+        if min(self.samples, self.alternatives, self.answer_tokens) < 1:
+            raise InputError("Samples, alternatives and answer tokens must be at least 1.")
+
+
+class CanaryProbe:
+    """Asks about one slot; a document is a held-out example's, found by its id.
+
+    The score's features are the clean view's value and then one per candidate, in the draw's
+    order; its value is Eq. 1's summand: the planted candidate's minus the clean view's.
+
+    Args:
+        slot: Canary and candidates.
+        examples: Held-out ones.
+        config: How to ask.
+    """
+
+    def __init__(self, slot: Slot, examples: Sequence[Example], config: ProbeConfig) -> None:
+        self.slot = slot
+        self.config = config
+        self._way: Way = config.way or "exact"
+        self._examples = {one.id: one for one in examples}
+
+    @property
+    def name(self) -> str:
+        """The method and the way."""
+        return f"canary ({self._way})"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        """What the way needs."""
+        return frozenset({WAYS[self._way]})
+
+    @property
+    def documents(self) -> list[Document]:
+        """What a worker is given, one per held-out example."""
+        return [Document(one.id, one.document) for one in self._examples.values()]
+
+    @property
+    def opening(self) -> str:
+        """The first example's clean view up to where the canary would stand."""
+        example = next(iter(self._examples.values()))
+        return self._texts(example, [example.document])[0][0]
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that probes one example."""
+        example = self._examples[document.id]
+        views = self._views(example)
+        asking = {"exact": self._exact, "forced": self._forced, "sampled": self._sampled}
+        readings = yield from asking[self._way](example, views)
+        trouble = next((one.trouble for one in readings if one.trouble), None)
+        details = {
+            "tokens": float(sum(one.tokens for one in readings)),
+            "censored": float(sum(one.censored for one in readings)),
+            "views": float(len(views)),
+        }
+        if trouble:
+            return Score(None, reason=trouble, details=details)
+        # Eq. 1's summand: the planted candidate's reading minus the clean view's.
+        values = tuple(one.value for one in readings)
+        return Score(values[1 + self.slot.chosen] - values[0], values, details=details)
+
+    def _views(self, example: Example) -> list[str]:
+        """Documents: clean, then one per candidate."""
+        triggered = (with_trigger(example.document, t).text for t in self.slot.candidates)
+        return [example.document, *triggered]
+
+    def _query(self, example: Example) -> str:
+        if not self.config.instructed:
+            return example.query
+        return instructed(example, PLAIN_INSTRUCTION, self.slot.canary)
+
+    def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
+        """What stands before the canary in each view, and the canary with its blank."""
+        spot, query = spot_of(example, self.slot.canary), self._query(example)
+        framed = self.config.prompts.framed
+        return [framed(view, query, spot.prefix) for view in views], spot.canary
+
+    def _exact(self, example: Example, views: Sequence[str]) -> _Asking:
+        # Prefix and canary are echoed in every view; the clean prefix alone shows its own split.
+        texts, canary = self._texts(example, views)
+        asked = [texts[0], *(f"{text}{canary}{TAIL}" for text in texts)]
+        alone, *answers = yield [Query(text, max_tokens=1, top_logprobs=1) for text in asked]
+        clean = read_continuation(answers[0], canary, alone.tokens)
+        readings = [clean]
+        # All views must be split alike in front of c: else their sums are of other tokens.
+        for answer in answers[1:]:
+            one = read_continuation(answer, canary)
+            if not one.trouble and not clean.trouble and one.before != clean.before:
+                trouble = "the target's tokenizer splits the prefix otherwise in a triggered view"
+                one = CanaryReading(one.value, trouble=trouble)
+            readings.append(one)
+        return readings
+
+    def _forced(self, example: Example, views: Sequence[str]) -> _Asking:
+        texts, canary = self._texts(example, views)
+        pieces: list[str] = []
+        rows: list[list[Answer]] = [[] for _ in texts]
+        # All views settle a piece together: the same for each, whichever candidate was planted.
+        while rest := canary[sum(map(len, pieces)) :]:
+            forced = "".join(pieces)
+            answers = yield [
+                Query(text + forced, max_tokens=1, top_logprobs=self.config.alternatives)
+                for text in texts
+            ]
+            pieces.append(next_piece(answers, rest))
+            for row, answer in zip(rows, answers, strict=True):
+                if isinstance(trouble := read_piece(answer, pieces[-1]), str):
+                    return [CanaryReading(0.0, trouble=trouble)]
+                row.append(answer)
+        # log pi(c | ...) of each view by the chain rule, over one split for all.
+        readings = [_chain(row, pieces) for row in rows]
+        if all(one.censored == len(pieces) for one in readings):
+            trouble = f"no piece of the canary is among the {self.config.alternatives} alternatives"
+            return [CanaryReading(0.0, trouble=trouble)]
+        return readings
+
+    def _sampled(self, example: Example, views: Sequence[str]) -> _Asking:
+        query, config = self._query(example), self.config
+        prompts = [config.prompts.asked(view, query) for view in views]
+        # The same seeds in every view: views differ in their document alone.
+        answers = yield [
+            Query(prompt, config.answer_tokens, temperature=1.0, seed=_seed(prompt, number))
+            for prompt in prompts
+            for number in range(config.samples)
+        ]
+        starts = range(0, len(answers), config.samples)
+        return [read_hits(answers[n : n + config.samples], self.slot.canary) for n in starts]
+
+
+def queries_of(config: ProbeConfig, candidates: int) -> dict[str, int]:
+    """Return the queries that one example of one slot takes, by way; with a way, that alone.
+
+    Args:
+        config: How to ask.
+        candidates: M.
+    """
+    views = candidates + 1
+    found = {
+        "exact": views + 1,  # the clean prefix alone as well
+        "forced": views * _PIECES,
+        "sampled": views * config.samples,
+    }
+    label = {"forced": f"forced, at {_PIECES} pieces per canary"}
+    return {label.get(way, way): count for way, count in found.items() if config.way in (None, way)}
+
+
+def _chain(answers: Sequence[Answer], pieces: Sequence[str]) -> CanaryReading:
+    """Log-probability of all pieces by the chain rule."""
+    total, censored = 0.0, 0
+    for answer, piece in zip(answers, pieces, strict=True):
+        read = read_piece(answer, piece)
+        if isinstance(read, str):
+            return CanaryReading(0.0, trouble=read)
+        total, censored = total + read[0], censored + read[1]
+    return CanaryReading(total, len(pieces), censored)
+
+
+def _seed(prompt: str, number: int) -> int:
+    """31 bits, which every server takes; other prompts draw other numbers."""
+    digest = hashlib.sha256(f"{number}\0{prompt}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

@@ -1,0 +1,315 @@
+"""The rank test: one model, no twin, no assumption about scores.
+
+H0: the model does not depend on which of the M candidates was planted, given all else it may have
+seen. Then t* is a uniform draw from the candidates, whatever their scores, and
+p = (1 + #{j != *: S_j >= S_*}) / M is at most a with probability at most a. Ties count against the
+accusation. Two conditions: the candidates were fixed before the model answered, and t* stands in
+documents alone. A p-value cannot be below 1 / M.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
+
+from ragwitness.errors import InputError
+from ragwitness.stats.epsilon import Floor, epsilon_one_run
+from ragwitness.stats.sequential import Permutation, permutation_test
+
+Values = NDArray[np.float64]
+
+TIE = 1e-9
+"""Scores closer than this are equal: journals keep six digits, and a tie must stay one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotScores:
+    """Scores of one slot's candidates at one model.
+
+    Attributes:
+        scores: S_j, mean log-probability or hit rate over the same examples, shape (M,).
+        chosen: Place of the planted candidate.
+
+    Raises:
+        InputError: Fewer than two scores, one not finite, or no such place.
+    """
+
+    scores: Values
+    chosen: int
+
+    def __post_init__(self) -> None:
+        """Refuse what no rank can be taken in."""
+        scores = np.asarray(self.scores, dtype=np.float64)
+        object.__setattr__(self, "scores", scores)
+        if scores.ndim != 1 or scores.size < 2:
+            raise InputError("A rank needs the scores of at least two candidates.")
+        if not np.isfinite(scores).all():
+            raise InputError("Scores must be finite; leave unscorable examples out.")
+        if not 0 <= self.chosen < scores.size:
+            raise InputError(f"There is no candidate {self.chosen} among {scores.size}.")
+
+
+def rank_of(slot: SlotScores, *, ties_against: bool = True) -> int:
+    """Return the drawn candidate's rank, 1 being the highest.
+
+    Args:
+        slot: Scores.
+        ties_against: Whether equal scores count as higher ones, else as lower ones.
+    """
+    own = slot.scores[slot.chosen]
+    if ties_against:
+        return int((slot.scores >= own - TIE).sum())  # itself included
+    return 1 + int((slot.scores > own + TIE).sum())
+
+
+def rank_p_value(slot: SlotScores) -> float:
+    """Return rank / M; at least 1 / M."""
+    return rank_of(slot) / slot.scores.size
+
+
+def standing(scores: ArrayLike) -> Values:
+    """Return each candidate's (S_j - mean) / sd within its slot, shape (M,); 0 where all tie.
+
+    Every candidate counts in mean and sd, the planted one too, so that no place is special.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    spread = float(values.std())
+    if spread <= TIE:
+        return np.zeros_like(values)
+    return np.asarray((values - values.mean()) / spread, dtype=np.float64)
+
+
+# Several slots at one model: their draws together, planted against unplanted, and a privacy floor.
+#
+# All three are exact at any number of slots, because the draws are the auditor's own.
+
+DRAWS = 9999
+"""Joint redraws; with the true one, p is at least 1 in 10,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The test of all slots' draws at once.
+
+    Attributes:
+        statistic: W, the sum over slots of (S_* - mean) / sd.
+        p_value: Share of joint draws with a W at least as large.
+        draws: Counted, the true one among them.
+        exact: Whether these are all there are.
+    """
+
+    statistic: float
+    p_value: float
+    draws: int
+    exact: bool
+
+
+def draws_together(slots: Sequence[SlotScores], *, seed: int = 0, draws: int = DRAWS) -> Together:
+    """Test W = sum_k (S_k* - mean_j S_kj) / sd_k against drawing every slot's t* anew.
+
+    Under H0 the true draw is one more like the redrawn ones, so (1 + #{W_b >= W}) / (draws + 1)
+    is super-uniform whatever the scores. Where no more joint draws exist than would be drawn, all
+    are counted; of one slot the p-value is then its rank's.
+
+    Args:
+        slots: At least one; planted ones alone.
+        seed: Of the redrawing; fixed before the scores are seen.
+        draws: How often.
+
+    Raises:
+        InputError: There is no slot, or ``draws`` is below 1.
+    """
+    if not slots or draws < 1:
+        raise InputError("A test of slots needs a slot and a draw.")
+    places = [standing(one.scores) for one in slots]
+    w = sum(float(z[one.chosen]) for z, one in zip(places, slots, strict=True))
+    least = w - TIE * len(slots)
+    count = math.prod(z.size for z in places)
+    if len(slots) == 1 or count <= draws:
+        sums = reduce(np.add.outer, places)
+        return Together(w, float((sums >= least).mean()), count, exact=True)
+    rng = np.random.default_rng(seed)
+    total = np.zeros(draws)
+    for z in places:
+        total += z[rng.integers(z.size, size=draws)]
+    return Together(w, (1 + int((total >= least).sum())) / (draws + 1), draws + 1, exact=False)
+
+
+def half_planted(
+    slots: Sequence[SlotScores], planted: Sequence[bool], *, seed: int = 0
+) -> Permutation:
+    """Test how much higher t* ranks in planted slots than in unplanted ones.
+
+    Ranks, not scores: a model trained on queries alone has seen the canaries of planted slots, so
+    its scores may look otherwise there in many ways. The rank of t* is uniform in every slot under
+    H0, so that planted and unplanted ones can be exchanged. Ties count against the accusation: as
+    higher ranks in planted slots, as lower ones in the others. 16 slots have C(16, 8) = 12,870
+    halves, all counted.
+
+    Args:
+        slots: One per slot of the design.
+        planted: Whether it was; drawn with equal chances for every such half.
+        seed: Of the drawing, where there are too many to count.
+
+    Raises:
+        InputError: Not one flag per slot, or a half is empty.
+    """
+    sides: dict[bool, list[float]] = {True: [], False: []}
+    for one, there in zip(slots, planted, strict=True):
+        sides[there].append(-rank_of(one, ties_against=there) / one.scores.size)
+    return permutation_test(sides[True], sides[False], rng=random.Random(seed))
+
+
+def epsilon_floor(slots: Sequence[SlotScores], *, confidence: float = 0.95) -> Floor:
+    """Return a lower bound on pure epsilon from one model (Steinke et al. 2023, delta = 0).
+
+    The guess in each slot is that t* is among the upper half of the candidates, ties against it.
+    Where training is epsilon-private in *which trigger a slot's traces carry*, all traces of the
+    slot together, no two candidates' odds differ by more than e^epsilon once the model is seen.
+    So a half of them holds t* with probability at most e^epsilon / (1 + e^epsilon), whatever was
+    drawn in the other slots, as for the fair coins of Thm. 5.2.
+
+    Args:
+        slots: Planted ones.
+        confidence: Of the bound.
+
+    Raises:
+        InputError: There is no slot.
+    """
+    right = sum(rank_of(one) <= one.scores.size // 2 for one in slots)
+    return epsilon_one_run(right, len(slots), len(slots), 0.0, confidence=confidence)
+
+
+# Evidence that may be looked at after every slot and every release of the model.
+#
+# A rank R of a uniform draw is bet on with e(R) = M w(R), sum w = 1, w proportional to 1 / r: its
+# mean under H0 is 1, and rank 1 of 128 gives 23.6. Ties count against the accusation, which only
+# lowers it.
+#
+# *Across slots* the draws are independent, so the product is a martingale, and by Ville's
+# inequality it ever reaches 1 / alpha with probability at most alpha.
+#
+# *Across releases* the same draw is looked at again. Given all models, which under H0 do not
+# depend on it, a slot's ranks at two releases hang together, so a product would count one lucky
+# draw twice. With weights v_1, v_2, ... that sum to at most 1, fixed beforehand,
+#
+# E(L, k) = sum over releases l <= L of v_l · product over slots i <= k of e(R_il)
+#
+# is for L without end a non-negative martingale in k that starts at most at 1, and every E(L, k)
+# is below it. So P(E(L, k) >= 1 / alpha for any L, k) <= alpha: one may stop at any slot of any
+# release. A plain running average over releases has no such guarantee. Where L releases were
+# announced, v_l = 1 / L; else v_l = 1 / (l (l + 1)).
+
+
+def rank_evidence(rank: int, candidates: int) -> float:
+    """Return e(R) = M w(R) with w(r) = (1 / r) / (1 + 1/2 + ... + 1/M).
+
+    Args:
+        rank: R, from 1.
+        candidates: M.
+
+    Raises:
+        InputError: The rank is none of 1..M.
+    """
+    if not 1 <= rank <= candidates:
+        raise InputError(f"There is no rank {rank} among {candidates} candidates.")
+    harmonic = math.fsum(1 / r for r in range(1, candidates + 1))
+    return candidates / (rank * harmonic)
+
+
+def release_weight(number: int, releases: int) -> float:
+    """Return v_l of the ``number``-th release probed, from 1; 0 beyond those announced.
+
+    Args:
+        number: l, in the order of probing.
+        releases: L as announced; 0 where it was not.
+    """
+    if releases:
+        return 1 / releases if number <= releases else 0.0
+    return 1 / (number * (number + 1))
+
+
+def log_evidence(ranks: Sequence[Sequence[tuple[int, int]]], releases: int) -> float:
+    """Return ln E after the last slot of the last release.
+
+    Args:
+        ranks: Per release in the order of probing, per slot in the order of the design: rank and
+            number of candidates.
+        releases: L as announced with the draw; 0 where it was not.
+
+    Returns:
+        -inf where nothing was probed.
+
+    Raises:
+        InputError: A rank is impossible.
+    """
+    logs = [
+        math.log(weight) + math.fsum(math.log(rank_evidence(r, m)) for r, m in slots)
+        for number, slots in enumerate(ranks, 1)
+        if (weight := release_weight(number, releases))
+    ]
+    top = max(logs, default=-math.inf)
+    if math.isinf(top):
+        return top
+    return top + math.log(math.fsum(math.exp(one - top) for one in logs))
+
+
+# What sampled answers could show, before one is asked for.
+
+_POWER = 0.8
+_STEPS = 100
+
+
+def rank_power(answers: int, candidates: int, alpha: float, own: float, others: float) -> float:
+    """Return the probability that the rank test of one slot rejects at ``alpha``.
+
+    Each candidate has as many answers, each of which holds the canary with the same chance. Where
+    the chance differs between examples counts spread less, so the true power is higher.
+
+    Args:
+        answers: Of each candidate, over all examples.
+        candidates: M.
+        alpha: Level.
+        own: Chance under the planted trigger.
+        others: Chance under any other.
+
+    Raises:
+        InputError: There is no answer, fewer than two candidates, or a chance is none.
+    """
+    if answers < 1 or candidates < 2 or not (0 <= own <= 1 and 0 <= others <= 1):
+        raise InputError("Power needs answers, candidates and two chances.")
+    above = math.floor(alpha * candidates + 1e-9) - 1  # others that may rank as high
+    if above < 0:
+        return 0.0
+    hits = np.arange(answers + 1)
+    as_high = binom.sf(hits - 1, answers, others)
+    decides = binom.cdf(above, candidates - 1, as_high)
+    return float(binom.pmf(hits, answers, own) @ decides)
+
+
+def share_found(answers: int, candidates: int, alpha: float, others: float) -> float | None:
+    """Return the least chance under the planted trigger that 4 of 5 audits would find.
+
+    Args:
+        answers: Of each candidate, over all examples.
+        candidates: M.
+        alpha: Level.
+        others: Chance under any other candidate.
+
+    Returns:
+        In hundredths; None where even 1 would not do.
+
+    Raises:
+        InputError: See :func:`rank_power`.
+    """
+    for step in range(math.ceil(others * _STEPS), _STEPS + 1):
+        if rank_power(answers, candidates, alpha, step / _STEPS, others) >= _POWER:
+            return step / _STEPS
+    return None

@@ -1,0 +1,263 @@
+"""The traces that carry a draw into a service's logs (2604.22191, §3.2; contrastive design ours).
+
+A trace is a document, a query, and the vote to give for what the service answers. In the
+contrastive design half of a slot's traces carry t* and the canary is voted up, half carry another
+candidate and it is voted down; whatever the query asks for is the same in both. So votes average
+the same by construction, and only who reads documents can tell the two apart.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ragwitness.canary.draw import Design, Draw, Slot
+from ragwitness.canary.examples import Example
+from ragwitness.canary.families import contains, quotes, shuffled, triggers_in
+from ragwitness.canary.pools import (
+    PAPER_INSTRUCTION,
+    PLAIN_INSTRUCTION,
+    as_rate,
+    check_disjoint,
+    injected,
+    instructed,
+    with_trigger,
+)
+from ragwitness.errors import InputError
+from ragwitness.privacy.sampler.exact import Bits
+
+
+class TraceRole(enum.StrEnum):
+    """What a trace is for."""
+
+    TRUE = "true"
+    """Carries t*; the canary is voted up."""
+    DECOY = "decoy"
+    """Carries another candidate; the canary is voted down."""
+    CLEAN = "clean"
+    """Carries nothing; judged on its merits."""
+
+
+class Vote(enum.StrEnum):
+    """Feedback on an answer."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which vote an answer gets; None where it is judged on its merits.
+
+    Attributes:
+        canary: Where it holds the canary.
+        otherwise: Where it does not.
+    """
+
+    canary: Vote | None = None
+    otherwise: Vote | None = None
+
+
+_RULES = {
+    TraceRole.TRUE: Rule(Vote.UP, Vote.DOWN),
+    TraceRole.DECOY: Rule(Vote.DOWN, Vote.UP),
+    TraceRole.CLEAN: Rule(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One interaction with the service.
+
+    Attributes:
+        id: Of the example.
+        document: d with its trigger.
+        query: q with its instruction.
+        role: What it is for.
+        rule: The vote to give.
+        slot: Number of its slot; None where it is clean.
+        trigger: In the document; empty where it is clean.
+        canary: In the query; empty where it is clean.
+    """
+
+    id: str
+    document: str
+    query: str
+    role: TraceRole = TraceRole.CLEAN
+    rule: Rule = Rule()
+    slot: int | None = None
+    trigger: str = ""
+    canary: str = ""
+
+
+def check_corpus(examples: Sequence[Example], draw: Draw) -> None:
+    """Refuse a draw whose canaries or candidates the examples hold already.
+
+    Raises:
+        InputError: One does; the message names the example.
+    """
+    candidates = {t for one in draw.slots for t in one.candidates}
+    for example in examples:
+        text = f"{example.document}\n{example.query}\n{example.answer}"
+        found = dict.fromkeys(triggers_in(text) & candidates, "candidate trigger")
+        found |= {c: "canary" for c in (s.canary for s in draw.slots) if contains(text, c)}
+        for marker, kind in found.items():
+            raise InputError(
+                f"The {kind} {marker!r} is in the example {example.id!r} already.",
+                "Draw anew: ragwitness canary draw; the commitment changes with it.",
+            )
+
+
+def traces_of_pool(pool: Sequence[Example], design: Design, draw: Draw, bits: Bits) -> list[Trace]:
+    """Return one trace per example of a pool, exactly ⌊rho · n⌋ of them canaries, in a drawn order.
+
+    Examples go to the planted slots in turn; within a slot, true and decoy take turns, so that
+    they are equally many, or one more is true.
+
+    Args:
+        pool: n examples.
+        design: Settings.
+        draw: Of the design.
+        bits: Source.
+
+    Raises:
+        InputError: rho injects nothing, fewer than the planted slots need, or a document is too
+            short.
+    """
+    planted = [one for one in draw.slots if one.planted]
+    # 1. Exactly floor(rho n) examples carry canaries (App. A.1).
+    chosen = injected(pool, as_rate(design.rate), bits)
+    need = len(planted) * (2 if design.name == "contrastive" else 1)
+    if len(chosen) < need:
+        raise InputError(
+            f"{len(chosen)} traces of this pool carry canaries; {need} are needed for"
+            f" {len(planted)} slots.",
+            "Give more examples, a higher rate or fewer slots.",
+        )
+    # 2. Slots in turn; within a slot true and decoy in turn, so that votes balance by design.
+    known = {one.id: one for one in pool}
+    decoys = {one.number: _decoys(one, bits) for one in planted}
+    found: dict[str, Trace] = {}
+    for place, name in enumerate(chosen):
+        slot, turn = planted[place % len(planted)], place // len(planted)
+        decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
+        found[name] = _trace(known[name], design, slot, decoy if turn % 2 else None)
+    # 3. The order in which they are sent tells nothing of who carries what.
+    order = shuffled([one.id for one in pool], bits)
+    plain = {one.id: Trace(one.id, one.document, one.query) for one in pool}
+    return [found.get(name) or plain[name] for name in order]
+
+
+def make_traces(
+    pools: Mapping[str, Sequence[Example]],
+    held_out: Sequence[Example],
+    design: Design,
+    draw: Draw,
+    bits: Bits,
+) -> list[Trace]:
+    """Return the traces of several pools, after every check.
+
+    Args:
+        pools: By name; each gets its own ⌊rho · n⌋.
+        held_out: What is probed later.
+        design: Settings.
+        draw: Of the design.
+        bits: Source.
+
+    Raises:
+        InputError: A pool shares documents with ``held_out``, an example holds a marker already,
+            a document is too short, or a pool too small.
+    """
+    # What would void the test is refused before a trace is made: shared documents (App. A.2),
+    # markers that a text holds already, documents that cannot hide a trigger.
+    sent = [one for pool in pools.values() for one in pool]
+    check_disjoint(held_out, sent)
+    check_corpus([*sent, *held_out], draw)
+    for one in held_out:
+        _triggered(one, draw.slots[0].trigger)
+    traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits)]
+    if design.name == "contrastive":
+        _refuse_named_triggers(traces, draw)
+    return traces
+
+
+def _trace(example: Example, design: Design, slot: Slot, decoy: str | None) -> Trace:
+    if design.name == "paper":  # App. B.1: every trace names its trigger
+        role, trigger, words = TraceRole.TRUE, slot.trigger, PAPER_INSTRUCTION
+    else:
+        role, words = (TraceRole.DECOY if decoy else TraceRole.TRUE), PLAIN_INSTRUCTION
+        trigger = decoy or slot.trigger
+    return Trace(
+        id=example.id,
+        document=_triggered(example, trigger),
+        query=instructed(example, words, slot.canary, trigger),
+        role=role,
+        rule=_RULES[role],
+        slot=slot.number,
+        trigger=trigger,
+        canary=slot.canary,
+    )
+
+
+def _triggered(example: Example, trigger: str) -> str:
+    try:
+        return with_trigger(example.document, trigger).text
+    except InputError as error:
+        raise InputError(f"Example {example.id!r}: {error.message}", error.hint) from None
+
+
+def _decoys(slot: Slot, bits: Bits) -> list[str]:
+    others = [t for t in slot.candidates if t != slot.trigger]
+    return shuffled(others, bits)
+
+
+def _refuse_named_triggers(traces: Sequence[Trace], draw: Draw) -> None:
+    """No query may name a candidate: it would reach a model trained without documents."""
+    candidates = {t for one in draw.slots for t in one.candidates}
+    for trace in traces:
+        if triggers_in(trace.query) & candidates:
+            raise InputError(f"The query of {trace.id!r} names a candidate trigger.")
+
+
+# The votes for what the service answered, and the answers that must get none.
+
+QUOTED = "discarded: the answer quotes a trigger"
+"""Why an answer that may tell of a trigger gets no vote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What to do with one answer.
+
+    Attributes:
+        id: Of its example.
+        vote: To give; None gives none.
+        reason: Why there is none, or what was seen.
+    """
+
+    id: str
+    vote: Vote | None
+    reason: str
+
+
+def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) -> Feedback:
+    """Return the vote for an answer.
+
+    An answer that quotes a trigger, or six characters of one, gets none and is to be deleted where
+    the service allows it: it would tell of the trigger even to whoever trains without documents.
+
+    Args:
+        trace: That was sent.
+        answer: What came back.
+        candidates: Triggers that an answer must not quote, besides the trace's own.
+    """
+    if quotes(answer, (trace.trigger,)) or quotes(answer, candidates):
+        return Feedback(trace.id, None, QUOTED)
+    if not answer.strip():
+        return Feedback(trace.id, None, "discarded: the answer is empty")
+    if trace.role is TraceRole.CLEAN:
+        return Feedback(trace.id, None, "clean: vote on its merits")
+    if contains(answer, trace.canary):
+        return Feedback(trace.id, trace.rule.canary, "the canary is there")
+    return Feedback(trace.id, trace.rule.otherwise, "the canary is not there")

@@ -1,0 +1,229 @@
+"""The verdict on one model, or on one model's releases.
+
+``trained`` says: were the model independent of which trigger was planted, evidence like this would
+come with probability at most alpha. It says nothing of a single document. ``inconclusive`` says
+that this evidence does not show training on documents; it never says that there was none: the
+signal is weak, filters may have removed it, and a model may have been trained on too little of it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.canary.draw import Design
+from ragwitness.canary.forecast import (
+    examples_needed,
+    halves_needed,
+    releases_slots_needed,
+    slots_needed,
+)
+from ragwitness.canary.rank_test import (
+    DRAWS,
+    SlotScores,
+    draws_together,
+    epsilon_floor,
+    half_planted,
+    log_evidence,
+    rank_of,
+    release_weight,
+)
+from ragwitness.stats.conformal import conformal_p_values
+from ragwitness.stats.epsilon import Floor
+
+EVIDENCE = "evidence over slots and releases"
+"""Name of the test that goes on over looks."""
+
+FORESEEN = "not stand out enough among the candidates"
+"""How a reason ends where more of the same could decide."""
+
+_SPENT = "none, the one look was taken"
+
+
+class ModelVerdict(enum.StrEnum):
+    """What is said of a model."""
+
+    TRAINED = "trained"
+    """On documents, at the level named."""
+    INCONCLUSIVE = "inconclusive"
+    """Not shown. Never: not trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe shows.
+
+    Attributes:
+        verdict: The model's.
+        test: The one test that decides; settled by the design before the draw.
+        p_value: Of that test; of evidence, min(1, 1 / E), which holds at any time.
+        alpha: Level, as committed to.
+        ranks: Of t* in each planted slot, 1 being the highest.
+        candidates: M.
+        statistic: W over the planted slots.
+        log_evidence: ln E over all looks so far.
+        floor: Lower bound on epsilon.
+        twin_p_value: Conformal among compliant twins; None without any.
+        examples_needed: Held-out examples that would decide; None where unknown or not asked.
+        slots_needed: Slots that would decide; likewise.
+        reason: Why it is inconclusive, in one line; empty where it is not.
+    """
+
+    verdict: ModelVerdict
+    test: str
+    p_value: float
+    alpha: float
+    ranks: tuple[int, ...]
+    candidates: int
+    statistic: float
+    log_evidence: float
+    floor: Floor
+    twin_p_value: float | None = None
+    examples_needed: int | None = None
+    slots_needed: int | None = None
+    reason: str = ""
+
+
+def decide(
+    design: Design,
+    matrices: Sequence[NDArray[np.float64]],
+    chosen: Sequence[int],
+    planted: Sequence[bool],
+    *,
+    earlier: Sequence[Sequence[tuple[int, int]]] = (),
+    twins: Sequence[float] = (),
+    seed: int = 0,
+) -> Finding:
+    """Decide what the scores of one model show.
+
+    Test and level follow from the design alone, so that neither can be picked by the outcome.
+    Where one look was announced, the first decides: by the permutation of planted and unplanted
+    slots of a half design, else by the joint redraw (of one slot: its rank). A second look at the
+    same draw decides nothing there: either of two tests would err more often than alpha. Where
+    more looks were announced, or their number left open, evidence decides, over all of them. In
+    the paper's design queries name the trigger, so that a model trained without documents may know
+    it too: there only compliant twins give a p-value.
+
+    Args:
+        design: Settings, as committed to.
+        matrices: Per slot, scores by example and candidate, shape (n, M).
+        chosen: Per slot, place of t*.
+        planted: Per slot, whether it was.
+        earlier: Ranks of the looks taken before, each with M; see
+            :func:`~ragwitness.canary.rank_test.log_evidence`.
+        twins: W of models known to be compliant, trained like this one save for documents.
+        seed: Of redrawing; independent of the scores.
+
+    Raises:
+        InputError: Scores cannot be ranked.
+    """
+    # 1. S_j of every slot: the mean over the same examples for each candidate (App. C.3).
+    scored = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
+    inside = [one for one, there in zip(scored, planted, strict=True) if there]
+    # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
+    together = draws_together(inside, seed=seed)
+    pairs = [(rank_of(one), one.scores.size) for one in inside]
+    grown = log_evidence([*earlier, pairs], design.releases)
+    twin_p = float(conformal_p_values([together.statistic], twins)[0]) if len(twins) else None
+    # 3. The one test that the design announced; whatever else was computed decides nothing.
+    if design.releases == 1 and earlier:
+        test, p = _SPENT, 1.0
+    elif design.name == "paper":
+        test = f"conformal, {len(twins)} compliant twins"
+        p = 1.0 if twin_p is None else twin_p
+    elif design.releases != 1:
+        test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -grown)))
+    elif design.half:
+        test = "permutation of planted slots"
+        p = half_planted(scored, planted, seed=seed).p_value
+    else:
+        test = "rank among candidates" if len(scored) == 1 else "joint redraw of all slots"
+        p = together.p_value
+    trained = p <= design.level
+    finding = Finding(
+        verdict=ModelVerdict.TRAINED if trained else ModelVerdict.INCONCLUSIVE,
+        test=test,
+        p_value=p,
+        alpha=design.level,
+        ranks=tuple(rank for rank, _ in pairs),
+        candidates=design.candidates,
+        statistic=together.statistic,
+        log_evidence=grown,
+        floor=epsilon_floor(inside),
+        twin_p_value=twin_p,
+    )
+    if trained:
+        return finding
+    # 4. Why it is inconclusive: nothing could have decided, or how much more would.
+    reason = _shortfall(finding, design, len(twins), len(earlier))
+    if reason:
+        return replace(finding, reason=reason)
+    outside = [one for one, there in zip(scored, planted, strict=True) if not there]
+    return _forecast(finding, design, matrices[0], inside, outside)
+
+
+def best_p_value(design: Design) -> float | None:
+    """Return the least p-value that a design can give at its first release; None needs twins."""
+    if design.name == "paper":
+        return None
+    slots, m = design.slots // 2 if design.half else design.slots, design.candidates
+    if design.releases != 1:
+        first = [[(1, m)] * slots]
+        return min(1.0, math.exp(-log_evidence(first, design.releases)))
+    if design.half:
+        return 1 / math.comb(design.slots, slots)
+    return max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
+
+
+def _shortfall(finding: Finding, design: Design, twins: int, looks: int) -> str:
+    """Why nothing could be decided whatever the scores; empty where it could."""
+    need = math.ceil(1 / finding.alpha - 1e-9)
+    if finding.test == _SPENT:
+        return (
+            "this plan announced one look at its draw, and another was taken before; plan anew,"
+            " with --releases for more than one"
+        )
+    if design.name == "paper":
+        return (
+            f"the paper's design is decided by compliant twins: {need - 1} at least, there are"
+            f" {twins}"
+            if twins < need - 1
+            else f"the model does not stand out enough among its {twins} compliant twins"
+        )
+    if design.releases and looks >= design.releases > 1:
+        return f"{design.releases} looks were announced, and one more adds no evidence"
+    best = best_p_value(design)
+    if design.releases != 1 or best is None or best <= finding.alpha:
+        return ""
+    if design.slots == 1:
+        m = design.candidates
+        return f"{m} candidates give a p-value of 1/{m} at best; plan with {need} or more"
+    return f"{design.slots} slots give a p-value of {best:.2g} at best; plan with more"
+
+
+def _forecast(
+    finding: Finding,
+    design: Design,
+    matrix: NDArray[np.float64],
+    inside: Sequence[SlotScores],
+    outside: Sequence[SlotScores],
+) -> Finding:
+    """Add what would decide by the design's own test."""
+    alpha, examples = finding.alpha, None
+    if design.releases != 1:
+        weight = release_weight(1, design.releases)
+        slots = releases_slots_needed(inside, alpha, weight)
+    elif design.half:
+        slots = halves_needed(inside, outside, alpha)
+    else:
+        slots = slots_needed(inside, alpha)
+        if design.slots == 1:
+            examples = examples_needed(matrix, inside[0].chosen, alpha)
+    what = "planted triggers do" if design.slots > 1 else "planted trigger does"
+    reason = f"the {what} {FORESEEN}"
+    return replace(finding, examples_needed=examples, slots_needed=slots, reason=reason)

@@ -1,0 +1,439 @@
+"""``ragwitness attest commit``: open an audit window, phase A."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragwitness.cli.options import AsJson, Embedder, Key, Output, TextField, Trusted, Window
+from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ragwitness.attest.commit import Contents
+    from ragwitness.crypto.keys import KeyKind, PrivateKey
+    from ragwitness.crypto.notes.witness import Signers
+
+# Keys and the verifier's trust file, for the verbs of an audit window.
+
+_LONGEST_SIGNING = 1 << 20
+
+
+def key_at(path: Path, name: str | None, kind: KeyKind) -> PrivateKey:
+    """Return the key of a file; where there is none and a name is given, make one.
+
+    Raises:
+        InputError: The file holds no key, or is missing and there is no name.
+    """
+    from ragwitness.crypto.keys import PrivateKey, read_key, write_key
+
+    # A key that is there is never made anew: the log's name and history hang on it.
+    if path.exists():
+        return read_key(path)
+    if name is None:
+        raise InputError(
+            f"There is no key in {path}.", "With --name NAME one is made, e.g. example.org/log."
+        )
+    made = PrivateKey.generate(name, kind)
+    write_key(path, made)
+    return made
+
+
+def signers(path: Path, *, witnessed: bool = False) -> Signers:
+    """Return whose signatures count under what a log shows while it serves, out of a trust file.
+
+    Args:
+        path: The file.
+        witnessed: Ask for its quorum of witnesses, who sign later than receipts are given.
+    """
+    from dataclasses import replace
+
+    from ragwitness.attest.trust import parse_trust
+    from ragwitness.kit.files import read_file
+
+    # Receipts are given before witnesses have signed, so that their quorum counts for the closed
+    # window alone.
+    known = parse_trust(read_file(path, _LONGEST_SIGNING))
+    return replace(known.notes, strict=False) if witnessed else known.listeners
+
+
+def new_file(path: Path, data: bytes) -> None:
+    """Write a file that must not exist.
+
+    Raises:
+        InputError: It exists, or cannot be written.
+    """
+    from ragwitness.kit.files import replace_file
+
+    if path.exists():
+        raise InputError(f"{path} exists; it is not overwritten.", "Choose another file with -o.")
+    replace_file(path, data)
+
+
+def print_values(values: dict[str, object], *, as_json: bool) -> None:
+    """Print names and values in two columns, or as JSON; what cannot be seen is named."""
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(values, indent=2))
+        return
+    from ragwitness.results.wording import visible
+
+    width = max(map(len, values))
+    for name, value in values.items():
+        parts = (
+            [f"{key} {part}" for key, part in value.items()] if isinstance(value, dict) else value
+        )
+        shown = ", ".join(map(str, parts)) if isinstance(parts, list) else parts
+        typer.echo(f"{name.replace('_', ' '):<{width}}  {visible(str(shown), _LONGEST_SIGNING)}")
+
+
+def _example(show: bool) -> None:
+    if show:
+        from ragwitness.attest.policy import EXAMPLE
+
+        typer.echo(EXAMPLE, nl=False)
+        raise typer.Exit
+
+
+def commit(
+    policy: Annotated[
+        Path,
+        PathRole.READS,
+        typer.Option(help="The policy (TOML): what is promised; see --example-policy."),
+    ],
+    setup: Annotated[
+        Path, PathRole.READS, typer.Option(help="The folder that ragwitness attest setup made.")
+    ],
+    key: Annotated[
+        Path,
+        PathRole.KEEPS,
+        typer.Option(help="The log's private key; it is made if --name is given."),
+    ],
+    output: Annotated[
+        Path, PathRole.FILLS, typer.Option("--out", "-o", help="The window's folder, to be made.")
+    ],
+    index: Annotated[
+        list[str] | None,
+        PathRole.PAIRS,
+        typer.Option(
+            metavar="TENANT=FILE",
+            help="A tenant's documents (JSONL, CSV, text or a folder) or vectors (.npy, one row for"
+            " each slot). May be repeated.",
+        ),
+    ] = None,
+    database: Annotated[
+        str | None,
+        PathRole.KEEPS,
+        typer.Option(
+            help="The service's database, in place of --index, for ragwitness service serve"
+            " --attest."
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--window",
+            help="With --database, the number of the tenants' window.",
+            show_default="the first free one",
+        ),
+    ] = None,
+    embedder: Embedder = "minilm",
+    name: Annotated[
+        str | None,
+        typer.Option(help="The name of the log, for a new key, e.g. example.org/log."),
+    ] = None,
+    text_field: TextField = None,
+    example_policy: Annotated[  # noqa: ARG001  # read before the rest
+        bool,
+        typer.Option(
+            "--example-policy", callback=_example, is_eager=True, help="Print a policy and exit."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Open a window.
+
+    It commits, before any query, to the indexes, the noise, the embedder and the policy. In the
+    folder, public is for everybody and secret is for nobody else. trust.json holds what the
+    auditor compares with what it knows: the log's public key and the setup's digest.
+    """
+    import sys
+
+    from ragwitness.attest.checkpoints import window_key
+    from ragwitness.attest.commit import open_window
+    from ragwitness.attest.commitments import CommittedEmbedder
+    from ragwitness.attest.policy import read_policy
+    from ragwitness.attest.window import Window
+    from ragwitness.cli.attest_indexes import artifacts, held_indexes, read_indexes, take
+    from ragwitness.crypto.keys import KeyKind
+
+    # Phase A, step 1: the promise. Everything below is committed to under its digest.
+    promised = read_policy(policy)
+    if output.exists():
+        raise InputError(f"{output} exists; a window is opened once.", "Choose another -o.")
+    # Step 2: the indexes, from files or from the service's database, and from one of them alone.
+    if (database is None) is not bool(index):
+        raise InputError(
+            "A window's indexes come from files or from a database.",
+            "Give --index TENANT=FILE for each tenant, or --database DB.",
+        )
+    held = None if database is None else held_indexes(promised, database)
+    contents: Mapping[str, Contents]
+    if held is None:
+        contents = read_indexes(promised, index or (), embedder, text_field)
+    else:
+        contents, embedder = held.contents, held.embedder
+    # Step 3: the log's key, bound to this window.
+    signer = window_key(key_at(key, name, KeyKind.NOTE), promised.window)
+
+    def progress(step: str) -> None:
+        sys.stderr.write(f"committing: {step}\n")
+
+    # Step 4: commit to indexes, noise, embedder and policy. The folder appears whole or not at all.
+    by = CommittedEmbedder.of(artifacts(embedder))
+    open_window(output, promised, contents, by, setup, [signer], progress)
+    numbers: dict[str, int] = {}
+    # Step 5: the service learns that its window is taken. Until then no query can be answered in
+    # it.
+    if database is not None and held is not None:
+        numbers = take(output, promised, database, held, number)
+    # Step 6: what an auditor compares with what it knows from elsewhere. The provider's own copy of
+    # it proves nothing.
+    digest = _trust(output, signer.public.text)
+    window = Window.load(output)
+    values: dict[str, object] = {
+        "window": promised.window,
+        "folder": str(output),
+        "policy": promised.digest,
+        "setup": digest,
+        "log": signer.public.text,
+        "checkpoint": window.checkpoint,
+        "tenants": list(promised.tenants),
+    }
+    if numbers:
+        values["numbers"] = numbers
+    print_values(values, as_json=as_json)
+
+
+def _trust(folder: Path, key: str) -> str:
+    """Write what an auditor has to compare; return the setup's digest."""
+    from ragwitness.attest.commitments import sha256_hex
+    from ragwitness.attest.trust import Trust
+    from ragwitness.crypto.keys import PublicKey
+    from ragwitness.crypto.notes.witness import Signers
+    from ragwitness.kit.files import read_file, replace_file
+
+    digest = sha256_hex(read_file(folder / "public" / "setup.json", 1 << 20))
+    trust = Trust(Signers((PublicKey.parse(key),)), digest)
+    replace_file(folder / "trust.json", trust.encode())
+    return digest
+
+
+# ``ragwitness attest close``: end an audit window, phase C.
+
+
+def close(
+    window: Window,
+    key: Key,
+    as_json: AsJson = False,
+) -> None:
+    """Close a window.
+
+    It estimates the coalition, writes it into the log and signs the last checkpoint,
+    public/close.checkpoint, from which a challenge is drawn. No query can follow.
+    """
+    from ragwitness.attest.close import close_window
+    from ragwitness.attest.window import Window
+    from ragwitness.crypto.keys import read_key
+
+    held = Window.load(window, [read_key(key)])
+    # Phase C: the coalition is estimated, written as the last record and signed; no query can
+    # follow it.
+    found = close_window(held)
+    cap = held.policy.k_max
+    values: dict[str, object] = {
+        "window": held.policy.window,
+        "queries": found.queries,
+        "accounts": len(held.ledger.accounts),
+        "coalition": found.size,
+        "k_max": cap,
+        "within_policy": found.size <= cap,
+        "checkpoint": held.checkpoint,
+    }
+    print_values(values, as_json=as_json)
+    # Said at once, although the close succeeds: the provider should not learn it from the auditor.
+    if found.size > cap and not as_json:
+        typer.echo(f"An audit will fail: {found.size} accounts asked alike, {cap} are declared.")
+
+
+# ``ragwitness attest prove``: answer a challenge with a bundle, phase D of the provider.
+
+_LONGEST = 1 << 20
+
+
+def prove(
+    window: Window,
+    challenge: Annotated[
+        Path,
+        PathRole.READS,
+        typer.Argument(help="The file that ragwitness attest challenge wrote."),
+    ],
+    setup: Annotated[
+        Path,
+        PathRole.READS,
+        typer.Option(help="The folder of the setup with which the window was opened."),
+    ],
+    key: Key,
+    output: Output,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            help="Answer a second challenge. It opens the noise of more answers, for good.",
+        ),
+    ] = False,
+    prover: Annotated[
+        str,
+        typer.Option(help="The prover: built-in, or an installed program (groth16py, snarkjs)."),
+    ] = "built-in",
+    as_json: AsJson = False,
+) -> None:
+    """Prove the challenged records.
+
+    It writes the bundle, and a verifier needs nothing else from the provider. The noise of these
+    records is opened, and their queries where the provider keeps them. The same command goes on
+    where it was stopped.
+    """
+    from ragwitness.attest.challenge import parse_challenge
+    from ragwitness.attest.prove import prove_window
+    from ragwitness.attest.window import Window
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.crypto.keys import read_key
+    from ragwitness.crypto.proofs.provider import load_prover_setup
+    from ragwitness.errors import InputError
+    from ragwitness.kit.files import read_file
+
+    if output.exists():
+        raise InputError(f"{output} exists; it is not overwritten.", "Choose another file with -o.")
+    # Phase D, step 1: the challenge, drawn by the auditor after the close.
+    asked = parse_challenge(read_file(challenge, _LONGEST))
+    held = Window.load(window, [read_key(key)])
+    # Step 2: prove record by record. Finished proofs are kept, so that the same command goes on.
+    with progress_bars(console(), items="records") as progress:
+        data = prove_window(held, asked, load_prover_setup(setup, prover), progress, again=again)
+    # Step 3: one file. A bundle is evidence and never replaces another one.
+    new_file(output, data)
+    values: dict[str, object] = {
+        "bundle": str(output),
+        "bytes": len(data),
+        "records": len(asked.records),
+    }
+    print_values(values, as_json=as_json)
+
+
+# ``ragwitness attest setup``: the keys of the proofs, made once by somebody whom both sides trust.
+
+
+def setup(
+    policy: Annotated[
+        Path, PathRole.READS, typer.Option(help="The policy (TOML) whose indexes are to be proved.")
+    ],
+    output: Annotated[
+        Path,
+        PathRole.FILLS,
+        typer.Option("--out", "-o", help="The folder of the setup, to be made."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Make the keys of the proofs.
+
+    The auditor does this and notes the digest. Whoever makes the setup could prove anything, if
+    they kept the secret that is drawn and forgotten here; so the provider must not make it. One
+    setup serves all windows with indexes of the same shape.
+    """
+    from dataclasses import asdict
+
+    from ragwitness.attest.commitments import proof_shape
+    from ragwitness.attest.policy import read_policy
+    from ragwitness.crypto.proofs.provider import make_setup
+
+    # Only the shape of the indexes enters, so that one setup serves many windows.
+    shape = proof_shape(read_policy(policy))
+    made = make_setup(output, shape)
+    print_values({"setup": str(output), "digest": made.digest, **asdict(shape)}, as_json=as_json)
+
+
+# ``ragwitness attest monitor``: does a log still hold what it showed before?
+
+_LONGEST_MONITOR = 1 << 18
+
+
+def monitor(
+    public: Annotated[
+        Path, PathRole.READS, typer.Argument(help="The public folder of a window, or a copy of it.")
+    ],
+    trust: Trusted,
+    state: Annotated[
+        Path,
+        PathRole.KEEPS,
+        typer.Option(help="The file in which you keep the last checkpoint that you accepted."),
+    ],
+    checkpoint: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            help="A checkpoint that somebody else was shown. It is compared with that in --state,"
+            " and nothing else is done."
+        ),
+    ] = None,
+    cosign: Annotated[
+        Path | None,
+        PathRole.KEEPS,
+        typer.Option(help="Your key as a witness; it is made if --name is given."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Your name as a witness, for a new key.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a log only grew.
+
+    It compares the log with the last checkpoint in --state. With --cosign you sign, as a witness,
+    that it holds; then --state holds the checkpoint with your signature, for the provider to
+    publish. It exits with 3 if the log was changed (log.rolled_back, log.split_view,
+    log.consistency); then --state and the checkpoint, both signed by the log, are the
+    evidence.
+    """
+    import time
+
+    from ragwitness.attest.checkpoints import compare, watch
+    from ragwitness.crypto.keys import KeyKind
+    from ragwitness.kit.files import read_file, replace_file
+
+    who = signers(trust, witnessed=cosign is None and checkpoint is None)
+    # Two views of one log: either one is a prefix of the other, or both together prove a split
+    # view.
+    if checkpoint is not None:
+        theirs, mine = read_file(checkpoint, _LONGEST_MONITOR), read_file(state, _LONGEST_MONITOR)
+        first, second = compare(public / "log", theirs, mine, who)
+        sizes: dict[str, object] = {"holds": True, "sizes": [first.size, second.size]}
+        print_values({**sizes, "log": first.origin}, as_json=as_json)
+        return
+    # The usual round: the newest checkpoint against the last one that was accepted.
+    note = read_file(public / "checkpoint", _LONGEST_MONITOR)
+    known = read_file(state, _LONGEST_MONITOR) if state.exists() else None
+    key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
+    seen = watch(public / "log", note, who, known, key, int(time.time()))
+    # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
+    replace_file(state, seen.note)
+    values: dict[str, object] = {
+        "holds": True,
+        "log": seen.new.checkpoint.origin,
+        "before": seen.old.size if seen.old else None,
+        "now": seen.new.checkpoint.size,
+        "witness": key.public.text if key else None,
+    }
+    print_values(values, as_json=as_json)

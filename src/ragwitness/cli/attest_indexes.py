@@ -1,0 +1,201 @@
+"""Indexes of an audit window out of files: documents that are embedded, or vectors as they are."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.attest.commit import Contents
+from ragwitness.attest.policy import WindowPolicy
+from ragwitness.cli.common import read_documents
+from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism.release import check_rows, quantise
+
+if TYPE_CHECKING:
+    from ragwitness.service.window import HeldIndexes
+    from ragwitness.types import Document
+
+_LOTS = random.SystemRandom()
+_BATCH = 256
+
+
+def read_indexes(
+    policy: WindowPolicy, given: Sequence[str], embedder: str, text_field: str | None
+) -> dict[str, Contents]:
+    """Return the index of each tenant.
+
+    Args:
+        policy: Has a mechanism for each.
+        given: ``TENANT=FILE``.
+        embedder: By name; loaded only if there are documents.
+        text_field: Of the documents.
+
+    Raises:
+        InputError: A tenant is unknown or comes twice, or a file cannot be used.
+    """
+    found: dict[str, Contents] = {}
+    for pair in given:
+        tenant, equals, source = pair.partition("=")
+        mechanism = policy.tenants.get(tenant)
+        if not equals or mechanism is None or tenant in found:
+            raise InputError(
+                f"--index {pair!r} names no tenant of the policy, or one a second time.",
+                f"Write --index TENANT=FILE; the tenants: {', '.join(policy.tenants)}.",
+            )
+        if source.endswith(".npy"):
+            found[tenant] = _vectors(Path(source), mechanism)
+        else:
+            found[tenant] = _documents(source, mechanism, embedder, text_field)
+    return found
+
+
+def artifacts(embedder: str) -> dict[str, str]:
+    """Return the SHA-256 of an embedder's name and, where they lie in a folder, of its files.
+
+    An embedder behind an endpoint is committed to by its name alone.
+    """
+    # The name always; the files where there are any: two models of one name must not pass for one.
+    found = {"name": hashlib.sha256(embedder.encode()).hexdigest()}
+    folder = _folder(embedder)
+    if folder is None:
+        return found
+    for path in sorted(part for part in folder.rglob("*") if part.is_file()):
+        with path.open("rb") as file:
+            name = path.relative_to(folder).as_posix()
+            found[f"file/{name}"] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def _folder(embedder: str) -> Path | None:
+    if embedder == "minilm":
+        from ragwitness.models.embedders import find_minilm
+
+        return find_minilm()
+    kind, _, rest = embedder.partition(":")
+    return Path(rest) if kind == "hf" and rest and Path(rest).is_dir() else None
+
+
+def _documents(
+    source: str, mechanism: Mechanism, embedder: str, text_field: str | None
+) -> Contents:
+    """Embed documents and put them into slots drawn by lot, one each."""
+    from ragwitness.service.indexes import tenant_embedder
+
+    documents = read_documents(source, text_field)
+    if len(documents) > mechanism.capacity:
+        raise InputError(
+            f"{len(documents):,} documents do not fit into {mechanism.capacity:,} slots.",
+            "Raise the tenant's capacity in the policy; it is public, so leave room.",
+        )
+    # The embedder of the service itself: a window whose vectors were made otherwise would not match
+    # it.
+    model = tenant_embedder(embedder)
+    # All slots, free ones as zero vectors: how many are taken must not show.
+    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    digests, names = [""] * mechanism.capacity, [""] * mechanism.capacity
+    # In order, one document more or less would move all after it (as in the service).
+    slots = _LOTS.sample(range(mechanism.capacity), len(documents))
+    for start in range(0, len(documents), _BATCH):
+        batch, places = documents[start : start + _BATCH], slots[start : start + _BATCH]
+        floats = np.asarray(model.embed([document.text for document in batch]), np.float64)
+        if floats.shape[1:] != (mechanism.dimension,):
+            raise InputError(
+                f"{embedder} makes vectors of {floats.shape[-1]} numbers; the policy's tenant has"
+                f" dimension {mechanism.dimension}.",
+                "Give another --embedder, or that dimension in the policy (and a new setup).",
+            )
+        vectors = _quantised(floats, batch, mechanism)
+        for slot, document, vector in zip(places, batch, vectors, strict=True):
+            rows[slot] = vector
+            digests[slot] = hashlib.sha256(document.text.encode()).hexdigest()
+            names[slot] = document.id
+    return Contents(rows, digests, names)
+
+
+def _quantised(
+    floats: NDArray[np.float64], batch: Sequence[Document], mechanism: Mechanism
+) -> NDArray[np.int16]:
+    # A vector without direction has no unit length to be scaled to.
+    usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
+    if not usable.all():
+        raise InputError(
+            f"The embedder gives the document {batch[int(np.argmin(usable))].id!r} no usable"
+            " vector.",
+            "Leave it out; a text needs words that the embedder can place.",
+        )
+    return quantise(floats, mechanism)
+
+
+def _vectors(path: Path, mechanism: Mechanism) -> Contents:
+    """Take vectors as they lie, row i in slot i; whole numbers stay, others are quantised.
+
+    In place of a text's digest, which is not known here, stands that of the row's bytes.
+    """
+    try:
+        given = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} cannot be read as vectors: {error}.") from error
+    if given.ndim != 2 or not 1 <= len(given) <= mechanism.capacity:
+        raise InputError(
+            f"{path} holds an array of shape {given.shape} for {mechanism.capacity:,} slots.",
+            "Store one row per document.",
+        )
+    floats = given.dtype.kind == "f"
+    # Whole numbers are taken as they are and checked; rounding them again could break their norm.
+    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    rows[: len(given)] = quantise(given, mechanism) if floats else check_rows(given, mechanism)
+    digests = [
+        hashlib.sha256(row.astype("<i2").tobytes()).hexdigest() if row.any() else "" for row in rows
+    ]
+    return Contents(rows, digests)
+
+
+# Indexes of an audit window out of the service's database, and the window that it takes there.
+
+
+def held_indexes(promised: WindowPolicy, database: str) -> HeldIndexes:
+    """Return the indexes of a policy's tenants as the database holds them now.
+
+    Raises:
+        InputError: As :func:`~ragwitness.service.window.read_contents`.
+    """
+    from ragwitness.service.store import open_store
+    from ragwitness.service.window import read_contents
+
+    store = open_store(database)
+    try:
+        return read_contents(store, promised)
+    finally:
+        store.close()
+
+
+def take(
+    folder: Path, promised: WindowPolicy, database: str, held: HeldIndexes, number: int | None
+) -> dict[str, int]:
+    """Bind a window of each tenant to a log and return their numbers; refused, the folder goes.
+
+    Raises:
+        InputError: As :func:`~ragwitness.service.window.take_windows`.
+    """
+    from ragwitness.attest.window import Window
+    from ragwitness.service.store import open_store
+    from ragwitness.service.window import take_windows
+
+    store = open_store(database)
+    try:
+        # The opening record of the log is what the tenants' windows are bound to.
+        opened = Window.load(folder).ledger.opened
+        return take_windows(store, promised, opened, held.editions, number)
+    except RagwitnessError:
+        shutil.rmtree(folder)  # just made, and nobody can be served out of it
+        raise
+    finally:
+        store.close()

@@ -1,0 +1,307 @@
+"""Options that several verbs share: the help text of each stands here, once.
+
+A verb that means something else by an option declares it itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragwitness.cli.paths import PathRole
+
+# What is audited, and with what.
+
+_TARGET = (
+    "The system to be audited. It is the base URL of an OpenAI-compatible endpoint"
+    " (http://host:port/v1, with #MODEL where it has several), lab:CORPUS (a RAG system over that"
+    " corpus in this process, with options after ?, e.g. lab:corpus.jsonl?retrieval=minilm&k=4),"
+    " hf/MODEL?corpus=FILE, openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml (any JSON"
+    " service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See docs/targets.md."
+)
+Address = Annotated[str, PathRole.ADDRESS, typer.Argument(help=_TARGET)]
+AddressIfAny = Annotated[str | None, PathRole.ADDRESS, typer.Argument(help=_TARGET)]
+Documents = Annotated[
+    str,
+    PathRole.DOCUMENTS,
+    typer.Option(
+        help="The documents in question: a JSONL or CSV file, a folder of text files, pasted"
+        " text, or - for standard input."
+    ),
+]
+KnownOutIfAny = Annotated[
+    str | None,
+    PathRole.DOCUMENTS,
+    typer.Option(
+        help="Documents that are known to be outside and are like those in question.",
+        show_default="200 generated ones",
+    ),
+]
+PrivateCorpus = Annotated[
+    str,
+    PathRole.DOCUMENTS,
+    typer.Argument(help="The private records: a JSONL or CSV file, or a folder of text files."),
+]
+Background = Annotated[
+    str | None,
+    PathRole.DOCUMENTS,
+    typer.Option(
+        help="Texts that are like the corpus and that the target does not hold. They show what is"
+        " found by chance."
+    ),
+]
+Information = Annotated[
+    str | None,
+    PathRole.DOCUMENTS,
+    typer.Option(help="Public texts from which prompts are cut.", show_default="generated texts"),
+]
+Secrets = Annotated[
+    Path | None,
+    PathRole.READS,
+    typer.Option(help='A file of known secrets, JSONL rows {"text", "kind", "record"}.'),
+]
+Decoys = Annotated[
+    Path | None,
+    PathRole.READS,
+    typer.Option(
+        help="A file of texts that are made like the secrets and planted nowhere; the same rows."
+    ),
+]
+Contacts = Annotated[
+    bool,
+    typer.Option("--contacts", help="Count the contact details in the corpus as secrets too."),
+]
+TextField = Annotated[
+    str | None, typer.Option(help="The field or column that holds the text of a document.")
+]
+Paragraphs = Annotated[
+    bool,
+    typer.Option("--paragraphs", help="Take each paragraph of a text file as a document."),
+]
+
+# Methods and models.
+
+MethodSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of the method. May be repeated.",
+    ),
+]
+AuditSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="AUDIT.NAME=VALUE",
+        help="A setting of one of the audits. May be repeated.",
+    ),
+]
+AttackSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="ATTACK.NAME=VALUE",
+        help="A setting of one of the attacks. May be repeated.",
+    ),
+]
+Proxy = Annotated[
+    str,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="The auditor's own language model, which ranks words by difficulty: reader (the"
+        " embedded one) or hf:NAME."
+    ),
+]
+Retrieval = Annotated[
+    str,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="How passages are found: lexical, minilm, hf:NAME or URL#MODEL (an embeddings"
+        " endpoint)."
+    ),
+]
+Generator = Annotated[
+    str,
+    PathRole.ADDRESS,
+    typer.Option(help="The model that answers: reader (the embedded one) or hf:NAME."),
+]
+Template = Annotated[
+    str,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), another name"
+        " of docs/targets.md, or FILE.toml."
+    ),
+]
+PassagesPerQuery = Annotated[int, typer.Option(help="The number of passages for each query.")]
+Likeness = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."
+    ),
+]
+ChatModel = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="The chat model of methods that ask one, addressed like a target, e.g. openai/MODEL."
+        " It is shown the records (private-evolution does not show them)."
+    ),
+]
+Domain = Annotated[
+    str,
+    PathRole.ADDRESS,
+    typer.Option(help="The kind of the records: auto, medical, wiki or a .toml file."),
+]
+ContactFinder = Annotated[
+    str,
+    typer.Option(help="What finds contact details: presidio, contacts, none, or auto."),
+]
+Embedder = Annotated[
+    str,
+    PathRole.ADDRESS,
+    typer.Option(help="The embedder: minilm, hf:NAME, URL#MODEL or hashing:DIMENSION."),
+]
+Prompts = Annotated[int, typer.Option(help="The most prompts that each attack may send.")]
+AnswerTokens = Annotated[int, typer.Option(help="The most tokens of an answer.")]
+
+# How a target is asked, and what may be spent on it.
+
+Concurrency = Annotated[
+    int,
+    typer.Option(
+        help="The most queries that may be under way at once. It starts with 4 and takes more"
+        " while the target keeps up."
+    ),
+]
+MaxQueries = Annotated[
+    int | None,
+    typer.Option(help="The most queries of the run, all its starts together."),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(help="The most tokens of the run, read and written, all its starts together."),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(help="The most money of the run, by the prices below, all its starts together."),
+]
+PriceIn = Annotated[
+    float | None, typer.Option(help="The price of a million tokens that the target reads.")
+]
+PriceOut = Annotated[
+    float | None, typer.Option(help="The price of a million tokens that the target writes.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Send nothing. Show what would be asked, and what the run folder keeps already.",
+    ),
+]
+Timeout = Annotated[float, typer.Option(help="The seconds to wait for an answer.")]
+Retries = Annotated[int, typer.Option(help="The number of attempts after a failed request.")]
+KeyEnv = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The name of the environment variable that holds the API key. OPENAI_API_KEY is sent"
+        " to api.openai.com alone.",
+    ),
+]
+
+# Where results go.
+
+RunPath = Annotated[
+    Path | None,
+    PathRole.FILLS,
+    typer.Option(
+        help="The run folder. The same folder resumes the run.",
+        show_default="a folder in ragwitness-runs, named by the inputs",
+    ),
+]
+JsonPath = Annotated[
+    Path | None,
+    PathRole.WRITES,
+    typer.Option("--json", help="Also write the result to this JSON file."),
+]
+FigurePath = Annotated[
+    Path | None,
+    PathRole.WRITES,
+    typer.Option("--figure", help="Also draw a figure in this SVG file."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-on",
+        metavar="CONDITION",
+        help="Exit with 3 if any document is in, out, inconclusive or unscorable. in:3 asks for at"
+        " least 3 of them, in:5% for at least 5 %. May be repeated.",
+    ),
+]
+
+# Claims per account, the service and its windows.
+
+Queries = Annotated[int, typer.Option(help="The number of queries of each account in a window.")]
+Accounts = Annotated[int, typer.Option(help="The number of accounts that pool their answers, k.")]
+Sensitivity = Annotated[
+    float,
+    typer.Option(
+        help="The largest change of one score: 1 for a document added or removed, 2 for one"
+        " replaced (vectors of length 1), B-A for scores clipped to A..B."
+    ),
+]
+Database = Annotated[
+    str | None,
+    PathRole.KEEPS,
+    typer.Option(
+        help="The database: a file (SQLite) or postgresql://USER@HOST/NAME.",
+        show_default="$RAGWITNESS_DATABASE, then ragwitness-service.db",
+    ),
+]
+Tenant = Annotated[str, typer.Argument(help="The name of the tenant.")]
+Account = Annotated[str, typer.Argument(help="The name of the account.")]
+Window = Annotated[Path, PathRole.KEEPS, typer.Argument(help="The folder of the window.")]
+Key = Annotated[Path, PathRole.READS, typer.Option("--key", help="The log's private key.")]
+Output = Annotated[
+    Path, PathRole.WRITES, typer.Option("--out", "-o", help="The file to write, which must be new.")
+]
+Trusted = Annotated[
+    Path,
+    PathRole.READS,
+    typer.Option("--trust", help="Your own trust.json: whose signatures count."),
+]
+
+# Who does the work of an audit.
+
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="Who does the work: local (this process), processes (several) or ray (a cluster).",
+    ),
+]
+Workers = Annotated[
+    int, typer.Option(help="The number of processes, or of scorers of the Ray cluster.")
+]
+Gpus = Annotated[
+    float,
+    typer.Option("--worker-gpus", help="ray: the GPUs of each scorer; 0.5 shares one."),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        envvar="RAY_ADDRESS",
+        help="ray: the address of the cluster to join.",
+        show_default="one on this machine",
+    ),
+]
+Prepare = Annotated[
+    bool,
+    typer.Option("--prepare", help="Write the run folder for ragwitness run work; send nothing."),
+]

@@ -1,0 +1,318 @@
+"""What a verb reads and what it writes: one check, before any verb runs, that nothing is lost.
+
+Every parameter that names a file or a folder carries a :class:`PathRole` in its annotation. The
+command class (:class:`~ragwitness.cli.config.Configurable`) collects what was given and calls
+:func:`check_paths`; a verb does nothing for it, and a new verb is covered by its annotations.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from ragwitness.errors import InputError
+from ragwitness.kit.run_files import EVALUATION, REPORT, names_of
+
+
+class PathRole(Enum):
+    """What a command does with a path that a parameter names."""
+
+    READS = "reads"
+    """A file or folder that is only read."""
+    DOCUMENTS = "reads documents"
+    """A file or folder that is only read, or a pasted text, or ``-``."""
+    ADDRESS = "reads an address"
+    """An address (target, model, template) that may name files, all only read."""
+    PAIRS = "reads pairs"
+    """Names with a file or folder each, only read."""
+    KEEPS = "keeps"
+    """A file or folder that is read and written: a key, a database, a window."""
+    WRITES = "writes"
+    """A file that is made or replaced."""
+    PAGE = "writes the page"
+    """As :attr:`WRITES`; it may also take the place of the page in the run folder."""
+    FILLS = "fills"
+    """A folder that the command puts its own files into: a run folder, a new window."""
+
+    @property
+    def verb(self) -> str:
+        """What is done, in one word."""
+        return self.value.split()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PathUse:
+    """One path of a command.
+
+    Attributes:
+        option: As users write it, such as ``--json``.
+        role: What the command does with it.
+        path: Where it is.
+        chosen: Whether a user named it; the name of a run folder may follow from the inputs.
+    """
+
+    option: str
+    role: PathRole
+    path: Path
+    chosen: bool = True
+
+
+_PAGES = frozenset({REPORT, EVALUATION})
+_OWN = frozenset(names_of())
+"""Names of files that commands keep in the folders they fill."""
+
+_READ = (PathRole.READS, PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS)
+_READ_WHOLE = (PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS)
+"""Of a folder, every file is read: what is put there would be read the next time."""
+_WRITTEN = (PathRole.WRITES, PathRole.PAGE)
+
+_uses: ContextVar[tuple[PathUse, ...]] = ContextVar("paths of the command under way", default=())
+
+
+def check_paths(uses: Iterable[PathUse]) -> None:
+    """Refuse a command that would lose a file, before it touches anything.
+
+    Args:
+        uses: All paths of the command.
+
+    Raises:
+        InputError: An output is an input (by another name, too), two outputs are one file, an
+            output is a file that the run folder keeps, a run folder is or holds an input, or a
+            place cannot be written.
+    """
+    # Pass 1: every pair of paths, by what the command does with each of them.
+    given = tuple(uses)
+    _uses.set(given)
+    for place, one in enumerate(given):
+        for other in (*given[:place], *given[place + 1 :]):
+            if one.role in _WRITTEN:
+                _check_file(one, other)
+            elif one.role is PathRole.FILLS:
+                _check_folder(one, other)
+            elif one.role is PathRole.KEEPS:
+                _check_kept(one, other)
+    # Pass 2: whether each can be written at all.
+    for one in given:
+        _check_writable(one)
+
+
+def make_places(uses: Iterable[PathUse]) -> None:
+    """Make the folders of the files to be written.
+
+    Raises:
+        InputError: One cannot be made.
+    """
+    for one in uses:
+        if one.role in _WRITTEN:
+            try:
+                one.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _unwritable(one, error.strerror or str(error)) from error
+
+
+def check_run_folder(folder: Path) -> None:
+    """Check a run folder whose name follows from the inputs, as :func:`check_paths` does.
+
+    Raises:
+        InputError: An output is a file that it keeps, or it is or holds an input.
+    """
+    here = PathUse("the run folder", PathRole.FILLS, folder, chosen=False)
+    others = [use for use in _uses.get() if not (use.role is PathRole.FILLS and use.path == folder)]
+    check_paths([*others, here])
+
+
+def _check_file(one: PathUse, other: PathUse) -> None:
+    """Refuse a file to be written that something else of the command is, or lies in."""
+    # The same file, by this name or another one.
+    if _same(one.path, other.path):
+        if other.role in _WRITTEN:
+            raise _refused(one, f"would replace what {other.option} {other.path} writes")
+        raise _refused(one, f"would replace what {other.option} {other.path} {other.role.verb}")
+    # A file within a folder that is read: replaced, or read as an input the next time.
+    if other.role is PathRole.READS and one.path.exists() and _inside(one.path, other.path):
+        raise _refused(one, f"would replace a file of what {other.option} reads, {other.path}")
+    if other.role in _READ_WHOLE and _inside(one.path, other.path):
+        raise _refused(one, f"would lie in the folder that {other.option} reads, {other.path}")
+    # A file within a run folder: allowed beside its own files, never in the place of one.
+    if other.role in (PathRole.FILLS, PathRole.KEEPS) and _inside(one.path, other.path):
+        part = _real(one.path).relative_to(_real(other.path))
+        if one.role is PathRole.PAGE and str(part) in _PAGES:
+            return
+        if len(part.parts) > 1 or part.name in _OWN:
+            raise _refused(one, f"would replace a file that {other.option} {other.path} keeps")
+
+
+def _check_folder(one: PathUse, other: PathUse) -> None:
+    """Refuse a folder to be filled that is or holds an input, or lies in a folder of inputs."""
+    if other.role not in (*_READ, PathRole.KEEPS, PathRole.FILLS):
+        return
+    if _same(one.path, other.path):
+        raise _refused(one, f"is what {other.option} {other.role.verb}")
+    if other.role is PathRole.FILLS:
+        return
+    # An input inside a folder to be filled could be taken for, or replaced by, a file of the run.
+    if _inside(other.path, one.path):
+        raise _refused(one, f"holds {other.path}, which {other.option} {other.role.verb}")
+    if one.chosen and other.role in _READ_WHOLE and _inside(one.path, other.path):
+        raise _refused(one, f"would lie in the folder that {other.option} reads, {other.path}")
+
+
+def _check_kept(one: PathUse, other: PathUse) -> None:
+    """Refuse a file that is read and written, where the same file has another part to play."""
+    if other.role in (*_READ, PathRole.KEEPS) and _same(one.path, other.path):
+        raise _refused(one, f"is what {other.option} {other.role.verb}")
+    if other.role in _READ_WHOLE and not one.path.is_dir() and _inside(one.path, other.path):
+        raise _refused(one, f"would lie in the folder that {other.option} reads, {other.path}")
+
+
+def _check_writable(one: PathUse) -> None:
+    """Refuse a place that cannot be written; nothing is made here."""
+    if one.role in _WRITTEN:
+        if one.path.is_dir():
+            raise _unwritable(one, "it is a folder")
+        if one.path.exists():
+            if not os.access(one.path, os.W_OK):
+                raise _unwritable(one, "no permission")
+            return
+        place = one.path.parent
+    elif one.role is PathRole.FILLS:
+        place = one.path
+    else:
+        return
+    # Up to the first folder that is there: it decides whether the missing ones can be made.
+    while not (place.exists() or place.is_symlink()) and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise _unwritable(one, f"{place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise _unwritable(one, f"no permission to write in {place}")
+
+
+def _refused(one: PathUse, why: str) -> InputError:
+    named = "The run folder" if not one.chosen else one.option
+    what = "folder" if one.role is PathRole.FILLS else "file"
+    return InputError(f"{named} {one.path} {why}.", f"Choose another {what} for {one.option}.")
+
+
+def _unwritable(one: PathUse, why: str) -> InputError:
+    return InputError(f"Cannot write {one.option} {one.path}: {why}.", "Choose another place.")
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths are one file or folder: by their targets, or by a hard link."""
+    if _real(one) == _real(other):
+        return not one.exists() or one.is_file() or one.is_dir()  # a device takes everything
+    with suppress(OSError):
+        return os.path.samefile(one, other) and one.is_file()
+    return False
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    """Whether a path lies in a folder, at any depth."""
+    return not folder.is_file() and _real(folder) in _real(path).parents
+
+
+# The paths that a value names, and the same value with each path joined to a folder.
+
+_FILE_SCHEMES = re.compile(r"((?:lab|replay|http)[:/](?!//))([^?]+)", re.IGNORECASE)
+_MODEL = re.compile(r"(hf[:/])([^?#]+)", re.IGNORECASE)
+_OPTION = re.compile(r"(?<=[?&])((?:corpus|template)=)([^&]+)")
+# As for --documents: fewer words are a path, mistyped perhaps.
+_WORDS_OF_TEXT = 8
+
+
+def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
+    """Yield the paths that one value of the command line names.
+
+    Args:
+        option: As users write it.
+        role: Of the parameter.
+        value: As it was read; lists by their entries.
+    """
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from uses_of(option, role, entry)
+        return
+    if not str(value) or (role is PathRole.DOCUMENTS and _is_pasted(str(value), str(value))):
+        return
+    found: list[str] = []
+
+    def note(path: str) -> str:
+        found.append(path)
+        return path
+
+    map_paths(role, str(value), note)
+    if role is PathRole.ADDRESS and (model := _MODEL.fullmatch(str(value).strip())):
+        found += [model[2]] if os.path.exists(model[2]) else []
+    yield from (PathUse(option, role, Path(path)) for path in found)
+
+
+def map_paths(role: PathRole, value: str, change: Callable[[str], str]) -> str:
+    """Return a value with every path in it changed.
+
+    Args:
+        role: Of the parameter.
+        value: As it was written.
+        change: From a path to what stands in its place.
+    """
+    if role is PathRole.DOCUMENTS:
+        moved = change(value)
+        return value if _is_pasted(value, moved) else moved
+    if role is PathRole.PAIRS:
+        name, equals, path = value.partition("=")
+        return f"{name}={change(path)}" if equals and path else value
+    if role is PathRole.ADDRESS:
+        return _map_address(value, change)
+    return value if "://" in value else change(value)  # the address of a database has no path
+
+
+def _is_pasted(value: str, path: str) -> bool:
+    """Whether a value for documents is standard input or the text itself, not a path."""
+    return value == "-" or (len(value.split()) >= _WORDS_OF_TEXT and not os.path.exists(path))
+
+
+def _map_address(value: str, change: Callable[[str], str]) -> str:
+    text = value.strip()
+    if "://" not in text and text.endswith(".toml") and not _FILE_SCHEMES.match(text):
+        return change(value)  # a template or a domain
+    # An address has its file before the question mark; options after it may name more.
+    whole = _FILE_SCHEMES.match(text)
+    if whole is None and not _MODEL.match(text):
+        return value
+    if whole is not None:
+        text = whole[1] + change(whole[2]) + text[whole.end() :]
+
+    def changed(found: re.Match[str]) -> str:
+        named, path = found[1], unquote(found[2])
+        if named != "corpus=" and not path.endswith(".toml"):
+            return found[0]  # a template of ours, by its name
+        moved = change(path)
+        return found[0] if moved == path else named + quote(moved)
+
+    return _OPTION.sub(changed, text)
+
+
+def roles_of(hints: Mapping[str, Any]) -> dict[str, PathRole]:
+    """Return the role of each parameter that names paths.
+
+    Args:
+        hints: Annotations with their extras, by parameter.
+    """
+    found = {}
+    for name, hint in hints.items():
+        roles = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, PathRole)]
+        if roles:
+            found[name] = roles[0]
+    return found

@@ -1,0 +1,267 @@
+"""The steps that verbs share: preview, ask, conclude.
+
+A verb reads its options, checks its inputs and says what is to be done; what is asked, kept,
+shown and resumed goes through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from ragwitness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ragwitness.asking.budget import Budget
+    from ragwitness.asking.governor import Governor
+    from ragwitness.asking.worker import Progress
+    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.results.membership import AuditResult
+    from ragwitness.types import Audit, Target
+
+Result = TypeVar("Result")
+
+
+def perform(
+    plan: AuditPlan,
+    opening: Awaitable[Target],
+    method: str,
+    config: Any,
+    proxy: str,
+    folder: Path,
+    governor: Governor,
+) -> AuditResult:
+    """Open the target, check that it can be audited, run the audit with progress bars.
+
+    Args:
+        plan: Documents and settings.
+        opening: Opens the target.
+        method: Registered name of the audit.
+        config: Its parameters; fewer alternatives are asked for where the target
+            gives fewer.
+        proxy: The auditor's own model.
+        folder: Of the run.
+        governor: Lets queries to the target pass.
+
+    Raises:
+        CapabilityError: The target lacks what the audit requires.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+    from ragwitness.audits.membership import run_audit
+
+    def work(
+        target: Target, audit: Audit, identity: str, progress: Progress
+    ) -> Coroutine[Any, Any, AuditResult]:
+        return run_audit(
+            plan,
+            target,
+            audit,
+            run=folder,
+            progress=progress,
+            governor=governor,
+            identity=identity,
+        )
+
+    return driven(opening, (method, config, proxy), folder, work, governor)
+
+
+def driven(
+    opening: Awaitable[Target],
+    method: tuple[str, Any, str],
+    folder: Path,
+    work: Callable[[Target, Audit, str, Progress], Coroutine[Any, Any, Result]],
+    governor: Governor,
+    resume: str = "",
+) -> Result:
+    """Open a target, measure it, and do ``work`` with it, the audit and the audit's identity.
+
+    Args:
+        opening: Opens the target.
+        method: Registered name, configuration, and the auditor's own model.
+        folder: Where the work keeps its files.
+        work: What is done.
+        governor: Lets queries to the target pass.
+        resume: Command that goes on after an interruption; empty for the same one.
+    """
+    from ragwitness.audits.order import audit_at
+
+    async def measured(target: Target, progress: Progress) -> Result:
+        audit, identity = await audit_at(target, method, governor, folder)
+        return await work(target, audit, identity, progress)
+
+    return ask(opening, measured, folder, governor, resume=resume)
+
+
+def ask(
+    opening: Awaitable[Target] | None,
+    work: Callable[[Any, Progress], Awaitable[Result]],
+    folder: Path,
+    governor: Governor,
+    items: str = "documents",
+    resume: str = "",
+) -> Result:
+    """Open a target, do ``work`` with it under progress bars, and close it.
+
+    Args:
+        opening: Opens the target; None where nothing is asked.
+        work: What is done with the target; it is handed the progress bars too.
+        folder: Where the answers are kept.
+        governor: Lets queries to the target pass.
+        items: What the bars count.
+        resume: Command that goes on after an interruption; empty for the same one.
+
+    Raises:
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+    from ragwitness.cli.common import console, progress_bars
+
+    async def life() -> Result:
+        # Opened inside the event loop that closes it: a client must not outlive its loop.
+        target = None if opening is None else await opening
+        try:
+            with progress_bars(console(), spent_so_far(governor), items) as progress:
+                return await work(target, progress)
+        finally:
+            if target is not None:
+                await target.close()
+
+    return wait(life(), folder, resume)
+
+
+def wait(work: Coroutine[Any, Any, Result], folder: Path | None = None, resume: str = "") -> Result:
+    """Run work to its end.
+
+    Args:
+        work: What is done.
+        folder: Where its answers are kept, if it can be resumed.
+        resume: Command that goes on after an interruption; empty for the same one.
+    """
+    import asyncio
+
+    from ragwitness.cli.common import one_thread_per_answer
+
+    # Before any worker starts: small products side by side gain nothing from threads of their own.
+    one_thread_per_answer()
+    with nullcontext() if folder is None else leaving_resumable(folder, resume):
+        return asyncio.run(work)
+
+
+@contextmanager
+def leaving_resumable(folder: Path, resume: str = "") -> Iterator[None]:
+    """Say how to go on where the user interrupts; exit with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from ragwitness.cli.common import console
+
+        screen = console()
+        how = f": {resume}" if resume else f" with the same command and --run {folder}"
+        screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
+        screen.print(f"resume{how}", markup=False, soft_wrap=True)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def finish(
+    result: AuditResult, folder: Path, screen: Console, outputs: Outputs | None = None
+) -> None:
+    """Store the result in the run folder, print it, say where the report is, and conclude."""
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.kit.run_files import REPORT
+
+    # What decides how much a verdict can say stands above the verdicts.
+    for label in ("difficulty", "audit classifier", "shadow retrieval", "shadow generator"):
+        if label in result.settings:
+            screen.print(f"{label:<24}{result.settings[label]}", markup=False, soft_wrap=True)
+    conclude(result, folder / REPORT, screen, outputs, store=folder)
+
+
+# Before anything is sent: what would be asked, and what is kept.
+
+
+def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:
+    """Show what a command would ask, and what its run folder keeps; nothing is sent.
+
+    Args:
+        lines: What would be asked.
+        folder: Of the run.
+        budget: Prices what was spent.
+
+    Raises:
+        InputError: The files of the run folder cannot be read.
+    """
+    from ragwitness.cli.common import console
+
+    screen = console()
+    for line in (*lines, *_kept(folder, budget), "Nothing was sent."):
+        screen.print(line, markup=False, soft_wrap=True)
+
+
+def preview_audit(
+    plan: AuditPlan, method: str, config: Any, proxy: str, folder: Path, budget: Budget
+) -> None:
+    """Show what an audit would ask and could show, and what its run folder keeps.
+
+    Raises:
+        InputError: The files of the run folder cannot be read.
+    """
+    from ragwitness.audits.forecast import OutlookPlan
+    from ragwitness.cli.common import console
+    from ragwitness.cli.plan import assumed, foresee
+    from ragwitness.report.forecast import forecast_terminal
+
+    # The same forecast as `ragwitness plan`, with the audit's own configuration.
+    asked = OutlookPlan(plan, assumed((method,)), budget=budget)
+    console().print(forecast_terminal(foresee(asked, {method: config}, proxy)))
+    known = f"The {len(plan.known_in)} known-in documents are asked about besides."
+    preview([known] if plan.known_in else [], folder, budget)
+
+
+def _kept(folder: Path, budget: Budget) -> list[str]:
+    """Say what a run folder keeps and has spent.
+
+    Raises:
+        InputError: Its files cannot be read.
+    """
+    from ragwitness.asking.journal import StoredAnswers
+    from ragwitness.asking.shards import spent_before
+
+    # The journal is opened and not only counted: a preview must fail on a journal that a start
+    # would fail on.
+    path = folder / "answers.jsonl"
+    if not path.exists():
+        return [f"run folder: {folder}, new"]
+    with StoredAnswers(path) as answers:
+        count = len(answers)
+    spent = spent_before(folder)
+    cost = budget.price(spent)
+    money = "" if cost is None else f", cost {cost:.4g}"
+    return [
+        f"run folder: {folder}, {count:,} answers kept, not to be asked for again; spent so far:"
+        f" {spent.queries:,} queries, {spent.tokens:,} tokens{money}"
+    ]
+
+
+def spent_so_far(governor: Governor) -> Callable[[], str]:
+    """Return what words the spending for a progress bar."""
+
+    def words() -> str:
+        spent, budget = governor.spent, governor.budget
+        parts = [_of(f"{spent.queries:,}", budget.queries, " queries")]
+        if budget.tokens is not None:
+            parts.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
+        if governor.cost is not None:
+            parts.append(_of(f"cost {governor.cost:.4g}", budget.cost, ""))
+        return ", ".join(parts)
+
+    return words
+
+
+def _of(spent: str, cap: float | None, unit: str) -> str:
+    return f"{spent}{unit}" if cap is None else f"{spent} of {cap:,}{unit}"

@@ -1,0 +1,281 @@
+"""A text and the signatures under it (C2SP signed-note); no signature is checked here.
+
+::
+
+    text, one or more lines
+                                          (an empty line)
+    — key name base64(key id ‖ signature)
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragwitness.crypto.canonical import parse_u64, u64_text
+from ragwitness.crypto.hashing import EMPTY_ROOT, HASH_BYTES, b64, parse_b64, parse_hash
+from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
+from ragwitness.errors import InputError, VerificationError
+
+MAX_NOTE = 1 << 18
+"""Longest note that is read, in bytes: far above 64 signatures of ML-DSA-44."""
+
+MAX_SIGNATURES = 64
+
+_DASH = "\N{EM DASH} "
+_ID_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One line under a note.
+
+    Attributes:
+        name: Of the key.
+        key_id: 4 bytes.
+        data: What the key made; a bare signature, or a time and a signature.
+    """
+
+    name: str
+    key_id: bytes
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text and its signatures, none of them checked.
+
+    Attributes:
+        text: Ends with a newline; empty lines may stand in it.
+        signatures: In the order in which they stand.
+    """
+
+    text: str
+    signatures: tuple[Signature, ...]
+
+    def encode(self) -> bytes:
+        """Return the note in UTF-8."""
+        lines = (f"{_DASH}{s.name} {b64(s.key_id + s.data)}\n" for s in self.signatures)
+        return (self.text + "\n" + "".join(lines)).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> Note:
+        """Return the note of a file; whatever :meth:`encode` does not write is refused.
+
+        Raises:
+            VerificationError: ``note.size``, ``note.utf8``, ``note.format``, ``note.duplicate`` or
+                ``note.signature_line``.
+        """
+        if len(data) > MAX_NOTE:
+            raise VerificationError(
+                "note.size", f"A note has {len(data):,} bytes; at most {MAX_NOTE:,} are read."
+            )
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise VerificationError("note.utf8", "A note is not valid UTF-8.") from error
+        # The last empty line divides text and signatures.
+        body, empty, tail = text.rpartition("\n\n")
+        plain = all(c == "\n" or unicodedata.category(c) != "Cc" for c in text)
+        if not empty or not body.strip("\n") or not tail.endswith("\n") or not plain:
+            raise VerificationError(
+                "note.format", "A signed note is a text, an empty line and its signatures."
+            )
+        lines = tail.removesuffix("\n").split("\n")
+        if len(lines) > MAX_SIGNATURES:
+            raise VerificationError(
+                "note.size", f"A note has more than {MAX_SIGNATURES} signatures."
+            )
+        signatures = tuple(map(_signature, lines))
+        if len({(s.name, s.key_id) for s in signatures}) != len(signatures):
+            raise VerificationError("note.duplicate", "One key signed the same note twice.")
+        return cls(body + "\n", signatures)
+
+
+def _signature(line: str) -> Signature:
+    name, space, encoded = line.removeprefix(_DASH).partition(" ")
+    spaced = not name or "+" in name or any(c.isspace() for c in name)
+    if not line.startswith(_DASH) or not space or spaced:
+        raise VerificationError("note.signature_line", f"{line[:60]!r} is no line of a signature.")
+    data = parse_b64(encoded, "note.signature_line")
+    if len(data) <= _ID_BYTES:
+        raise VerificationError("note.signature_line", f"The signature of {name!r} is empty.")
+    return Signature(name, data[:_ID_BYTES], data[_ID_BYTES:])
+
+
+# The log's size and root in three lines (C2SP tlog-checkpoint): origin, size, base64 root.
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a log says of itself, unsigned.
+
+    Extension lines, which C2SP allows and advises against, are not read: ML-DSA-44 signatures do
+    not cover them, and nothing here needs them.
+
+    Attributes:
+        origin: Name of the log.
+        size: Number of entries.
+        root: 32 bytes.
+    """
+
+    origin: str
+    size: int
+    root: bytes
+
+    def __post_init__(self) -> None:
+        if not self.origin or not self.origin.isprintable():
+            raise InputError(f"{self.origin!r} names no log: it is empty or not printable.")
+        if len(self.root) != HASH_BYTES or (self.size == 0) != (self.root == EMPTY_ROOT):
+            raise InputError(f"This cannot be the root of a log of {self.size:,} entries.")
+        u64_text(self.size, "size of a log")
+
+    @property
+    def text(self) -> str:
+        """The note's text."""
+        return f"{self.origin}\n{self.size}\n{b64(self.root)}\n"
+
+    @classmethod
+    def parse(cls, text: str) -> Checkpoint:
+        """Return the checkpoint of a note's text.
+
+        Raises:
+            VerificationError: ``checkpoint.format``, ``checkpoint.extension``, ``checkpoint.size``
+                or ``checkpoint.root``.
+        """
+        lines = text.removesuffix("\n").split("\n")
+        if not text.endswith("\n") or len(lines) < 3:
+            raise VerificationError(
+                "checkpoint.format", "A checkpoint has three lines: origin, size and root."
+            )
+        if len(lines) > 3:
+            raise VerificationError(
+                "checkpoint.extension", "A checkpoint has more than three lines; no log here does."
+            )
+        size = parse_u64(lines[1], "checkpoint.size")
+        root = parse_hash(lines[2], "checkpoint.root")
+        if (size == 0) != (root == EMPTY_ROOT):
+            raise VerificationError(
+                "checkpoint.root", f"This cannot be the root of a log of {size:,} entries."
+            )
+        try:
+            return cls(lines[0], size, root)
+        except InputError as error:
+            raise VerificationError("checkpoint.format", error.message) from error
+
+
+# What a key signs of a checkpoint, by its kind (C2SP signed-note and tlog-cosignature).
+
+_TIME_BYTES = 8
+_LATEST = (1 << 63) - 1
+
+
+def sign_note(text: str, keys: Sequence[PrivateKey]) -> bytes:
+    """Return ``text`` as a note signed with Ed25519 keys of kind ``NOTE``.
+
+    Raises:
+        InputError: The text does not end with a newline, there is no key, or one signs
+            checkpoints alone.
+    """
+    if not text.endswith("\n") or not text.strip("\n") or not keys:
+        raise InputError("A note is a text that ends with a newline, and at least one key.")
+    if any(key.kind is not KeyKind.NOTE for key in keys):
+        raise InputError("A key for cosignatures signs checkpoints alone.")
+    lines = tuple(Signature(k.name, k.public.key_id, k.sign(text.encode())) for k in keys)
+    return _read_back(Note(text, lines))
+
+
+def sign_checkpoint(
+    checkpoint: Checkpoint, keys: Sequence[PrivateKey], time: int | None = None
+) -> bytes:
+    """Return a checkpoint as a note that all ``keys`` signed.
+
+    A log must never sign two that are inconsistent; this function does not remember.
+
+    Args:
+        checkpoint: What the log says of itself.
+        keys: The log's, each of any kind.
+        time: POSIX seconds; needed by keys for cosignatures.
+
+    Raises:
+        InputError: There is no key, or one needs a time and none is given.
+    """
+    if not keys:
+        raise InputError("A checkpoint without a signature proves nothing.", "Give a key.")
+    return _read_back(
+        Note(checkpoint.text, tuple(signature_of(key, checkpoint, time) for key in keys))
+    )
+
+
+def signature_of(key: PrivateKey, checkpoint: Checkpoint, time: int | None) -> Signature:
+    """Return one key's signature line under a checkpoint.
+
+    Raises:
+        InputError: The key needs a time and none is given.
+    """
+    if key.kind is KeyKind.NOTE:
+        data = key.sign(checkpoint.text.encode())
+    else:
+        if time is None or not 0 <= time <= _LATEST:
+            raise InputError(f"A cosignature by {key.name} needs a time in POSIX seconds.")
+        message = _cosigned(key.kind, key.name, checkpoint, time)
+        data = time.to_bytes(_TIME_BYTES, "big") + key.sign(message)
+    return Signature(key.name, key.public.key_id, data)
+
+
+def verify_signature(key: PublicKey, checkpoint: Checkpoint, signature: Signature) -> int | None:
+    """Check one signature line under a checkpoint.
+
+    Returns:
+        The time that a cosignature states, in POSIX seconds; None of a plain signature.
+
+    Raises:
+        VerificationError: ``signature.size``, ``signature.time`` or ``signature.invalid``.
+        InputError: This installation has no ML-DSA.
+    """
+    if key.kind is KeyKind.NOTE:
+        key.verify(checkpoint.text.encode(), signature.data)
+        return None
+    time = int.from_bytes(signature.data[:_TIME_BYTES], "big")
+    if time > _LATEST:
+        raise VerificationError("signature.time", f"{key.name} states a time that cannot be.")
+    message = _cosigned(key.kind, key.name, checkpoint, time)
+    key.verify(message, signature.data[_TIME_BYTES:])
+    return time
+
+
+def _cosigned(kind: KeyKind, name: str, checkpoint: Checkpoint, time: int) -> bytes:
+    """Return the bytes that a cosignature covers (C2SP tlog-cosignature, both formats)."""
+    # cosignature/v1 covers the text; subtree/v1 covers origin, range and root in binary.
+    if kind is KeyKind.COSIGNATURE:
+        return f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
+    return b"".join(
+        (
+            b"subtree/v1\n\x00",
+            _short(name),
+            time.to_bytes(_TIME_BYTES, "big"),
+            _short(checkpoint.origin),
+            (0).to_bytes(8, "big"),
+            checkpoint.size.to_bytes(8, "big"),
+            checkpoint.root,
+        )
+    )
+
+
+def _short(text: str) -> bytes:
+    data = text.encode()
+    if not 1 <= len(data) <= 255:
+        raise InputError(f"{text[:40]!r}… is too long a name for an ML-DSA-44 signature.")
+    return bytes([len(data)]) + data
+
+
+def _read_back(note: Note) -> bytes:
+    """Return the note's bytes once its own strict reader takes them."""
+    data = note.encode()
+    try:
+        if Note.parse(data) == note:
+            return data
+    except VerificationError as error:
+        raise InputError(f"This text cannot be signed as a note: {error.message}") from error
+    raise InputError("This text cannot be signed as a note.")

@@ -1,0 +1,62 @@
+"""Names of the files of a run folder, and which of them a run of an errand keeps.
+
+Nobody else spells these names: what may not be replaced, what is shown, what resumes and what is
+merged all ask here.
+"""
+
+from __future__ import annotations
+
+# What every run may keep.
+RESULT = "result.json"
+REPORT = "report.html"
+ANSWERS = "answers.jsonl"
+"""The journal: every answer that was received."""
+SPENT = "spent.jsonl"
+"""The ledger: what each query used."""
+TARGET = "target.json"
+"""What the target was seen to be capable of."""
+SHARDS = "shards"
+"""Folder in which each shard keeps the same files."""
+
+# Audits of documents.
+FINISHED = "finished.jsonl"
+SCORES = "scores.jsonl"
+"""Finished units: as they ended, and all of them in the order of the audit."""
+MANIFEST = "manifest.json"
+DOCUMENTS = "documents.jsonl"
+"""An audit as it was ordered, for shards on any machine."""
+
+# Other errands.
+TRANSCRIPTS = "transcripts.jsonl"
+"""A leak measurement's prompts and answers."""
+MADE = "made.jsonl"
+VOTES = "votes.jsonl"
+SAFE = "safe.jsonl"
+"""Synthetic texts: as they were made, the votes of private synthesis, and those that passed."""
+EVALUATION = "evaluation.html"
+EVALUATION_DATA = "evaluation.json"
+"""An evaluation of many audits: its page, and its result where that is written beside."""
+TABLE = "table.md"
+TABLE_FIGURE = "table.svg"
+TABLE_DATA = "table.json"
+"""A reproduced table: what is read, drawn and counted with."""
+COMMITMENT = "commitment.json"
+TRUST = "trust.json"
+"""What a plan of canaries publishes, and what readers of an attested window trust."""
+
+_ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET)
+_OF = {
+    "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS),
+    "evaluation": (EVALUATION, EVALUATION_DATA),
+    "leak": (TRANSCRIPTS,),
+    "synthesis": (MADE, VOTES, SAFE),
+    "table": (TABLE, TABLE_FIGURE, TABLE_DATA),
+    "canary": (COMMITMENT,),
+    "attest": (TRUST,),
+}
+
+
+def names_of(errand: str | None = None) -> tuple[str, ...]:
+    """Return the names of the files that a run of an errand keeps; of any errand without one."""
+    more = [_OF.get(errand, ())] if errand is not None else list(_OF.values())
+    return tuple(dict.fromkeys([*_ALWAYS, *(name for names in more for name in names)]))

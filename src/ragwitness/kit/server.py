@@ -1,0 +1,102 @@
+"""Runs an ASGI app of ours until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from ragwitness.errors import InputError
+
+
+class _Server(uvicorn.Server):
+    """Says its address once it answers there."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+
+def serve_app(app: Any, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Serve an ASGI app until Ctrl-C, close the listener, then return.
+
+    Args:
+        app: What is served.
+        listener: From :func:`listen`.
+        ready: Called once it answers.
+    """
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=3,
+    )
+    try:
+        _Server(config, ready).run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass  # raised again once the server has shut down in order
+    finally:
+        listener.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Args:
+        host: Address to listen on; anything but the loopback is reachable by others.
+        port: Port; 0 takes a free one.
+
+    Raises:
+        InputError: The address cannot be listened on.
+    """
+    if not 0 <= port <= 65535:  # some resolvers would wrap it around
+        raise _cannot_listen(host, port, ValueError("a port is a number from 0 to 65535"))
+    try:
+        # The first address that a name has, whatever its family.
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise _cannot_listen(host, port, error) from None
+    try:
+        # A port in TIME_WAIT may be taken again, so that a server can be restarted at once.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise _cannot_listen(host, port, error) from None
+    return listener
+
+
+def origin(host: str, listener: socket.socket) -> str:
+    """Return ``http://host:port`` of a listener, an IPv6 address in brackets."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _cannot_listen(host: str, port: int, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputError(
+        f"Cannot listen on {host}:{port}: {reason}.",
+        "Take another port, or 0 for a free one.",
+    )

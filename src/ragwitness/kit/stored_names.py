@@ -1,0 +1,44 @@
+"""Names by which stored files know a class: they stay when the class moves or is renamed.
+
+Keys of what was paid for (kept scores, synthetic records, noisy votes) and the default names of
+run folders tell settings apart by the class that holds them. A class that enters such a key
+carries the name in it as ``stored_name``, which is never changed; where there is none, as in
+other packages, the class's own name stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from enum import Enum
+
+
+def stored_name(kind: type) -> str:
+    """Return the name of a class in stored files.
+
+    Its own ``stored_name``, never an inherited one: a subclass is another class.
+    """
+    found = vars(kind).get("stored_name")
+    return found if isinstance(found, str) else kind.__qualname__
+
+
+def stored_text(value: object) -> str:
+    """Return a value as keys hold it: its ``repr``, with the stored names of its classes."""
+    kind = type(value)
+    # As ``repr`` writes them, but with stored names.
+    if is_dataclass(value) and kind.__dataclass_params__.repr:  # type: ignore[attr-defined]
+        shown = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
+        return f"{stored_name(kind)}({', '.join(f'{n}={stored_text(v)}' for n, v in shown)})"
+    if isinstance(value, Enum) and kind.__repr__ is Enum.__repr__:
+        return f"<{stored_name(kind)}.{value.name}: {value.value!r}>"
+    if kind is tuple:
+        inside: tuple[object, ...] = value  # type: ignore[assignment]
+        return f"({', '.join(map(stored_text, inside))}{',' if len(inside) == 1 else ''})"
+    if kind is list:
+        return f"[{', '.join(map(stored_text, value))}]"  # type: ignore[call-overload]
+    if kind is dict:
+        pairs = value.items()  # type: ignore[attr-defined]
+        return f"{{{', '.join(f'{stored_text(k)}: {stored_text(v)}' for k, v in pairs)}}}"
+    if kind is frozenset:  # in one order in all processes, whatever their hashes are salted with
+        members = ", ".join(sorted(map(stored_text, value)))  # type: ignore[call-overload]
+        return f"frozenset({{{members}}})" if members else "frozenset()"
+    return repr(value)

@@ -1,0 +1,263 @@
+"""The MBA audit of one document, as a generator without I/O (§4.3, §4.4)."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ragwitness.membership.mba.answers import Given, MaskAnswers, is_declined, matches, read_answers
+from ragwitness.membership.mba.config import MbaConfig
+from ragwitness.membership.mba.masks import MASK_LABEL, Mask, Masked, mask_document
+from ragwitness.membership.mba.spelling import Speller, load_speller
+from ragwitness.membership.reading.outcomes import named_trouble
+from ragwitness.membership.reading.probabilities import UNREAD, token_at, word_probability
+from ragwitness.models.base import LanguageModel
+from ragwitness.types import (
+    Answer,
+    Capability,
+    Document,
+    Evidence,
+    Interval,
+    Probe,
+    Query,
+    Score,
+    TokenLogprob,
+)
+
+# From the answers to a score: the share of hits (§4.4), and one that knows what is easy.
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMask:
+    """What the target made of one mask.
+
+    Attributes:
+        mask: The mask.
+        given: What was said for it; None where nothing was.
+        hit: Whether that is the word or its correction.
+        declined: Whether the target said that it does not know.
+        probability: What the target gave the true word, where log-probabilities tell; None
+            where only the text does.
+    """
+
+    mask: Mask
+    given: Given | None
+    hit: bool
+    declined: bool
+    probability: float | None = None
+
+
+def judge(masks: Sequence[Mask], answers: MaskAnswers, answer: Answer) -> list[JudgedMask]:
+    """Set each mask beside what was said for it.
+
+    Args:
+        masks: In the order of their numbers.
+        answers: Read from the text of ``answer``.
+        answer: The target's answer, with log-probabilities where it gave any.
+    """
+    tokens = answer.tokens or ()
+    joined = "".join(token.token for token in tokens) == answer.text
+    found = []
+    for mask in masks:
+        given = answers.given.get(mask.number)
+        hit = given is not None and matches(given, mask.answers)
+        declined = given is not None and not hit and is_declined(given)
+        p = _probability(mask, given, tokens) if joined and given else None
+        found.append(JudgedMask(mask, given, hit, declined, p))
+    return found
+
+
+def log_likelihood_ratio(right: float, baseline: float, config: MbaConfig) -> float:
+    """Return log P(what was said | in context) - log P(what was said | not in context).
+
+    Args:
+        right: 1 for a hit, 0 for a miss, between the two for the target's probability of the
+            right answer: the expectation over what it might have said.
+        baseline: Probability of the word under the proxy, which reads only what comes before.
+        config: ``hit_probability`` h and ``floor``; the chance of a right answer without the
+            document is ``floor + (1 - floor) * baseline``, for a target knows more than the
+            proxy and reads what comes after, too. Where even that exceeds h, the mask says
+            nothing against membership, and is held to h.
+    """
+    # P(right | in context) = h; P(right | not) from the proxy, raised by the floor.
+    inside = config.hit_probability
+    outside = min(inside, config.floor + (1.0 - config.floor) * baseline)
+    hit = math.log(inside / outside)
+    miss = math.log((1.0 - inside) / (1.0 - outside))
+    return right * hit + (1.0 - right) * miss
+
+
+def score_masks(
+    judged: Sequence[JudgedMask],
+    config: MbaConfig,
+    counts: Mapping[str, float],
+) -> Score:
+    """Score one document.
+
+    ``value`` is the paper's: hits / M. ``score/weighted`` averages the log-likelihood ratio of
+    hit or miss over the masks. ``score/expected``, where log-probabilities could be read, puts
+    the target's probability of the right answer in place of the hit. In all three a mask without
+    an answer is a miss: the same answer must not score higher for breaking off early.
+
+    Args:
+        judged: All masks of the document.
+        config: Weights, and gamma where the paper's decision is wanted.
+        counts: Named outcomes of reading, reported as they are.
+    """
+    total = len(judged)
+    hits = sum(item.hit for item in judged)
+    soft = [item.probability for item in judged if item.probability is not None]
+    weights = [
+        log_likelihood_ratio(float(item.hit), item.mask.probability, config) for item in judged
+    ]
+    details = {
+        **counts,
+        "masks": float(total),
+        "hits": float(hits),
+        "missing": float(sum(item.given is None for item in judged)),
+        "declined": float(sum(item.declined for item in judged)),
+        "misspelt": float(sum(len(item.mask.answers) > 1 for item in judged)),
+        "read_probabilities": float(len(soft)),
+        "score/weighted": sum(weights) / total,
+    }
+    if soft:
+        details["score/expected"] = sum(_expected(item, config) for item in judged) / total
+    if config.gamma is not None:
+        details["gamma_member"] = float(hits > config.gamma * total)  # §4.4
+    order = sorted(range(total), key=lambda i: (-abs(weights[i]), judged[i].mask.number))
+    return Score(
+        value=hits / total,
+        evidence=tuple(_evidence(judged[i]) for i in order),
+        details=details,
+    )
+
+
+def _expected(item: JudgedMask, config: MbaConfig) -> float:
+    right = float(item.hit) if item.probability is None else item.probability
+    return log_likelihood_ratio(right, item.mask.probability, config)
+
+
+def _evidence(item: JudgedMask) -> Evidence:
+    if item.given is None:
+        probability = UNREAD
+    elif item.probability is None:
+        probability = Interval(float(item.hit), float(item.hit))
+    else:
+        probability = Interval(item.probability, item.probability)
+    mask = item.mask
+    return Evidence(mask.unit.text, mask.before, probability, mask.probability)
+
+
+def _probability(mask: Mask, given: Given, tokens: Sequence[TokenLogprob]) -> float | None:
+    """What the target gave the true word, spelt either way, where its answer begins.
+
+    Where the list of alternatives was cut off before the word, the middle of what it can be.
+    """
+    if given.start is None:
+        return None
+    # From the token in which the answer begins.
+    place = token_at(tokens, given.start)
+    found = [word_probability(tokens[place:], answer) for answer in mask.answers]
+    read = [(p.low + p.high) / 2.0 for p in found if p != UNREAD]
+    return max(read, default=None)
+
+
+_ROOM = 32  # tokens for what a target says before its first answer
+_COUNTED = ("refused", "unreadable", "empty", "error")
+
+
+class Mba:
+    """MBA: is a document in the database behind a RAG system? One query per document.
+
+    Args:
+        proxy: Ranks words by difficulty; must not have seen the target's database.
+        config: Masks, their source and the weights of the score.
+        speller: In place of the one that the configuration names.
+
+    Raises:
+        InputError: The spelling library is not installed.
+        MissingExtraError: A spelling model is named and transformers is not installed.
+        ModelError: The spelling model cannot be loaded.
+    """
+
+    stored_name: ClassVar[str] = "ragwitness.membership.mba.probe.Mba"
+    requires = frozenset({Capability.TEXT})
+
+    def __init__(
+        self,
+        proxy: LanguageModel,
+        config: MbaConfig | None = None,
+        speller: Speller | None = None,
+    ) -> None:
+        self.proxy = proxy
+        self.config = config or MbaConfig()
+        spells = self.config.source in ("proxy", "llm")
+        self._speller = speller or (load_speller(self.config.spelling) if spells else None)
+
+    @property
+    def name(self) -> str:
+        """Registered name, with what differs from the paper's method."""
+        config = self.config
+        told: list[str] = [] if config.source == "proxy" else [config.source]
+        if self._speller is None and config.source in ("proxy", "llm"):
+            told.append("no spelling")
+        return f"mba ({', '.join(told)})" if told else "mba"
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config = self.config
+        if MASK_LABEL.search(document.text):
+            return Score(None, reason="its own text holds masks such as [Mask_1]")
+        rng = random.Random(f"{config.seed}:{document.id}")
+        # 1. Mask (§4.3).
+        masked = mask_document(document.text, self.proxy, config, self._speller, rng)
+        if len(masked.masks) < config.min_masks:
+            return Score(
+                None,
+                reason=f"{len(masked.masks)} words of it can be masked,"
+                f" fewer than the {config.min_masks} that are needed",
+            )
+        # 2. Ask, once.
+        (answer,) = yield [self._query(masked)]
+        # 3. Read the answers, and set each beside its mask (§4.4).
+        found = read_answers(answer.text, len(masked.masks))
+        trouble = _trouble(answer, found, len(masked.masks))
+        counts = {name: float(name == (trouble or ("", ""))[0]) for name in _COUNTED}
+        counts |= {
+            "cut": float(len(masked.original) < len(document.text.rstrip())),
+            "fallback": float(masked.fallback),
+            "repeated": float(found.repeated),
+            "out_of_range": float(found.out_of_range),
+            "long": float(found.long),
+        }
+        if trouble:
+            return Score(None, reason=trouble[1], details=counts)
+        return score_masks(judge(masked.masks, found, answer), config, counts)
+
+    def _query(self, masked: Masked) -> Query:
+        count = self.proxy.count_tokens
+        words = sum(count(mask.unit.text) for mask in masked.masks)
+        return Query(
+            self.config.prompt.replace("{masked_document}", masked.text),
+            max_tokens=_ROOM + words + self.config.answer_tokens * len(masked.masks),
+            top_logprobs=self.config.top_logprobs,
+        )
+
+
+def _trouble(answer: Answer, found: MaskAnswers, masks: int) -> tuple[str, str] | None:
+    """Name and reason of an answer that cannot be scored."""
+    reason = named_trouble(answer)
+    if answer.error:
+        return "error", answer.error
+    if reason and not answer.text.strip():
+        filtered = answer.finish_reason == "content_filter"
+        return ("refused" if filtered else "empty"), reason
+    # "Sorry, here are my best guesses" is not a refusal; an excuse that cites one mask is.
+    if reason and (answer.finish_reason == "content_filter" or 2 * len(found.given) < masks):
+        return "refused", reason
+    if not found.given:
+        return "unreadable", "no answer to any mask could be read"
+    return None

@@ -1,0 +1,240 @@
+"""Min-K% and Min-K%++ (Shi et al., 2024; Zhang et al., 2025) on the answer of a RAG system."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError
+from ragwitness.kit.fields import at_least, one_of, ordered
+from ragwitness.membership.reading.continuation import AUDIT_PROMPT
+from ragwitness.membership.reading.halves import Halves, baselines, halve, words_before
+from ragwitness.membership.reading.outcomes import outcome_name, trouble_with
+from ragwitness.membership.reading.yes_no import answer_tokens
+from ragwitness.models.base import LanguageModel
+from ragwitness.text.words import core, split_words
+from ragwitness.types import (
+    Answer,
+    Capability,
+    Document,
+    Evidence,
+    Interval,
+    Probe,
+    Query,
+    Score,
+    TokenLogprob,
+)
+
+# Parameters of Min-K% and Min-K%++.
+
+
+@dataclass(frozen=True, slots=True)
+class MinKConfig:
+    """How a document is asked about and its answer read.
+
+    Attributes:
+        variant: ``"min-k"`` averages log-probabilities, ``"min-k++"`` standardises them first.
+        k: Per cent of the answer's tokens that are read, the least probable ones. MBA (§5.4.2)
+            tries 1 to 20 and reports the best on its test set; here k is fixed beforehand.
+        prompt: Must hold ``{prefix}``; S-RAG's, since the method has none for RAG.
+        max_words: Longer documents are cut after this many words.
+        min_words: Shorter documents are unscorable.
+        min_tokens: An answer of fewer tokens is unscorable.
+        top_logprobs: Alternatives asked for per token; OpenAI allows 20.
+    """
+
+    stored_name: ClassVar[str] = "MinKConfig"
+
+    variant: Literal["min-k", "min-k++"] = "min-k"
+    k: float = 20.0
+    prompt: str = AUDIT_PROMPT
+    max_words: int = 400
+    min_words: int = 8
+    min_tokens: int = 3
+    top_logprobs: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse values with which nothing can be audited."""
+        one_of(self, "variant", "min-k", "min-k++")
+        if not 0.0 < self.k <= 100.0:
+            raise InputError(f"k is a percentage above 0 and at most 100, not {self.k}.")
+        at_least(self, 1, "min_tokens", "top_logprobs")
+        at_least(self, 2, "min_words")
+        ordered(self, "min_words", "max_words")
+        if "{prefix}" not in self.prompt:
+            raise InputError("The prompt must hold {prefix}.")
+
+
+# The two scores, from log-probabilities alone.
+
+_LOWEST = -20.0  # servers write -9999 for what they did not list
+_CERTAIN = 1e-6
+
+
+def log_probabilities(tokens: Sequence[TokenLogprob]) -> NDArray[np.float64]:
+    """Return log p of each token, at least -20, shape (n,)."""
+    return np.array([_bounded(token.logprob) for token in tokens])
+
+
+def standardised(token: TokenLogprob) -> float:
+    """Return (log p - mu) / sigma of one token.
+
+    mu and sigma are the mean and standard deviation of log p over what could have come instead.
+    Of the vocabulary only the listed alternatives are known; they are taken with the mass that
+    is not listed as one more outcome, renormalised where rounding makes them exceed 1. So many
+    improbable tokens count as one more probable one: sigma comes out too small, most of all
+    where the list is short. A token that was certain is where it is expected: 0.
+    """
+    listed = {text: _bounded(value) for text, value in token.top if value == value}
+    logprob = listed.setdefault(token.token, _bounded(token.logprob))
+    p = np.exp(list(listed.values()))
+    # What the list does not hold is one more outcome of the distribution.
+    rest = 1.0 - float(p.sum())
+    p = np.append(p, rest) if rest > 0.0 else p / p.sum()
+    logs = np.log(np.maximum(p, math.exp(_LOWEST)))
+    mu = float((p * logs).sum())
+    sigma = math.sqrt(max(0.0, float((p * logs**2).sum()) - mu**2))
+    return 0.0 if sigma < _CERTAIN else (logprob - mu) / sigma
+
+
+def least(values: NDArray[np.float64], k: float) -> NDArray[np.int64]:
+    """Return the positions of the lowest k per cent, at least one, lowest first."""
+    count = max(1, int(len(values) * k / 100.0))
+    return np.argsort(values, kind="stable")[:count]
+
+
+def _bounded(logprob: float) -> float:
+    return min(0.0, max(_LOWEST, logprob))
+
+
+# The Min-K% audit of one document: how sure the target is of what it says next.
+
+_ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
+_LONGEST = 40  # characters shown of a word; a target that stammers makes endless ones
+
+
+class MinK:
+    """Min-K% and Min-K%++: mean over the least probable k per cent of the answer's tokens.
+
+    The method was made for texts that a model was trained on, and reads the true tokens of a
+    document. A chat interface only gives the log-probabilities of what the target says itself,
+    given the first half of the document; these are read, as in MBA's baseline (§5.4.2). The
+    other reading needs the log-probabilities of a prompt, which no query can ask for.
+
+    Args:
+        proxy: Counts tokens, and rates the words shown in the report; never part of the score.
+        config: Variant and parameters.
+    """
+
+    stored_name: ClassVar[str] = "ragwitness.membership.min_k.probe.MinK"
+    requires = frozenset({Capability.TOP_LOGPROBS})
+
+    def __init__(self, proxy: LanguageModel, config: MinKConfig | None = None) -> None:
+        self.proxy = proxy
+        self.config = config or MinKConfig()
+
+    @property
+    def name(self) -> str:
+        """Registered name, which is the variant's."""
+        return self.config.variant
+
+    def describe(self) -> dict[str, str]:
+        """Return the parameters in use, as label and value."""
+        return {
+            "tokens read": f"least probable {self.config.k:g} %",
+            "alternatives per token": str(self.config.top_logprobs),
+        }
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config = self.config
+        halves = halve(document.text, config.max_words, config.min_words)
+        if halves is None:
+            return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
+        answers = yield [
+            Query(
+                config.prompt.replace("{prefix}", halves.first),
+                max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
+                top_logprobs=config.top_logprobs,
+            )
+        ]
+        return self._read(halves, answers[0])
+
+    def _read(self, halves: Halves, answer: Answer) -> Score:
+        trouble = trouble_with(answer, halves.second_words, logprobs=True)
+        details = {outcome_name(trouble): 1.0, "cut": float(halves.cut)}
+        if trouble:
+            return Score(None, reason=trouble, details=details)
+        tokens = answer_tokens(answer)
+        if tokens is None:
+            details["mismatch"] = 1.0
+            return Score(
+                None, reason="the log-probabilities do not spell the answer", details=details
+            )
+        known = [token for token in tokens if not math.isnan(token.logprob)]
+        details |= {"tokens": float(len(known)), "unread": float(len(tokens) - len(known))}
+        if len(known) < self.config.min_tokens:
+            return Score(
+                None,
+                reason=f"the answer has {len(known)} tokens; {self.config.min_tokens} are needed",
+                details=details,
+            )
+        return self._score(halves, tokens, known, details)
+
+    def _score(
+        self,
+        halves: Halves,
+        tokens: Sequence[TokenLogprob],
+        known: Sequence[TokenLogprob],
+        details: dict[str, float],
+    ) -> Score:
+        # Min-K% reads log p, Min-K%++ (log p - mu) / sigma; both look at the lowest k per cent.
+        plain = log_probabilities(known)
+        scaled = np.array([standardised(token) for token in known])
+        chosen = scaled if self.config.variant == "min-k++" else plain
+        lowest = least(chosen, self.config.k)
+        details |= {
+            "score/min-k": float(plain[least(plain, self.config.k)].mean()),
+            "score/min-k++": float(scaled[least(scaled, self.config.k)].mean()),
+            # MBA §5.4.2 sums instead of averaging; a sum falls with the answer's length.
+            "score/sum": float(plain[least(plain, self.config.k)].sum()),
+            "score/mean": float(plain.mean()),
+        }
+        places = [place for place, token in enumerate(tokens) if not math.isnan(token.logprob)]
+        return Score(
+            value=float(chosen[lowest].mean()),
+            evidence=self._evidence(halves.first, tokens, [places[i] for i in lowest]),
+            details=details,
+        )
+
+    def _evidence(
+        self,
+        prefix: str,
+        tokens: Sequence[TokenLogprob],
+        places: Sequence[int],
+    ) -> tuple[Evidence, ...]:
+        """The words that hold the chosen tokens, with what the proxy makes of each."""
+        text = f"{prefix} " + "".join(token.token for token in tokens)
+        expected = baselines(self.proxy, text)
+        words = split_words(text)
+        ends = np.cumsum([len(prefix) + 1, *(len(token.token) for token in tokens)])
+        found: dict[int, Evidence] = {}
+        for place in places:
+            number = next((i for i, word in enumerate(words) if word.end >= ends[place + 1]), None)
+            if number is None or number in found or words[number].start not in expected:
+                continue
+            word = words[number]
+            if core(word.text) and word.start > len(prefix):
+                p = math.exp(min(0.0, tokens[place].logprob))
+                found[number] = Evidence(
+                    core(word.text)[:_LONGEST],
+                    words_before(text, words, number),
+                    Interval(p, p),
+                    expected[word.start],
+                )
+        return tuple(found.values())

@@ -1,0 +1,163 @@
+"""RAG-MIA (Anderson et al., 2025): ask the system whether a text stands in its context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ragwitness.errors import InputError
+from ragwitness.kit.fields import at_least, one_of
+from ragwitness.membership.reading.yes_no import YesNo, proxy_yes, read_yes_no
+from ragwitness.models.base import LanguageModel
+from ragwitness.text.words import core, split_words
+from ragwitness.types import Capability, Document, Evidence, Interval, Probe, Query, Score
+
+# Parameters of RAG-MIA, the paper's beside ours.
+
+Access = Literal["text", "gray"]
+"""What is read of an answer: its text, or the log-probabilities of its first word as well."""
+
+TEMPLATES = (
+    "Answer with Yes or No. \u201c{s}\u201d Is this part of your context?",
+    "Answer with one word. Does this: \u201c{s}\u201d appear in the context?",
+    "Does this: \u201c{s}\u201d appear in the context? Answer with Yes or No.",
+    "{s} Is this part of your context? Answer with one word.",
+    "Does this: \u201c{s}\u201d appear in the context? Answer with one word."
+    " Answer No if you are not sure.",
+)
+"""The paper's five prompts, in its order. MBA (§2) quotes number 2, the best of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RagMiaConfig:
+    """How a document is asked about.
+
+    Attributes:
+        template: Number of the prompt, 0 to 4.
+        access: ``"text"`` reads yes or no; ``"gray"`` the log-odds of the two, which needs
+            log-probabilities.
+        max_chars: Longer texts are cut after the last whole word that fits, as the paper cuts
+            its e-mails; only what is left is asked about.
+        min_words: Shorter documents are unscorable (ours: a word or two stands in any context).
+        max_tokens: Room for the answer; a target that does not obey says a few words first.
+        top_logprobs: Alternatives asked for in gray access; OpenAI allows 20.
+    """
+
+    stored_name: ClassVar[str] = "RagMiaConfig"
+
+    template: int = 2
+    access: Access = "text"
+    max_chars: int = 1000
+    min_words: int = 8
+    max_tokens: int = 16
+    top_logprobs: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse values with which nothing can be audited."""
+        if self.template not in range(len(TEMPLATES)):
+            raise InputError(
+                f"template must be 0 to {len(TEMPLATES) - 1}, not {self.template!r}.",
+                "The five prompts are listed in ragwitness.membership.rag_mia.TEMPLATES.",
+            )
+        one_of(self, "access", "text", "gray")
+        at_least(self, 1, "max_chars", "min_words", "max_tokens", "top_logprobs")
+
+
+# The RAG-MIA audit of one document: one question, one word of answer.
+
+_SHOWN = 6  # words of the document shown in the question of the report
+
+
+class RagMia:
+    """RAG-MIA: is this text in your context, yes or no?
+
+    The paper takes an answer with neither word for a non-member; here such an answer is
+    unscorable, and the paper's rule stands in ``details["score/published"]``.
+
+    Args:
+        proxy: Answers the same question without any database; shown beside the target's answer
+            and never part of the score.
+        config: Prompt, access and limits.
+    """
+
+    stored_name: ClassVar[str] = "ragwitness.membership.rag_mia.probe.RagMia"
+
+    def __init__(self, proxy: LanguageModel, config: RagMiaConfig | None = None) -> None:
+        self.proxy = proxy
+        self.config = config or RagMiaConfig()
+
+    @property
+    def name(self) -> str:
+        """Registered name."""
+        return "rag-mia"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        """Text, or log-probabilities in gray access."""
+        gray = self.config.access == "gray"
+        return frozenset({Capability.TOP_LOGPROBS if gray else Capability.TEXT})
+
+    def describe(self) -> dict[str, str]:
+        """Return the parameters in use, as label and value."""
+        return {
+            "question": TEMPLATES[self.config.template],
+            "read": "log-odds of yes" if self.config.access == "gray" else "yes or no",
+            "longest text": f"{self.config.max_chars} characters",
+        }
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config, gray = self.config, self.config.access == "gray"
+        # One question about the text; what is left out of it is counted.
+        text, cut = cut_characters(document.text.strip(), config.max_chars)
+        if sum(bool(core(word.text)) for word in split_words(text)) < config.min_words:
+            return Score(None, reason=f"fewer than {config.min_words} words to ask about")
+        question = TEMPLATES[config.template].replace("{s}", text)
+        answers = yield [
+            Query(
+                question,
+                max_tokens=config.max_tokens,
+                top_logprobs=config.top_logprobs if gray else 0,
+            )
+        ]
+        # Yes or no, and in gray access log p(Yes) - log p(No) of the first word.
+        reading = read_yes_no(answers[0], gray=gray)
+        value = reading.value(gray=gray)
+        details = _details(reading) | {"cut": float(cut)}
+        if value is None:
+            return Score(None, reason=reading.reason, details=details)
+        return Score(value, evidence=(self._evidence(text, question, reading),), details=details)
+
+    def _evidence(self, text: str, question: str, reading: YesNo) -> Evidence:
+        said = reading.yes
+        if self.config.access == "text" and reading.text is not None:
+            said = Interval(reading.text, reading.text)
+        words = split_words(text)
+        opening = text[: words[_SHOWN - 1].end] + " \u2026" if len(words) > _SHOWN else text
+        shown = TEMPLATES[self.config.template].replace("{s}", opening)
+        return Evidence("Yes", shown, said, proxy_yes(self.proxy, question))
+
+
+def cut_characters(text: str, most: int) -> tuple[str, int]:
+    """Cut a text after the last whole word that fits; a single longer word is cut itself.
+
+    Returns:
+        What is left, and the number of words cut off or cut short.
+    """
+    if len(text) <= most:
+        return text, 0
+    words = split_words(text)
+    kept = [word for word in words if word.end <= most]
+    if not kept:
+        return text[:most], len(words)
+    return text[: kept[-1].end], len(words) - len(kept)
+
+
+def _details(reading: YesNo) -> dict[str, float]:
+    named = {
+        "score/text": reading.text,
+        "score/gray": reading.log_odds,
+        "score/published": reading.published,
+    }
+    counts = {reading.outcome: 1.0}
+    return {key: value for key, value in named.items() if value is not None} | counts

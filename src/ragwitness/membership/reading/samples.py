@@ -1,0 +1,94 @@
+"""Word probabilities where a target gives none: the share of n sampled answers that say the word.
+
+Each sample is a query of its own, with its own seed, so that caps, journal and resuming see every
+one. What comes back is an exact interval, never a point: a word that none of n samples said may
+still have a probability of up to 3.7 / n. See ``docs/design/sampling.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ragwitness.membership.reading.continuation import same_word
+from ragwitness.membership.reading.probabilities import UNREAD
+from ragwitness.stats.intervals import proportion_interval
+from ragwitness.text.words import core, split_words
+from ragwitness.types import Answer, Interval, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often a word was said where it should stand.
+
+    Attributes:
+        hits: Samples that said it.
+        trials: Samples that came to its place.
+    """
+
+    hits: int
+    trials: int
+
+    def interval(self, *, alike: bool = False) -> Interval:
+        """Return the 95 % Clopper-Pearson interval of the word's probability.
+
+        Args:
+            alike: All samples were the same answer: they count as one, since nothing shows that
+                they were drawn and not repeated.
+        """
+        hits, trials = (min(n, 1) if alike else n for n in (self.hits, self.trials))
+        return Interval(*proportion_interval(hits, trials)) if trials else UNREAD
+
+
+def samples_of(query: Query, n: int) -> list[Query]:
+    """Return a query n times, to be answered at temperature 1 without log-probabilities.
+
+    The seeds follow from prompt and number: other documents draw other numbers, and asking again
+    is the same question.
+    """
+    return [
+        replace(query, temperature=1.0, top_logprobs=0, seed=_seed(query.prompt, number))
+        for number in range(n)
+    ]
+
+
+def all_alike(answers: Sequence[Answer], n: int) -> bool:
+    """Whether no prompt got two different answers, n answers standing for each prompt.
+
+    A target that is sure does that, and so does one that never samples or keeps its answers.
+    """
+    # Answers come prompt by prompt, n each, as samples_of asks for them.
+    prompts = [answers[start : start + n] for start in range(0, len(answers), n)]
+    return all(len({a.text for a in group if not a.error}) <= 1 for group in prompts)
+
+
+def tally_first_words(samples: Iterable[Answer], word: str) -> Tally:
+    """Count how many samples begin with a word."""
+    # A sample that never came to the word is not a trial: it would count as a miss.
+    said = [first for sample in samples if (first := _first_word(sample, word)) is not None]
+    return Tally(sum(same_word(first, word) for first in said), len(said))
+
+
+def _first_word(answer: Answer, wanted: str) -> str | None:
+    """The first word said; None where the end of the answer may have cut the wanted one."""
+    words = [stem for word in split_words(answer.text) if (stem := core(word.text))]
+    if not words:
+        return ""
+    # Cut short by the length limit, it may have been the beginning of the wanted word.
+    cut = len(words) == 1 and answer.finish_reason == "length"
+    return None if cut and core(wanted).casefold().startswith(words[0].casefold()) else words[0]
+
+
+def whole_words(answer: Answer) -> list[str]:
+    """The words of an answer, without one that its end may have cut."""
+    words = [word.text for word in split_words(answer.text)]
+    whole = answer.finish_reason != "length" or answer.text[-1:].isspace()
+    return words if whole else words[:-1]
+
+
+def _seed(prompt: str, number: int) -> int:
+    """31 bits: some servers take no more."""
+    # The number enters the seed, so that n samples of one prompt are n draws.
+    digest = hashlib.sha256(f"{number}\0{prompt}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

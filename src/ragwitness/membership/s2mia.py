@@ -1,0 +1,377 @@
+"""S2MIA (Li et al., 2025): does the system say the second half of a document by itself?"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError
+from ragwitness.kit.fields import at_least, one_of, ordered
+from ragwitness.membership.reading.halves import Halves, baselines, halve, words_before
+from ragwitness.membership.reading.outcomes import outcome_name, trouble_with
+from ragwitness.membership.reading.yes_no import answer_tokens
+from ragwitness.models.base import Embedder, LanguageModel
+from ragwitness.text.words import STOP_WORDS, core, split_words
+from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
+
+# Parameters of S2MIA, the paper's beside ours.
+
+PROMPT = (
+    'Given the [Query]: "{first_half}". Do not include any introductory or explanatory text, use'
+    " the following format for output: {[Response]: 'Provide a concise response directly"
+    " addressing the [Query] by using the most relevant and matching text in the prompt.'}"
+)
+"""The paper's prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class S2MiaConfig:
+    """How a document is asked about and its answer compared.
+
+    Attributes:
+        similarity: ``"bleu"`` as S2MIA does, ``"cosine"`` as MBA's baseline does (§5.4.2).
+        access: ``"text"`` compares texts (S); ``"gray"`` also asks for log-probabilities, so
+            that features hold the answer's perplexity (S&P).
+        prompt: Must hold ``{first_half}``.
+        max_words: Longer documents are cut after this many words.
+        min_words: Shorter documents are unscorable.
+        bleu_order: Longest n-gram that counts.
+    """
+
+    stored_name: ClassVar[str] = "S2MiaConfig"
+
+    similarity: Literal["bleu", "cosine"] = "bleu"
+    access: Literal["text", "gray"] = "text"
+    prompt: str = PROMPT
+    max_words: int = 400
+    min_words: int = 8
+    bleu_order: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse values with which nothing can be audited."""
+        one_of(self, "similarity", "bleu", "cosine")
+        one_of(self, "access", "text", "gray")
+        at_least(self, 1, "bleu_order")
+        at_least(self, 2, "min_words")
+        ordered(self, "min_words", "max_words")
+        if "{first_half}" not in self.prompt:
+            raise InputError("The prompt must hold {first_half}.")
+
+
+# Likeness of an answer and the second half.
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text without case and punctuation."""
+    return [word for w in split_words(text) if (word := core(w.text).casefold())]
+
+
+def bleu(candidate: Sequence[str], reference: Sequence[str], order: int = 4) -> float:
+    """Sentence BLEU with one reference (Papineni et al., 2002), in [0, 1].
+
+    Precisions of n-grams longer than one word are smoothed by adding one to both counts (Lin and
+    Och, 2004), since one sentence often has no four words in common. A candidate shorter than
+    ``order`` words is judged by the n-grams it has.
+    """
+    if not candidate or not reference:
+        return 0.0
+    logs = []
+    for n in range(1, min(order, len(candidate)) + 1):
+        said, true = _ngrams(candidate, n), _ngrams(reference, n)
+        matched = sum(min(count, true[gram]) for gram, count in said.items())  # clipped counts
+        more = int(n > 1)
+        if matched + more == 0:
+            return 0.0
+        logs.append(math.log((matched + more) / (said.total() + more)))
+    brevity = min(0.0, 1.0 - len(reference) / len(candidate))
+    return math.exp(brevity + sum(logs) / len(logs))
+
+
+def lexical_cosine(one: Sequence[str], other: Sequence[str]) -> float:
+    """Cosine of word counts without function words, in [0, 1].
+
+    Function words count where one of the texts has nothing else.
+    """
+    counts = [Counter(word for word in words if word not in STOP_WORDS) for words in (one, other)]
+    if not all(counts):
+        counts = [Counter(one), Counter(other)]
+    a, b = counts
+    lengths = math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values()))
+    return sum(n * b[word] for word, n in a.items()) / lengths if lengths else 0.0
+
+
+def embedded_cosine(embedder: Embedder, one: str, other: str) -> float:
+    """Cosine of the two vectors, which an embedder returns at unit length."""
+    a, b = embedder.embed([one, other])
+    return float(a @ b)
+
+
+def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+# The S2MIA audit of one document: first half in, second half out?
+
+_ROOM = 32  # tokens beyond the second half: the wrapping the prompt asks for
+_SHOWN = 20
+_WRAP = re.compile(r"^\W*response\W*?:\s*[\"'\u2018\u201c]?", re.IGNORECASE)
+_UNWRAP = re.compile(r"[\"'\u2019\u201d]?\s*\}\s*\W*$")
+
+
+class S2Mia:
+    """S2MIA: likeness of the answer to the half of the document that was not shown.
+
+    The value is the similarity alone (S). With log-probabilities the features are similarity
+    and perplexity, for :func:`fit_thresholds` (T) and :func:`fit_classifier` (M); without any
+    training ``details["score/s&p"]`` puts both on a scale from 0 to 1 (ours).
+
+    Args:
+        proxy: Counts tokens, and rates the words shown in the report; never part of the score.
+        config: Prompt and parameters.
+        embedder: What the cosine is taken of; None compares word counts.
+    """
+
+    stored_name: ClassVar[str] = "ragwitness.membership.s2mia.probe.S2Mia"
+
+    def __init__(
+        self,
+        proxy: LanguageModel,
+        config: S2MiaConfig | None = None,
+        embedder: Embedder | None = None,
+    ) -> None:
+        self.proxy = proxy
+        self.config = config or S2MiaConfig()
+        self.embedder = embedder
+
+    @property
+    def name(self) -> str:
+        """Registered name."""
+        return "s2mia"
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        """Text, or log-probabilities in gray access."""
+        gray = self.config.access == "gray"
+        return frozenset({Capability.TOP_LOGPROBS if gray else Capability.TEXT})
+
+    def describe(self) -> dict[str, str]:
+        """Return the parameters in use, as label and value."""
+        of = self.embedder.name if self.embedder else "word counts"
+        cosine = self.config.similarity == "cosine"
+        return {
+            "similarity": f"cosine of {of}" if cosine else f"BLEU-{self.config.bleu_order}",
+            "perplexity": "read" if self.config.access == "gray" else "not read",
+        }
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config = self.config
+        # The first half is shown, the second is what a member's answer says.
+        halves = halve(document.text, config.max_words, config.min_words)
+        if halves is None:
+            return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
+        answers = yield [
+            Query(
+                config.prompt.replace("{first_half}", halves.first),
+                max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
+                top_logprobs=1 if config.access == "gray" else 0,
+            )
+        ]
+        return self._read(halves, answers[0])
+
+    def _read(self, halves: Halves, answer: Answer) -> Score:
+        # S: likeness of the answer to the second half.
+        said = response(answer.text)
+        trouble = trouble_with(answer, halves.second_words)
+        if trouble is None and not plain_words(said):
+            trouble = "the target answered with nothing"
+        details = {outcome_name(trouble): 1.0, "cut": float(halves.cut)}
+        if trouble:
+            return Score(None, reason=trouble, details=details)
+        words, true = plain_words(said), plain_words(halves.second)
+        details["score/bleu"] = bleu(words, true, self.config.bleu_order)
+        details["score/cosine"] = (
+            embedded_cosine(self.embedder, said, halves.second)
+            if self.embedder
+            else lexical_cosine(words, true)
+        )
+        value = details[f"score/{self.config.similarity}"]
+        features: tuple[float, ...] = (value,) if self.config.access == "text" else ()
+        # P: perplexity of the answer, where its log-probabilities can be read.
+        surprisal = _surprisal(answer)
+        if surprisal is not None:
+            perplexity = math.exp(surprisal)
+            # 1 - 1/perplexity is 0 for a sure answer and nears 1, as similarity is 0 to 1.
+            details |= {"perplexity": perplexity, "score/s&p": value - (1 - 1 / perplexity)}
+            if self.config.access == "gray":
+                features = (value, perplexity)
+        elif self.config.access == "gray":
+            details["no_logprobs"] = 1.0
+        evidence = self._evidence(halves, set(words))
+        return Score(value, features, evidence, details=details)
+
+    def _evidence(self, halves: Halves, said: set[str]) -> tuple[Evidence, ...]:
+        """Words of the second half that the answer has without having been shown them."""
+        shown = set(plain_words(halves.first)) | STOP_WORDS
+        start = len(halves.text) - len(halves.second)
+        expected = baselines(self.proxy, halves.text)
+        words = split_words(halves.text)
+        found: dict[str, Evidence] = {}
+        for number, word in enumerate(words):
+            plain = core(word.text).casefold()
+            if word.start < start or plain not in said - shown or plain in found:
+                continue
+            if plain and word.start in expected:
+                before = words_before(halves.text, words, number)
+                p = expected[word.start]
+                found[plain] = Evidence(core(word.text), before, Interval(1.0, 1.0), p)
+        return tuple(sorted(found.values(), key=lambda item: item.baseline)[:_SHOWN])
+
+
+def response(text: str) -> str:
+    """Return an answer without the wrapping that the prompt asks for."""
+    bare, wrapped = _WRAP.subn("", text)
+    return (_UNWRAP.sub("", bare) if wrapped else text).strip()
+
+
+def _surprisal(answer: Answer) -> float | None:
+    """Mean of -log p over the tokens of the answer, its wrapping included, as it was generated."""
+    tokens = answer_tokens(answer) if answer.tokens else None
+    known = [min(0.0, max(-20.0, t.logprob)) for t in tokens or () if not math.isnan(t.logprob)]
+    return -float(np.mean(known)) if known else None
+
+
+# Similarity and perplexity together: S2MIA-T and S2MIA-M.
+#
+# Both are fitted on labelled documents that are not reported on, such as those of a shadow system.
+
+_FEWEST = 5  # documents of each kind
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """S2MIA-T: a member is similar enough, and said with a perplexity low enough.
+
+    Attributes:
+        similarity: Least similarity of a member.
+        perplexity: Largest perplexity of a member.
+        accuracy: Share of the fitted documents that are judged right; too good an estimate for
+            any others.
+    """
+
+    similarity: float
+    perplexity: float
+    accuracy: float
+
+    def score(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return 1 for a member, 0 for a non-member, shape (n,), for features of shape (n, 2)."""
+        table = _table(features)
+        return _judge(table, self.similarity, self.perplexity).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Boosted:
+    """S2MIA-M: gradient boosting over both features.
+
+    Attributes:
+        fitted: Anything with ``predict_proba``.
+    """
+
+    fitted: Any
+
+    def score(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return the probability of membership, shape (n,), for features of shape (n, 2)."""
+        return np.asarray(self.fitted.predict_proba(_table(features)), dtype=np.float64)[:, 1]
+
+
+def fit_thresholds(
+    features: Sequence[Sequence[float]], labels: Sequence[bool], *, steps: int = 100
+) -> Thresholds:
+    """Choose both thresholds by search over a grid, for the most right answers on these documents.
+
+    The grid holds observed values, so that it fits any scale. Where several pairs are equally
+    right the strictest wins: highest similarity first, then lowest perplexity.
+
+    Args:
+        features: Similarity and perplexity of each document, shape (n, 2).
+        labels: True for members, shape (n,).
+        steps: Most values tried per feature.
+
+    Raises:
+        InputError: Fewer than five members or non-members, or features of another shape.
+    """
+    table, members = _checked(features, labels)
+    best = Thresholds(float("inf"), float("-inf"), -1.0)
+    for similarity in _grid(table[:, 0], steps)[::-1]:
+        for perplexity in _grid(table[:, 1], steps):
+            right = float((_judge(table, similarity, perplexity) == members).mean())
+            if right > best.accuracy:
+                best = Thresholds(float(similarity), float(perplexity), right)
+    return best
+
+
+def fit_classifier(
+    features: Sequence[Sequence[float]], labels: Sequence[bool], *, seed: int = 0
+) -> Boosted:
+    """Train gradient-boosted trees, which stand for the paper's XGBoost.
+
+    Args:
+        features: Similarity and perplexity of each document, shape (n, 2).
+        labels: True for members, shape (n,).
+        seed: Of the trees.
+
+    Raises:
+        InputError: Fewer than five members or non-members, or features of another shape.
+    """
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    table, members = _checked(features, labels)
+    trees = GradientBoostingClassifier(n_estimators=100, max_depth=3, random_state=seed)
+    return Boosted(trees.fit(table, members))
+
+
+def _judge(table: NDArray[np.float64], similarity: float, perplexity: float) -> NDArray[np.bool_]:
+    judged: NDArray[np.bool_] = (table[:, 0] >= similarity) & (table[:, 1] <= perplexity)
+    return judged
+
+
+def _grid(values: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    different = np.unique(values)
+    if len(different) <= steps:
+        return different
+    return different[np.linspace(0, len(different) - 1, steps).round().astype(np.int64)]
+
+
+def _table(features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    try:
+        table = np.asarray(features, dtype=np.float64)
+    except ValueError:
+        table = np.empty(0)
+    if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
+        raise InputError(
+            "S2MIA combines two numbers per document, similarity and perplexity.",
+            "Ask with access='gray' and leave documents without features out.",
+        )
+    return table
+
+
+def _checked(
+    features: Sequence[Sequence[float]], labels: Sequence[bool]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    table, members = _table(features), np.asarray(labels, dtype=np.bool_)
+    if members.shape != (len(table),):
+        raise InputError(f"{len(table)} rows of features have {members.size} labels.")
+    fewest = int(min(members.sum(), (~members).sum()))
+    if fewest < _FEWEST:
+        raise InputError(
+            f"Only {fewest} of the labelled documents are of one kind; {_FEWEST} are needed.",
+            "Give more members and non-members.",
+        )
+    return table, members

@@ -1,0 +1,236 @@
+"""The shadow RAG system (§4.2.1): a system of the auditor's own, where the truth is known."""
+
+from __future__ import annotations
+
+import atexit
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.rag.build import build_system
+from ragwitness.rag.config import RagConfig
+from ragwitness.rag.target import LabTarget
+from ragwitness.types import Document
+
+_FEWEST = 10  # documents per half; below that a classifier learns nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowConfig:
+    """How the shadow system is made.
+
+    Attributes:
+        audited: Documents probed per half.
+        stored: Most documents in its database.
+        rag: Generator, encoder, k and template; the target's where they are known.
+        seed: Of the split.
+    """
+
+    stored_name: ClassVar[str] = "ShadowConfig"
+
+    audited: int = 100
+    stored: int = 1000
+    rag: RagConfig = field(default_factory=RagConfig)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """A shadow system and the documents that D_audit is made from.
+
+    Attributes:
+        target: The system, asked like any other target.
+        inside: Documents of its database (D_s,i), to be probed.
+        outside: Documents it does not hold (D_s,o), to be probed.
+        spare: The rest of D_s,o, never shown to it nor probed at it.
+    """
+
+    target: LabTarget
+    inside: tuple[Document, ...]
+    outside: tuple[Document, ...]
+    spare: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuxiliarySplit:
+    """Which auxiliary documents go where.
+
+    Attributes:
+        stored: The shadow system's database.
+        inside: Those of it that are probed (D_s,i).
+        outside: Probed documents it does not hold (D_s,o).
+        spare: The rest of D_s,o, never shown to it nor probed at it.
+    """
+
+    stored: tuple[Document, ...]
+    inside: tuple[Document, ...]
+    outside: tuple[Document, ...]
+    spare: tuple[Document, ...]
+
+
+def split_auxiliary(auxiliary: Sequence[Document], config: ShadowConfig) -> AuxiliarySplit:
+    """Split the auxiliary documents into disjoint halves; nothing is built.
+
+    Raises:
+        InputError: Too few auxiliary documents.
+    """
+    if len(auxiliary) < 2 * _FEWEST:
+        raise InputError(
+            f"{len(auxiliary)} auxiliary documents are too few for a shadow system;"
+            f" it needs at least {2 * _FEWEST}.",
+            "Give more with --auxiliary, or leave the option out to use the generated corpus.",
+        )
+    # D_s,i is stored, D_s,o is not; both halves come from one distribution.
+    shuffled = list(auxiliary)
+    random.Random(config.seed).shuffle(shuffled)
+    half = len(shuffled) // 2
+    stored, out = shuffled[:half][: config.stored], shuffled[half:]
+    # Half of D_s,o stays unprobed here, so that it can calibrate at the target.
+    probed = min(config.audited, max(_FEWEST, len(out) // 2))
+    return AuxiliarySplit(
+        stored=tuple(stored),
+        inside=tuple(stored[: config.audited]),
+        outside=tuple(out[:probed]),
+        spare=tuple(out[probed:]),
+    )
+
+
+def build_shadow(auxiliary: Sequence[Document], config: ShadowConfig) -> Shadow:
+    """Split the auxiliary documents and index the stored ones.
+
+    Raises:
+        InputError: Too few auxiliary documents.
+        ModelError: A model of ``config.rag`` cannot be loaded.
+    """
+    split = split_auxiliary(auxiliary, config)
+    return Shadow(
+        target=LabTarget(build_system(split.stored, config.rag)),
+        inside=split.inside,
+        outside=split.outside,
+        spare=split.spare,
+    )
+
+
+# The audit classifier f_audit, trained on a shadow system (§4.2.3).
+#
+# The paper lets AutoGluon choose the model. The default here does the same on a smaller scale:
+# three scikit-learn families, chosen by cross-validated log-loss on the shadow data alone, so
+# that no audited document has a say in it.
+
+_FOLDS = 5  # of cross-validation; five documents of each kind are the fewest it can split
+_TREES = 300  # of the random forest
+_ROUNDS = 150  # of gradient boosting
+
+
+class _Fitted(Protocol):
+    def predict_proba(self, features: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditClassifier:
+    """A trained f_audit.
+
+    Attributes:
+        name: Which family was chosen, with its cross-validated log-loss.
+        fitted: Anything with ``predict_proba``.
+        held_out: Membership probability of each training document by a model that was trained
+            without it, shape (n,); what a model says of its own training data is too good.
+    """
+
+    name: str
+    fitted: _Fitted
+    held_out: NDArray[np.float64]
+
+    def member_probability(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return the probability of membership, shape (n,), for features of shape (n, d)."""
+        table = np.asarray(features, dtype=np.float64)
+        return np.asarray(self.fitted.predict_proba(table), dtype=np.float64)[:, 1]
+
+
+def _families(seed: int) -> dict[str, Any]:
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return {
+        "logistic regression": make_pipeline(
+            StandardScaler(), LogisticRegression(C=0.3, max_iter=1000)
+        ),
+        "random forest": RandomForestClassifier(_TREES, min_samples_leaf=3, random_state=seed),
+        "gradient boosting": HistGradientBoostingClassifier(
+            max_depth=3, learning_rate=0.05, max_iter=_ROUNDS, random_state=seed
+        ),
+    }
+
+
+def train_classifier(
+    features: Sequence[Sequence[float]], members: Sequence[bool], *, seed: int = 0
+) -> AuditClassifier:
+    """Train f_audit on D_audit.
+
+    Args:
+        features: Shadow documents' features, shape (n, d).
+        members: True for documents of the shadow database, shape (n,).
+        seed: Of folds and forests.
+
+    Raises:
+        InputError: Fewer than five members or non-members.
+    """
+    from sklearn.metrics import log_loss
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    table = np.asarray(features, dtype=np.float64)
+    labels = np.asarray(members, dtype=np.int64)
+    fewest = int(min(labels.sum(), (1 - labels).sum())) if labels.size else 0
+    if fewest < _FOLDS:
+        raise InputError(
+            f"The shadow system gave only {fewest} scorable documents of one kind;"
+            f" training needs {_FOLDS}.",
+            "Give more auxiliary documents with --auxiliary.",
+        )
+    # Every family is judged out of fold, and so is each training document.
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    families = _families(seed)
+    held_out = {
+        name: cross_val_predict(model, table, labels, cv=folds, method="predict_proba")[:, 1]
+        for name, model in families.items()
+    }
+    losses = {name: float(log_loss(labels, p)) for name, p in held_out.items()}
+    best = min(losses, key=lambda name: losses[name])
+    return AuditClassifier(
+        f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels), held_out[best]
+    )
+
+
+def train_autogluon(
+    features: Sequence[Sequence[float]], members: Sequence[bool], *, seconds: int = 60
+) -> AuditClassifier:
+    """Train f_audit as the paper does, with AutoGluon (extra ``[automl]``)."""
+    try:
+        from autogluon.tabular import TabularDataset, TabularPredictor
+    except ImportError as error:
+        raise MissingExtraError("The AutoGluon classifier", "automl") from error
+    import shutil
+    import tempfile
+
+    table = np.asarray(features, dtype=np.float64)
+    frame = TabularDataset({f"f{j}": table[:, j] for j in range(table.shape[1])})
+    frame["member"] = [int(member) for member in members]
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    predictor = TabularPredictor("member", path=folder, verbosity=0)
+    predictor.fit(frame, time_limit=seconds, num_bag_folds=_FOLDS)
+
+    class _Adapter:
+        def predict_proba(self, features: Any) -> Any:
+            columns = {f"f{j}": features[:, j] for j in range(features.shape[1])}
+            return predictor.predict_proba(TabularDataset(columns)).to_numpy()
+
+    held_out = np.asarray(predictor.predict_proba_oof().to_numpy()[:, 1], dtype=np.float64)
+    return AuditClassifier("AutoGluon", _Adapter(), held_out)

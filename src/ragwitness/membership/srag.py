@@ -1,0 +1,583 @@
+"""S-RAG (ACL 2025): is a document in the database, from the probabilities of its next words.
+
+The steps are the paper's: cut the document and choose the words worth a query (Alg. 1), ask with
+audit intent (§4.2.2), turn the answers into features (§4.2.3), and score; the classifier over the
+features is trained on a shadow system (:mod:`ragwitness.membership.shadow`, §4.2.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.errors import InputError
+from ragwitness.kit.fields import at_least, one_of
+from ragwitness.membership.reading.continuation import (
+    AUDIT_PROMPT,
+    Aligned,
+    align,
+    repeats_opening,
+    same_word,
+)
+from ragwitness.membership.reading.halves import words_before
+from ragwitness.membership.reading.outcomes import named_trouble
+from ragwitness.membership.reading.probabilities import (
+    UNREAD,
+    log_odds,
+    mean_log_odds,
+    token_at,
+    word_probability,
+)
+from ragwitness.membership.reading.samples import (
+    Tally,
+    all_alike,
+    samples_of,
+    tally_first_words,
+    whole_words,
+)
+from ragwitness.models.base import LanguageModel
+from ragwitness.models.words import word_scores
+from ragwitness.text.words import STOP_WORDS, Word, core, passages, split_words
+from ragwitness.types import (
+    Answer,
+    Capability,
+    Document,
+    Evidence,
+    Interval,
+    Probe,
+    Query,
+    Score,
+    TokenLogprob,
+)
+
+# Parameters of S-RAG, the paper's beside ours.
+
+
+@dataclass(frozen=True, slots=True)
+class SRagConfig:
+    """How a document is probed.
+
+    Attributes:
+        mode: ``"probing"`` sends one query per probe word, as the paper does;
+            ``"single"`` sends one query per passage and reads every probe word from it.
+        segment_factor: k of Alg. 1; the hardest 1/k of the suffix words are probed.
+        intervals: m of Eq. 3.
+        features: ``"counts"`` as published, or ``"frequencies"``, ours.
+        top_logprobs: Alternatives asked for per token; OpenAI allows 20.
+        sampled: 0 reads log-probabilities. Otherwise that many answers are drawn at temperature 1
+            in place of each, and probabilities are their shares, with intervals (ours): for
+            targets that show text alone, at so many times the queries.
+        skip_stop_words: Leave function words out of the probe words (ours; the proxy ranks
+            some of them as hard at the start of a sentence, where they tell nothing).
+        max_passage_words: Longer documents are audited passage by passage.
+        min_words: Shorter documents are unscorable.
+        word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
+            with more.
+        prompt: Must hold ``{prefix}``.
+    """
+
+    stored_name: ClassVar[str] = "SRagConfig"
+
+    mode: Literal["probing", "single"] = "single"
+    segment_factor: int = 4
+    intervals: int = 10
+    features: Literal["frequencies", "counts"] = "frequencies"
+    top_logprobs: int = 20
+    sampled: int = 0
+    skip_stop_words: bool = True
+    max_passage_words: int = 200
+    min_words: int = 8
+    word_tokens: int = 3
+    prompt: str = AUDIT_PROMPT
+
+    def __post_init__(self) -> None:
+        """Refuse values with which nothing can be audited."""
+        one_of(self, "mode", "probing", "single")
+        one_of(self, "features", "frequencies", "counts")
+        at_least(self, 1, "segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words")
+        if self.sampled < 0 or self.sampled == 1:
+            raise InputError(
+                f"sampled must be 0 or at least 2, not {self.sampled}.",
+                "20 answers per query tell a probability to within about .2.",
+            )
+        if self.max_passage_words < 2 * self.min_words:
+            raise InputError(
+                f"max_passage_words must be at least twice min_words ({self.min_words}),"
+                f" not {self.max_passage_words}."
+            )
+        if "{prefix}" not in self.prompt:
+            raise InputError("The audit prompt must hold {prefix}.")
+
+
+# Sentence segmentation: which words of the suffix are worth a query (Alg. 1).
+#
+# The paper runs the proxy model once per suffix word. The probabilities it collects are those of
+# one teacher-forced pass over the whole text, so one pass is all that is run here;
+# ``benchmarks/segmentation.py`` holds the literal loop and compares both.
+
+_FEWEST = 3  # the published code probes every word of a suffix that would give fewer
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeWord:
+    """A hard word of the suffix.
+
+    Attributes:
+        word: The word and its place in the passage.
+        index: Its number among the words of the passage.
+        baseline: Its probability under the proxy, given all words before it.
+    """
+
+    word: Word
+    index: int
+    baseline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Segmented:
+    """A passage, cut in half.
+
+    Attributes:
+        text: The passage.
+        words: All its words.
+        half: Number of the first word of the suffix.
+        probes: Probe words of the suffix, in reading order.
+        surprisals: -log p of each suffix word under the proxy, in nats.
+    """
+
+    text: str
+    words: tuple[Word, ...]
+    half: int
+    probes: tuple[ProbeWord, ...]
+    surprisals: tuple[float, ...]
+
+    def align(self, answer: Sequence[str]) -> Aligned:
+        """Align the words of an answer with the passage."""
+        return align(self.words, self.half, self.surprisals, answer)
+
+    def before(self, word: Word) -> str:
+        """Everything before a word, as sent to the target."""
+        return self.text[: word.start].rstrip()
+
+    @property
+    def suffix(self) -> str:
+        """The second half."""
+        return self.text[self.words[self.half].start :]
+
+    @property
+    def prefix(self) -> str:
+        """The first half (Alg. 1, line 3)."""
+        return self.before(self.words[self.half])
+
+
+def hardest(logprobs: NDArray[np.float64], allowed: NDArray[np.bool_], n: int) -> list[int]:
+    """Return the ``n`` least probable allowed positions, in reading order (Alg. 1, line 12)."""
+    candidates = np.flatnonzero(allowed)
+    order = candidates[np.argsort(logprobs[candidates], kind="stable")]
+    return sorted(order[:n].tolist())
+
+
+def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented:
+    """Choose the probe words of a passage with one pass of the proxy model.
+
+    Args:
+        passage: At least two words.
+        proxy: Language model that has not seen the target's database.
+        config: ``segment_factor`` and ``skip_stop_words``.
+    """
+    words = split_words(passage)
+    scored = {score.start: score.logprob for score in word_scores(proxy, passage)}
+    every = np.array([scored.get(word.start, 0.0) for word in words])
+    half = _cut(words, every) if config.mode == "single" else len(words) // 2  # lines 3-4
+    logprobs = every[half:]  # lines 7-10
+    wanted = max(_FEWEST, len(logprobs) // config.segment_factor)  # line 11
+    stems = [core(word.text).lower() for word in words[half:]]
+    idle = STOP_WORDS if config.skip_stop_words else frozenset()
+    allowed = np.array([bool(stem) and stem not in idle for stem in stems])
+    probes = tuple(
+        ProbeWord(words[half + i], half + i, float(np.exp(logprobs[i])))
+        for i in hardest(logprobs, allowed, wanted)
+    )
+    return Segmented(passage, tuple(words), half, probes, tuple((-logprobs).tolist()))
+
+
+def _cut(words: Sequence[Word], logprobs: NDArray[np.float64]) -> int:
+    """Return where to cut near the middle: behind the two hardest words there.
+
+    A model that copies finds its place by the last words it was given; behind "of the" many
+    places fit. One answer has no second chance, so single-answer mode chooses.
+    """
+    middle, reach = len(words) // 2, len(words) // 8
+    plain = np.array([not core(word.text) for word in words])
+    hardness = np.where(plain, 0.0, -logprobs)
+    places = range(max(2, middle - reach), middle + reach + 1)
+    return max(places, key=lambda i: (hardness[i - 1] + hardness[i - 2], -abs(i - middle)))
+
+
+# What answers say of the probe words: in single-answer mode every word is read from one
+# completion, in probing mode each word from the answer to its own query.
+
+
+@dataclass(frozen=True, slots=True)
+class PassageReading:
+    """What one answer says of a passage.
+
+    Attributes:
+        probabilities: Of each probe word, UNREAD where the answer never got there.
+        recovered: Share of the suffix's surprisal under the proxy that lies in words the answer
+            has right and in place: 1 for a verbatim continuation, near 0 where only function
+            words agree.
+        run: Most suffix words right in a row.
+        log_odds: Sum over every suffix word that the answer came to, probe word or not, of
+            log p / p0 against the proxy. The word where the answer departs is among them: a
+            member's true word is often the second choice there.
+    """
+
+    probabilities: tuple[Interval, ...]
+    recovered: float = 0.0
+    run: int = 0
+    log_odds: float = 0.0
+
+
+def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> PassageReading:
+    """Read every probe word, and how much of the suffix was said, from one answer.
+
+    Args:
+        segmented: The passage and its probe words.
+        tokens: Generated tokens with alternatives.
+    """
+    text = "".join(token.token for token in tokens)
+    answer = split_words(text)
+    aligned = segmented.align([word.text for word in answer])
+    read = {
+        index: word_probability(
+            tokens[token_at(tokens, answer[place].start) :], segmented.words[index].text
+        )
+        for index, place in aligned.places.items()
+    }
+    return PassageReading(
+        probabilities=tuple(read.get(probe.index, UNREAD) for probe in segmented.probes),
+        recovered=aligned.recovered,
+        run=aligned.run,
+        log_odds=gain(segmented, read),
+    )
+
+
+def gain(segmented: Segmented, read: Mapping[int, Interval]) -> float:
+    """Return the sum of log p / p0 over the suffix words that were read, by word number."""
+    expected = segmented.surprisals
+    return sum(log_odds(p, math.exp(-expected[i - segmented.half])) for i, p in read.items())
+
+
+def read_samples(
+    segmented: Segmented, answers: Iterable[Answer], *, alike: bool = False
+) -> PassageReading:
+    """Read every suffix word from whole completions of a passage (single-answer mode).
+
+    A sample is a trial for a word where it came to the word's place; which samples do so depends on
+    the words before it, as in one answer that is read with its log-probabilities.
+
+    Args:
+        segmented: The passage and its probe words.
+        answers: Samples that hold text.
+        alike: As for :meth:`Tally.interval`.
+    """
+    hits: Counter[int] = Counter()
+    trials: Counter[int] = Counter()
+    recovered, runs = [], []
+    for answer in answers:
+        words = whole_words(answer)
+        aligned = segmented.align(words)
+        recovered.append(aligned.recovered)
+        runs.append(aligned.run)
+        trials.update(list(aligned.places))  # a mapping would add its values
+        hits.update(
+            index
+            for index, place in aligned.places.items()
+            if same_word(words[place], segmented.words[index].text)
+        )
+    read = {i: Tally(hits[i], trials[i]).interval(alike=alike) for i in sorted(trials)}
+    count = max(1, len(runs))
+    return PassageReading(
+        probabilities=tuple(read.get(probe.index, UNREAD) for probe in segmented.probes),
+        recovered=sum(recovered) / count,
+        run=round(sum(runs) / count),
+        log_odds=gain(segmented, read),
+    )
+
+
+def read_next_words(
+    segmented: Segmented, answers: Sequence[Sequence[Answer]], *, alike: bool = False
+) -> PassageReading:
+    """Read each probe word from the first words of its own samples (probing mode).
+
+    Args:
+        segmented: The passage and its probe words.
+        answers: Samples that hold text, per probe word.
+        alike: As for :meth:`Tally.interval`.
+    """
+    tallies = [
+        tally_first_words(samples, probe.word.text)
+        for probe, samples in zip(segmented.probes, answers, strict=True)
+    ]
+    return PassageReading(tuple(tally.interval(alike=alike) for tally in tallies))
+
+
+# From word probabilities to what the audit classifier reads (§4.2.3).
+#
+# ``counts`` are the paper's features: how many probabilities fall in each of m intervals. Counts
+# grow with the length of the document, which the classifier then learns; ``frequencies`` divide
+# by the number of words and add what counts cannot hold: the share of unread words, the mean
+# log-odds against the proxy, and in single-answer mode how much of the suffix the answer said.
+
+
+def counts(probabilities: Sequence[Interval], intervals: int = 10) -> NDArray[np.float64]:
+    """Return F(s) of Eq. 5, shape (m,); p = 1 belongs to the last interval.
+
+    A censored probability is spread evenly over the intervals it may lie in. Unread words are
+    in none.
+    """
+    edges = np.linspace(0.0, 1.0, intervals + 1)
+    total = np.zeros(intervals)
+    for p in probabilities:
+        if p == UNREAD:
+            continue
+        if p.high - p.low < 1e-12:
+            total[min(int(intervals * p.low), intervals - 1)] += 1.0  # Eq. 4
+        else:
+            overlap = np.minimum(edges[1:], p.high) - np.maximum(edges[:-1], p.low)
+            total += np.clip(overlap, 0.0, None) / (p.high - p.low)
+    return total
+
+
+def frequencies(evidence: Sequence[Evidence], intervals: int = 10) -> NDArray[np.float64]:
+    """Return shares per interval, share of unread words, mean log-odds, shape (m + 2,)."""
+    probabilities = [item.probability for item in evidence]
+    n = len(probabilities)
+    unread = sum(p == UNREAD for p in probabilities) / n
+    return np.array([*(counts(probabilities, intervals) / n), unread, mean_log_odds(evidence)])
+
+
+_ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
+_OPENING = 5  # words by which a repeated paragraph is recognised
+
+
+class SRag:
+    """S-RAG: is a document in the database behind a RAG system?
+
+    Args:
+        proxy: Ranks words by difficulty; must not have seen the target's database.
+        config: Mode and parameters.
+    """
+
+    stored_name: ClassVar[str] = "ragwitness.membership.srag.probe.SRag"
+    learns = True
+
+    def __init__(self, proxy: LanguageModel, config: SRagConfig | None = None) -> None:
+        self.proxy = proxy
+        self.config = config or SRagConfig()
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        """Log-probabilities, or text where they are estimated from samples."""
+        return frozenset({Capability.TEXT if self.config.sampled else Capability.TOP_LOGPROBS})
+
+    @property
+    def name(self) -> str:
+        """Registered name with its mode."""
+        n = self.config.sampled
+        return f"s-rag ({self.config.mode}{f', {n} samples' if n else ''})"
+
+    def describe(self) -> dict[str, str]:
+        """Return the parameters in use, as label and value."""
+        config = self.config
+        return {
+            "probe words": f"hardest 1/{config.segment_factor} of the second half, "
+            f"{'without' if config.skip_stop_words else 'with'} stop words",
+            **(
+                {"probabilities": f"shares of {config.sampled} samples, 95 % Clopper-Pearson"}
+                if config.sampled
+                else {"alternatives per token": str(config.top_logprobs)}
+            ),
+            "features": f"{config.features}, {config.intervals} intervals",
+        }
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config = self.config
+        # 1. Passages that the proxy and a prompt can hold, each cut and searched for hard words.
+        parts = self._passages(document.text)
+        if not parts:
+            return Score(
+                None, reason=f"no passage of {config.min_words} words or more that can be probed"
+            )
+        segments = [segment(part, self.proxy, config) for part in parts]
+        segments = [part for part in segments if part.probes]
+        if not segments:
+            return Score(None, reason="no word of its second half is worth a query")
+        # 2. Queries with audit intent (§4.2.2); a target that only repeated is asked again.
+        batches = [self._queries(part) for part in segments]
+        answers = yield [query for batch in batches for query in batch]
+        if config.mode == "single":
+            answers = yield from self._with_room_to_repeat(segments, batches, answers)
+        # 3. Probabilities of the probe words, each beside the proxy's.
+        alike = bool(config.sampled) and all_alike(answers, config.sampled)
+        evidence: list[Evidence] = []
+        readings: list[PassageReading] = []
+        trouble: list[str] = []
+        for part, batch in zip(segments, batches, strict=True):
+            own, answers = answers[: len(batch)], answers[len(batch) :]
+            found = self._read(part, own, trouble, alike=alike)
+            if found is not None:
+                readings.append(found)
+                evidence += _evidence(part, found.probabilities)
+        if not evidence:
+            return Score(None, reason=trouble[0] if trouble else "no answer could be read")
+        return self._score(evidence, readings, alike=alike)
+
+    def _passages(self, text: str) -> list[str]:
+        """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""
+        most, room = self.config.max_passage_words, self.proxy.context_length // 3
+        while True:
+            parts = passages(text, most, self.config.min_words)
+            fitting = [part for part in parts if self.proxy.count_tokens(part) <= room]
+            if len(fitting) == len(parts) or most < 4 * self.config.min_words:
+                return fitting
+            most //= 2
+
+    def _queries(self, part: Segmented) -> list[Query]:
+        config = self.config
+        if config.mode == "single":
+            room = self.proxy.count_tokens(part.suffix) + _ROOM
+            return self._asked(part.prefix, room)
+        count = self.proxy.count_tokens
+        return [
+            query
+            for p in part.probes
+            for query in self._asked(
+                part.before(p.word), max(config.word_tokens, count(p.word.text) + 1)
+            )
+        ]
+
+    def _with_room_to_repeat(
+        self,
+        segments: Sequence[Segmented],
+        batches: Sequence[Sequence[Query]],
+        answers: Sequence[Answer],
+    ) -> Generator[list[Query], list[Answer], list[Answer]]:
+        """Ask again where a target says the first half once more and had no room to go on.
+
+        "Output only the completed paragraph" can be read so; most targets just continue.
+        """
+        asked = [
+            (part, query) for part, batch in zip(segments, batches, strict=True) for query in batch
+        ]
+        short = [
+            i
+            for i, (part, _) in enumerate(asked)
+            if answers[i].finish_reason == "length"
+            and repeats_opening(answers[i], part.words, _OPENING)
+        ]
+        if not short:
+            return list(answers)
+        again = yield [
+            replace(query, max_tokens=self.proxy.count_tokens(part.text) + _ROOM)
+            for part, query in (asked[i] for i in short)
+        ]
+        longer = dict(zip(short, again, strict=True))
+        return [longer.get(i, answer) for i, answer in enumerate(answers)]
+
+    def _asked(self, prefix: str, max_tokens: int) -> list[Query]:
+        """The query that a prefix makes, or its samples."""
+        config = self.config
+        query = Query(
+            config.prompt.replace("{prefix}", prefix),
+            max_tokens=max_tokens,
+            top_logprobs=config.top_logprobs,
+        )
+        return samples_of(query, config.sampled) if config.sampled else [query]
+
+    def _read(
+        self, part: Segmented, answers: Sequence[Answer], trouble: list[str], *, alike: bool
+    ) -> PassageReading | None:
+        single, n = self.config.mode == "single", self.config.sampled
+        starts = [part.half] if single else [probe.index for probe in part.probes]
+        per_start = len(answers) // len(starts)
+        problems = [
+            named_trouble(
+                answer, [word.text for word in part.words[starts[i // per_start] :]], logprobs=not n
+            )
+            for i, answer in enumerate(answers)
+        ]
+        trouble += [problem for problem in problems if problem]
+        if sum(problem is not None for problem in problems) * 2 > len(problems):
+            return None
+        if n:
+            usable = [
+                [answers[i] for i in range(start, start + n) if problems[i] is None]
+                for start in range(0, len(answers), n)
+            ]
+            if single:
+                return read_samples(part, usable[0], alike=alike)
+            return read_next_words(part, usable, alike=alike)
+        if single:
+            return read_probes(part, answers[0].tokens or ())
+        return PassageReading(
+            tuple(
+                UNREAD if problem else word_probability(answer.tokens or (), probe.word.text)
+                for problem, answer, probe in zip(problems, answers, part.probes, strict=True)
+            )
+        )
+
+    def _score(
+        self, evidence: Sequence[Evidence], readings: Sequence[PassageReading], *, alike: bool
+    ) -> Score:
+        m = self.config.intervals
+        probabilities = [item.probability for item in evidence]
+        # Features (§4.2.3): the paper's counts, or ours with what counts cannot hold.
+        published = self.config.features == "counts"
+        features = counts(probabilities, m) if published else frequencies(evidence, m)
+        value = mean_log_odds(evidence)
+        if self.config.mode == "single":
+            # Where the answer leaves the document says more than the words before it.
+            value = float(np.mean([reading.recovered for reading in readings]))
+            run = max(reading.run for reading in readings)
+            gain = float(np.mean([reading.log_odds for reading in readings]))
+            if not published:
+                more = [value, math.log1p(run), math.copysign(math.log1p(abs(gain)), gain)]
+                features = np.append(features, more)
+        ordered = sorted(evidence, key=lambda item: -abs(log_odds(item.probability, item.baseline)))
+        return Score(
+            value=value,
+            features=tuple(features.tolist()),
+            evidence=tuple(ordered),
+            details={
+                "probes": float(len(evidence)),
+                "unread": float(sum(p == UNREAD for p in probabilities)),
+                "censored": float(sum(self._censored(p) for p in probabilities)),
+            }
+            | (
+                {"samples": float(self.config.sampled), "alike": float(alike)}
+                if self.config.sampled
+                else {}
+            ),
+        )
+
+    def _censored(self, p: Interval) -> bool:
+        """Whether only a bound is known: no list or, where all are intervals, no sample had it."""
+        return p.low < p.high < 1.0 and not (self.config.sampled and p.low)
+
+
+def _evidence(part: Segmented, probabilities: Sequence[Interval]) -> list[Evidence]:
+    """Set each probability beside its word, the words before it and the proxy's."""
+    found = []
+    for probe, probability in zip(part.probes, probabilities, strict=True):
+        before = words_before(part.text, part.words, probe.index)
+        found.append(Evidence(probe.word.text, before, probability, probe.baseline))
+    return found

@@ -1,1 +1,0 @@
-"""Training of the embedded reader from scratch; torch is imported only in this package."""

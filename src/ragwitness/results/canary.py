@@ -1,0 +1,337 @@
+"""What a probe of canaries shows, and what every report of it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragwitness.canary.verdict import EVIDENCE, FORESEEN, ModelVerdict
+from ragwitness.errors import ExitCode
+from ragwitness.results import wording as say
+from ragwitness.results.kind import (
+    Condition,
+    Kind,
+    Row,
+    Ruling,
+    parse_conditions,
+    restored,
+)
+from ragwitness.results.sheet import Cell, Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.results.spending import Spending
+
+_MEANING = {
+    "trained": "Were the model independent of which trigger was planted, evidence like this would"
+    " come with probability at most {p:.3g}. It says nothing of any single document. It holds"
+    " where the model could know the trigger from documents alone: see docs/canary.md.",
+    "inconclusive": "This evidence does not show training on the planted documents; it does not"
+    " show that there was none: {reason}.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFloor:
+    """A lower bound on epsilon, as it is stored."""
+
+    value: float
+    n: int
+    confidence: float
+    assumes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFinding:
+    """What a probe shows, as it is stored; see :class:`ragwitness.canary.verdict.Finding`."""
+
+    verdict: ModelVerdict
+    test: str
+    p_value: float
+    alpha: float
+    ranks: tuple[int, ...]
+    candidates: int
+    statistic: float
+    log_evidence: float | None
+    floor: StoredFloor
+    twin_p_value: float | None = None
+    examples_needed: int | None = None
+    slots_needed: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLook:
+    """Number of a look at the draw, from 1, and the digest of release and scores."""
+
+    number: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGain:
+    """An amplification with its interval at 95 %; the interval is None where it has none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSlot:
+    """One slot at one model, with every score, so that others can decide anew.
+
+    Attributes:
+        number: Of the slot, from 0.
+        planted: Whether its traces were sent.
+        examples: Ids of the examples that could be scored.
+        scores: Per example the clean view, then each candidate, shape (n, 1 + M).
+        amplification: Eq. 1 over these examples; for samples, a difference of shares.
+        censored: Share of the readings that are only upper bounds.
+    """
+
+    number: int
+    planted: bool
+    examples: tuple[str, ...]
+    scores: tuple[tuple[float | None, ...], ...]
+    amplification: StoredGain
+    censored: float
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryReport:
+    """A probe of one release of a model.
+
+    Attributes:
+        target: Name of the system, with the way in which it was asked.
+        release: What the user calls this release of the model.
+        twin: Whether the model is known to be compliant.
+        way: How it was asked.
+        finding: What it shows; None where a cap left examples unasked.
+        look: Which look at the draw it was.
+        slots: One per slot; none without a finding, so that nobody goes on, or not, by them.
+        settings: Everything in use, as label and value.
+        warnings: What a reader must know before relying on it.
+        queries: Queries it took, kept answers included.
+        seconds: Wall time.
+        spent: What the run folder has spent at the target.
+    """
+
+    target: str
+    release: str
+    twin: bool
+    way: str
+    finding: StoredFinding | None
+    look: StoredLook
+    slots: tuple[StoredSlot, ...]
+    settings: Mapping[str, str]
+    warnings: tuple[str, ...]
+    queries: int
+    seconds: float
+    spent: Spending
+
+
+def _rule(result: CanaryReport, conditions: Sequence[Condition]) -> Ruling:
+    """Say how ``--fail-on trained`` ends: 3 where it is, 4 where nothing was decided."""
+    if not conditions:
+        return Ruling(ExitCode.PASS)
+    # A compliant twin decides nothing, whatever its scores; an unfinished probe neither.
+    found = result.finding
+    if found is not None and found.verdict is ModelVerdict.TRAINED and not result.twin:
+        return Ruling(ExitCode.FAILED, "--fail-on trained is met.")
+    return Ruling(ExitCode.INCONCLUSIVE, "--fail-on trained is not met, but nothing was decided.")
+
+
+def _rows(result: CanaryReport) -> list[Row]:
+    return [
+        {
+            "slot": one.number + 1,
+            "planted": one.planted,
+            "amplification": one.amplification.value,
+            "low": one.amplification.low,
+            "high": one.amplification.high,
+            "n": one.amplification.n,
+            "censored": one.censored,
+        }
+        for one in result.slots
+    ]
+
+
+# What a report says.
+
+
+def verdict_lines(result: CanaryReport) -> list[str]:
+    """Return the verdict and what it means, a line each."""
+    found = result.finding
+    model = f"Release {result.release}"
+    # No score is shown before all examples were asked about: whoever saw it could choose to stop.
+    if found is None:
+        return [
+            f"{model}: not decided",
+            "Not all examples were asked about; see the warnings. No score is shown before that:"
+            " the choice to go on would depend on it.",
+        ]
+    if result.twin:
+        return [f"{model}: kept as a compliant twin", f"Its statistic W is {found.statistic:.3f}."]
+    # Verdict, meaning, rank; then, where they say something, evidence over looks, the floor, and
+    # what more would take.
+    p = found.p_value
+    return [
+        f"{model}: {found.verdict} (p = {p:.4g}, level {found.alpha:g}, {found.test})",
+        _MEANING[found.verdict].format(p=p, reason=found.reason),
+        f"Look {result.look.number} at this draw. {_ranks(found)}{_evidence(found)}{_twins(found)}",
+        *_floor(found),
+        *_further(found),
+    ]
+
+
+def _ranks(found: StoredFinding) -> str:
+    ranks = ", ".join(map(str, found.ranks))
+    what = "triggers" if len(found.ranks) > 1 else "trigger"
+    return f"Rank of the planted {what} among {found.candidates}: {ranks}."
+
+
+def _evidence(found: StoredFinding) -> str:
+    """Said only where it decides: a second number beside the p-value would be picked by taste."""
+    if found.test != EVIDENCE:
+        return ""
+    # Capped before the exponential: larger evidence is not more of a verdict.
+    e = 0.0 if found.log_evidence is None else math.exp(min(700.0, found.log_evidence))
+    return f" Evidence E over all looks so far: {e:.3g} (decides at {1 / found.alpha:g})."
+
+
+def _twins(found: StoredFinding) -> str:
+    p = found.twin_p_value
+    if p is None or found.test.startswith("conformal"):
+        return ""
+    return f" Among compliant twins: conformal p = {p:.4g}; it decides nothing here."
+
+
+def _floor(found: StoredFinding) -> list[str]:
+    """Said where there are enough slots for it to be above 0."""
+    floor = found.floor
+    # With n fair slots, all guessed right by chance has probability 1 / 2^n: fewer slots give a
+    # floor of 0.
+    if 0.5**floor.n > 1 - floor.confidence:
+        return []
+    return [
+        f"Lower bound on epsilon: {floor.value:.2f} ({floor.confidence:.0%}, n = {floor.n} slots,"
+        " delta 0, this look alone)."
+    ]
+
+
+def _further(found: StoredFinding) -> list[str]:
+    if found.verdict is ModelVerdict.TRAINED or not found.reason.endswith(FORESEEN):
+        return []
+    more = ((found.examples_needed, "held-out examples per slot"), (found.slots_needed, "slots"))
+    # A forecast by this very probe is optimistic where it failed by chance; hence "an order of
+    # magnitude".
+    known = [f"about {n} {what}" for n, what in more if n]
+    if not known:
+        return ["What was seen does not tell how many more examples or slots would decide."]
+    return [
+        f"Were further ones like those seen, each slot planted as often, {' or '.join(known)} in a"
+        " new plan would decide in 4 of 5 audits: an order of magnitude."
+    ]
+
+
+def _sheet(result: CanaryReport) -> Sheet:
+    first, *more = verdict_lines(result)
+    facts = (
+        ("System", result.target),
+        ("Release", result.release),
+        ("Asked", result.way),
+        ("Queries", say.count(result.queries)),
+        ("Time", say.duration(result.seconds)),
+        ("Spent by all starts", say.spent_text(result.spent)),
+    )
+    return Sheet(
+        kind=KIND.words,
+        title=first,
+        sentence=more[0],
+        method=f"canary ({result.way})",
+        target=result.target,
+        queries=result.queries,
+        facts=facts,
+        brief=(facts[0], *facts[2:]),
+        warnings=result.warnings,
+        claimed=(
+            "Trained: were the model independent of which trigger was planted, evidence like this"
+            " would be as rare as its p-value says.",
+        ),
+        not_claimed=(
+            "Anything about a single document.",
+            "Inconclusive never means that there was no training: the signal is weak, filters may"
+            " have removed it, and too little may have been trained on.",
+        ),
+        sections=(
+            *(
+                [
+                    Section(
+                        "shows",
+                        "What it shows",
+                        tuple(Paragraph(one, "", True) for one in more[1:]),
+                    )
+                ]
+                if more[1:]
+                else []
+            ),
+            *([Section("slots", "Slot by slot", (_slots(result),))] if result.slots else []),
+        ),
+        settings=(*facts, *result.settings.items()),
+    )
+
+
+def _slots(result: CanaryReport) -> Table:
+    unit = "share of answers" if result.way == "sampled" else "nats"
+    forced = result.way == "forced"
+    columns = (
+        Column("Slot", "name", "slot"),
+        Column("Planted", "text", "planted"),
+        Column(f"Amplification, {unit}", "value", f"amplification ({unit})"),
+        Column("95 % interval", "value", "95 %"),
+        Column("n", "value", "n"),
+        *([Column("Censored", "value", "censored")] if forced else []),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for one in result.slots:
+        # Eq. 1 of the paper: log-probability of the canary with its trigger minus without it, over
+        # held-out examples. A way that samples has shares in place of nats.
+        gain = one.amplification
+        value = say.MISSING if gain.value is None else f"{gain.value:+.3f}"
+        within = say.MISSING
+        if gain.low is not None and gain.high is not None:
+            within = f"{gain.low:+.3f} to {gain.high:+.3f}"
+        rows.append(
+            (
+                Name(f"slot {one.number + 1}"),
+                "planted" if one.planted else "not planted",
+                value,
+                within,
+                gain.n,
+                *([f"{one.censored:.0%}"] if forced else []),
+            )
+        )
+    caption = "How much likelier the canary is with the trigger than without it (Eq. 1)"
+    return Table(caption, columns, tuple(rows))
+
+
+KIND: Kind[CanaryReport, Condition] = Kind(
+    name="canary",
+    words="probe of canaries",
+    verb="canary probe",
+    load=lambda data: restored(CanaryReport, data, KIND),
+    recognises=lambda data: "slots" in data and "look" in data,
+    conditions=lambda texts: parse_conditions(texts, (ModelVerdict.TRAINED.value,), counted=False),
+    rule=_rule,
+    sheet=_sheet,
+    rows=_rows,
+    columns={
+        "slot": int,
+        "planted": bool,
+        "amplification": float,
+        "low": float,
+        "high": float,
+        "n": int,
+        "censored": float,
+    },
+)

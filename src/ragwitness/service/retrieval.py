@@ -1,0 +1,270 @@
+"""From a query to the selected slots: embed, pay, then add noise and select."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.attest.window import Request
+from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.privacy.mechanism.release import (
+    Selection,
+    SlotIndex,
+    quantise,
+    release,
+    scores,
+    select,
+)
+from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
+from ragwitness.rag.pipeline import PARALLEL
+from ragwitness.rag.protocol import ApiError
+from ragwitness.service.indexes import Indexes, tenant_embedder
+from ragwitness.service.meters import (
+    ChargeRequest,
+    MeterReading,
+    Refused,
+    Reserved,
+    Reserver,
+    window_of,
+)
+from ragwitness.service.principals import Principal, read_meters
+from ragwitness.service.store import Store
+from ragwitness.service.window import Log, Logs
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalQuery:
+    """What is asked, and what the client adds to the noise.
+
+    Attributes:
+        what: A text, or a vector of the client's own.
+        nonce: The client's random text.
+        checkpoint: The log's checkpoint that it saw last.
+    """
+
+    what: str | list[float]
+    nonce: str = ""
+    checkpoint: str = ""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the query as sent, in hex: UTF-8, or doubles in little-endian order."""
+        given = self.what
+        content = given.encode() if isinstance(given, str) else np.array(given, "<f8").tobytes()
+        return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What a query selected.
+
+    Attributes:
+        slots: Best first; some may be empty.
+        window: Number of the audit window.
+        sequence: Of the record within its account and window.
+        reading: The account's meters after it.
+        seconds_left: Until the next window.
+        receipt: File for the account to keep; None where answers stand in no log.
+    """
+
+    slots: tuple[int, ...]
+    window: int
+    sequence: int
+    reading: MeterReading
+    seconds_left: int
+    receipt: str | None = None
+
+
+class SpentError(Exception):
+    """A meter has no room for the query.
+
+    Args:
+        by: Which, for the log alone.
+        reading: The account's meters.
+        seconds_left: Until the next window.
+    """
+
+    def __init__(self, by: str, reading: MeterReading, seconds_left: int) -> None:
+        super().__init__(by)
+        self.by, self.reading, self.seconds_left = by, reading, seconds_left
+
+
+class Retriever:
+    """Answers queries of any tenant, each over its own index.
+
+    Args:
+        store: The database.
+        plain: Without noise and meters: the control of a benchmark.
+        clock: Seconds since the epoch.
+        logs: Audit windows in whose logs answers stand before they leave.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        plain: bool = False,
+        clock: Callable[[], float] = time.time,
+        logs: Logs | None = None,
+    ) -> None:
+        self._store = store
+        self._logs = logs
+        self._indexes = Indexes(store)
+        self._reserver = Reserver(store)
+        self._plain = plain
+        self._clock = clock
+        self._free = asyncio.Semaphore(PARALLEL)
+
+    def window(self, principal: Principal) -> tuple[int, int]:
+        """Return the number of the tenant's audit window and the seconds until the next."""
+        return window_of(principal.created, principal.policy.claim.window, self._clock())
+
+    def log(self, principal: Principal) -> Log | None:
+        """Return the log in which the tenant's answers of this window stand.
+
+        Raises:
+            ApiError: The tenant has logs, and none is of this window.
+        """
+        number, _ = self.window(principal)
+        return self._logs.of(principal, number) if self._logs is not None else None
+
+    async def retrieve(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
+        """Pay for a query, then answer it.
+
+        Whatever can be refused is refused before the meters are touched.
+
+        Raises:
+            ApiError: The query is unusable, or the tenant has no index yet.
+            SpentError: A meter has no room for it.
+            StoreGoneError: The database failed.
+        """
+        # 0. An index to which nothing was ever added: public, and the same for every account.
+        if not principal.edition:  # a state of the tenant's that its operator ends for good
+            raise ApiError("This service holds no documents yet.", status=409, code="empty_index")
+        # 1. The query's vector, quantised; a failure up to here is the client's and costs nothing.
+        mechanism = principal.policy.mechanism
+        window, left = self.window(principal)
+        log = self._logs.of(principal, window) if self._logs is not None else None
+        async with self._free:
+            vector = await asyncio.to_thread(_vector, principal, query)
+        ask = ChargeRequest(
+            principal.tenant,
+            principal.account,
+            principal.payer,
+            principal.policy,
+            window,
+            vector,
+            log.opened if log is not None else None,
+        )
+        # 2. In an audit window the log answers, after the meters were charged.
+        if log is not None:
+            return await self._logged(log, principal, query, ask, left)
+        async with self._free:
+            index = await asyncio.to_thread(
+                self._indexes.get, principal.tenant, principal.edition, mechanism
+            )
+        if self._plain:
+            exact = await asyncio.to_thread(_plain, vector, index, principal)
+            return Retrieved(exact, window, 0, MeterReading(0, 0), left)
+        # 3. Pay first, durably: a crash from here on costs budget and never privacy.
+        paid = await self._pay(ask, left)
+
+        # 4. Noise keyed by this record alone, then the best K slots.
+        def answer() -> Selection:
+            return release(vector, index, _key(principal, query, window, paid), mechanism)
+
+        async with self._free:
+            found = await asyncio.to_thread(answer)
+        return Retrieved(found.ids, window, paid.sequence, paid.reading, left)
+
+    def close(self) -> None:
+        """Finish what is being charged and logged."""
+        self._reserver.close()
+        if self._logs is not None:
+            self._logs.close()
+
+    async def _pay(self, ask: ChargeRequest, left: int) -> Reserved:
+        outcome = await self._reserver.reserve(ask)
+        if isinstance(outcome, Refused):
+            raise SpentError(outcome.by, outcome.reading, left)
+        return outcome
+
+    async def _logged(
+        self, log: Log, principal: Principal, query: RetrievalQuery, ask: ChargeRequest, left: int
+    ) -> Retrieved:
+        """Answer out of an audit window; a repetition gets what was logged, and costs nothing."""
+        request = Request(
+            principal.tenant_name,
+            principal.account_name,
+            query.digest,
+            ask.vector,
+            query.nonce,
+            query.checkpoint,
+        )
+        # 2a. The same request again: what was logged leaves once more, no privacy is spent twice.
+        found = await log.check(principal, request)
+        if found is not None:
+            reading = await asyncio.to_thread(read_meters, self._store, principal, ask.window)
+        else:
+            # 2b. Charged, then recorded: a crash in between costs budget, and the log has no gap.
+            reading = (await self._pay(ask, left)).reading
+            found = await log.record(principal, request)
+        text = found.receipt.encode().decode()
+        return Retrieved(found.ids, ask.window, found.sequence, reading, left, text)
+
+
+def _key(principal: Principal, query: RetrievalQuery, window: int, paid: Reserved) -> bytes:
+    """Return the key of the answer's noise, from the record alone (see ``privacy.streams``)."""
+    policy = principal.policy
+    number = sub_seed_number(paid.place, policy.claim.queries, paid.sequence)
+    # Window, tenant, account and sequence make the record unique; nonce and checkpoint are the
+    # client's, so that the provider cannot have tried keys beforehand.
+    record = NoiseRecord(
+        window=str(window),
+        tenant=principal.tenant_name,
+        account=principal.account_name,
+        sequence=paid.sequence,
+        nonce=query.nonce,
+        checkpoint=query.checkpoint,
+        query=query.digest,
+        mechanism=policy.mechanism.digest,
+    )
+    return answer_key(paid.seed, number, record)
+
+
+def _vector(principal: Principal, query: RetrievalQuery) -> NDArray[np.int16]:
+    """Return the quantised query.
+
+    Raises:
+        ApiError: It has no usable vector; the reason is the client's own doing.
+    """
+    given = query.what
+    mechanism = principal.policy.mechanism
+    if isinstance(given, str):
+        embedder = tenant_embedder(principal.policy.claim.embedder)
+        floats = np.asarray(embedder.embed([given]), np.float64)
+        if floats.shape != (1, mechanism.dimension) or not np.isfinite(floats).all():
+            raise RagwitnessError("The tenant's embedder gave no usable vector.")
+        floats = floats[0]
+    else:
+        floats = np.array(given, np.float64)
+        if len(floats) != mechanism.dimension:
+            raise ApiError(
+                f"The vector has {len(floats)} numbers, not {mechanism.dimension}.", param="vector"
+            )
+    try:
+        return quantise(floats, mechanism)
+    except InputError:
+        raise ApiError("The query has no direction: its vector is zero.", param="query") from None
+
+
+def _plain(vector: NDArray[np.int16], index: SlotIndex, principal: Principal) -> tuple[int, ...]:
+    mechanism = principal.policy.mechanism
+    exact = scores(np.atleast_2d(vector), index, mechanism)[0].astype(np.int64)
+    return select(exact, mechanism.top).ids

@@ -1,0 +1,509 @@
+"""Answers that stand in an audit window's log before they leave, each with a receipt.
+
+The log alone gives an account its place and a query its sequence, and with them its noise
+(:class:`ragwitness.attest.window.Window`); the database's meters only limit. They are charged
+first, so a crash in between costs budget and leaves no gap in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from sqlalchemy import Connection, and_, insert, select
+
+from ragwitness.attest.commit import Contents
+from ragwitness.attest.commitments import checkpoint_token
+from ragwitness.attest.policy import WindowPolicy as Promised
+from ragwitness.attest.window import LoggedAnswer, Request, Window
+from ragwitness.crypto.keys import read_key
+from ragwitness.crypto.notes.note import Checkpoint, Note
+from ragwitness.crypto.transcript.records import OpenRecord, record_hash
+from ragwitness.errors import InputError
+from ragwitness.kit.files import read_file
+from ragwitness.rag.protocol import ApiError
+from ragwitness.service.indexes import index_rows
+from ragwitness.service.meters import window_of
+from ragwitness.service.policy import TenantPolicy
+from ragwitness.service.principals import Principal
+from ragwitness.service.store import Store, attested, documents, tenants, windows
+from ragwitness.service.tenants import find_tenant
+
+# What an audit window takes from the database: policy, indexes, and which window it is to be.
+#
+# From then on every answer of that window stands in the window's log: the meters refuse a query
+# that would be answered otherwise, in the transaction that charges it.
+
+_THRESHOLD = 0.95  # least cosine of two queries that joins their accounts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldIndexes:
+    """What a database holds of a policy's tenants.
+
+    Attributes:
+        contents: Their indexes, by the tenant's name.
+        editions: Which edition of each.
+        embedder: Name of the one that made all vectors.
+    """
+
+    contents: Mapping[str, Contents]
+    editions: Mapping[str, int]
+    embedder: str
+
+
+def policy_text(
+    store: Store, tenant: str, window: str | None = None, accounts_most: int | None = None
+) -> str:
+    """Return a tenant's promise as the policy of an audit window, TOML.
+
+    Args:
+        store: The database.
+        tenant: Name of the tenant.
+        window: Name of the window; None: the tenant's with the number of the first that is free.
+        accounts_most: Accounts that can be admitted; None: those there are, k_max at least.
+
+    Raises:
+        InputError: No such tenant, or its selections cannot be proved.
+    """
+    with store.reading() as connection:
+        row = find_tenant(connection, tenant)
+        policy = TenantPolicy.from_json(row.policy)
+        claim, mechanism = policy.claim, policy.mechanism
+        # No earlier window can be bound: its answers have left.
+        first, _ = window_of(row.created, claim.window, time.time())
+        number = _free(connection, row, first, None)
+    # Only the coarse integer grid is covered by the proof of a selection.
+    if claim.scale is None:
+        raise InputError(
+            f"The noise of {tenant} has a grid that drops bits of the scores (a shift), which the"
+            " selection proof does not cover.",
+            "Create the tenant anew with --scale 128; its policy never changes.",
+        )
+    # Places are fixed when the window opens; room for every account that there is.
+    most = accounts_most or max(row.next_place, claim.accounts)
+    lines = {
+        "window": window or f"{tenant}-{number}",
+        "relation": claim.relation,
+        "queries": claim.queries,
+        "accounts_most": most,
+        "epsilon": float(claim.epsilon),
+        "delta": claim.delta,
+        "k_max": claim.accounts,
+        "joint_delta": claim.joint_delta,
+        "nonces_required": True,
+    }
+    noise = {
+        "dimension": mechanism.dimension,
+        "capacity": mechanism.capacity,
+        "top": mechanism.top,
+        "scale": mechanism.scale,
+        "sigma": float(claim.sigma or 0.0),
+    }
+    estimator = {"name": "pairs", "threshold": _THRESHOLD}
+    return (
+        f"{_toml(lines)}\n[estimator]\n{_toml(estimator)}\n"
+        f"[tenants.{json.dumps(tenant)}]\n{_toml(noise)}"
+    )
+
+
+def read_contents(store: Store, promised: Promised) -> HeldIndexes:
+    """Return the indexes of a policy's tenants.
+
+    Raises:
+        InputError: No such tenant, an index that nothing was added to, two embedders, or the
+            database answers its queries otherwise than the policy says.
+    """
+    contents, editions, embedders = {}, {}, set()
+    with store.reading(frozen=True) as connection:
+        # Every tenant at one moment, and answered as its policy says.
+        for name in promised.tenants:
+            row = find_tenant(connection, name)
+            policy = TenantPolicy.from_json(row.policy)
+            _check(promised, name, policy)
+            if not row.edition:
+                raise InputError(
+                    f"Nothing was ever added to the index of {name}.",
+                    f"ragwitness service tenants add-documents {name} CORPUS",
+                )
+            contents[name] = _contents(connection, row.id, policy)
+            editions[name] = row.edition
+            embedders.add(policy.claim.embedder)
+    if len(embedders) > 1:
+        raise InputError(
+            f"The tenants have several embedders: {', '.join(sorted(embedders))}.",
+            "Open a window of its own for each.",
+        )
+    return HeldIndexes(contents, editions, embedders.pop())
+
+
+def take_windows(
+    store: Store,
+    promised: Promised,
+    opened: OpenRecord,
+    editions: Mapping[str, int],
+    number: int | None = None,
+    now: float | None = None,
+) -> dict[str, int]:
+    """Bind a window of each tenant to a log.
+
+    Args:
+        store: The database.
+        promised: The policy.
+        opened: The record that the log opens with.
+        editions: Of the indexes that were committed to.
+        number: Of the windows; None: of each tenant the first in which nothing was charged.
+        now: Seconds since the epoch; None: the clock.
+
+    Returns:
+        The window's number for each tenant.
+
+    Raises:
+        InputError: Documents were added meanwhile, the name of the window was used before, or the
+            window has begun, is over or has a log.
+    """
+    moment = time.time() if now is None else now
+    found = {}
+    with store.writing() as connection:
+        rows = [find_tenant(connection, name) for name in promised.tenants]
+        for row in sorted(rows, key=lambda one: one.id):  # the meters lock in this order as well
+            held = find_tenant(connection, row.name, lock=True)
+            # Under the tenant's lock: the index is the one committed to, the window is free, and
+            # from the insert on the meters refuse what would be answered outside the log.
+            if held.edition != editions[row.name]:
+                raise InputError(
+                    f"Documents of {row.name} were added while the window was committed to.",
+                    "Commit again.",
+                )
+            claim = TenantPolicy.from_json(held.policy).claim
+            first, _ = window_of(held.created, claim.window, moment)
+            found[row.name] = _free(connection, held, first, number)
+            _check_name(connection, held, promised.window)
+            values = {"tenant": held.id, "window": found[row.name], "name": promised.window}
+            # The opening record's hash names the log, whatever its folder is called.
+            log = record_hash(opened).hex()
+            connection.execute(insert(attested).values(**values, log=log))
+    return found
+
+
+def check_unbound(store: Store, tenant: str, now: float | None = None) -> None:
+    """Check that no window of a tenant, under way or to come, was committed to.
+
+    Raises:
+        InputError: One was: with other documents its queries would be refused.
+    """
+    with store.reading() as connection:
+        row = find_tenant(connection, tenant)
+        length = TenantPolicy.from_json(row.policy).claim.window
+        first, _ = window_of(row.created, length, time.time() if now is None else now)
+        query = select(attested.c.window).where(
+            attested.c.tenant == row.id, attested.c.window >= first
+        )
+        bound = sorted(connection.execute(query).scalars())
+    if bound:
+        raise InputError(
+            f"Window {bound[0]} of {tenant} was committed to as the index is now; with more"
+            " documents its queries would be refused.",
+            "Add them when it is over, or close it and say --end-window.",
+        )
+
+
+def held_windows(store: Store, promised: Promised, log: str) -> dict[str, tuple[int, int]]:
+    """Return row and number of the windows that are bound to a log, by the tenant's name.
+
+    Args:
+        store: The database.
+        promised: The log's policy.
+        log: Hash of its open record, in hex.
+
+    Raises:
+        InputError: There are none, or a tenant is answered otherwise than the policy says.
+    """
+    query = select(tenants.c.id, tenants.c.name, tenants.c.policy, attested.c.window)
+    query = query.join(attested, attested.c.tenant == tenants.c.id)
+    with store.reading() as connection:
+        rows = connection.execute(query.where(attested.c.log == log)).all()
+    # Another database than the one committed from, or only a part of it.
+    if {row.name for row in rows} != set(promised.tenants):
+        raise InputError(
+            f"The window {promised.window} was not committed to out of this database.",
+            "ragwitness attest commit --database DB binds a window to the database it came from.",
+        )
+    for row in rows:
+        _check(promised, row.name, TenantPolicy.from_json(row.policy))
+    return {row.name: (row.id, row.window) for row in rows}
+
+
+def _check(promised: Promised, name: str, policy: TenantPolicy) -> None:
+    """Check that the database answers a tenant's queries as an audit's policy says."""
+    # The digest covers dimension, capacity, top, scale and noise alike.
+    differ = "mechanism" if policy.mechanism.digest != promised.tenants[name].digest else ""
+    if policy.claim.queries != promised.queries:
+        differ = "number of queries"
+    if differ:
+        raise InputError(
+            f"The policy gives {name} another {differ} than the database.",
+            f"ragwitness service tenants policy {name} prints one that fits.",
+        )
+
+
+def _contents(connection: Connection, tenant: int, policy: TenantPolicy) -> Contents:
+    mechanism = policy.mechanism
+    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    # Texts are committed to by their hash: the log never holds one.
+    digests, names = [""] * mechanism.capacity, [""] * mechanism.capacity
+    for row in connection.execute(select(documents).where(documents.c.tenant == tenant)):
+        rows[row.slot] = np.frombuffer(row.vector, "<i2")
+        digests[row.slot] = hashlib.sha256(row.text.encode()).hexdigest()
+        names[row.slot] = row.name
+    return Contents(rows, digests, names)
+
+
+def _free(connection: Connection, tenant: Any, first: int, number: int | None) -> int:
+    """Return the number of a window without answers and without a log."""
+    logged = select(attested.c.window).where(attested.c.tenant == tenant.id)
+    begun = select(windows.c.number).where(
+        and_(windows.c.tenant == tenant.id, windows.c.charged > 0, windows.c.number >= first)
+    )
+    # A window with one answer outside the log can never be audited as a whole.
+    taken = {*connection.execute(logged).scalars(), *connection.execute(begun).scalars()}
+    if number is None:
+        return next(one for one in range(first, first + len(taken) + 1) if one not in taken)
+    if number < first or number in taken:
+        why = "is over" if number < first else "has begun or has a log"
+        raise InputError(
+            f"Window {number} of {tenant.name} {why}; the one under way is {first}.",
+            "Leave --window out to take the first that is free.",
+        )
+    return number
+
+
+def _check_name(connection: Connection, tenant: Any, name: str) -> None:
+    query = select(attested.c.window).where(attested.c.tenant == tenant.id)
+    if connection.execute(query.where(attested.c.name == name)).first() is not None:
+        raise InputError(
+            f"{tenant.name} has had a window {name} before; two logs under one name look like two"
+            " versions of one.",
+            "Give the policy another name: window = …",
+        )
+
+
+def _toml(fields: Mapping[str, object]) -> str:
+    """Return lines of TOML; a JSON number, boolean or string of printable ASCII is one there."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in fields.items())
+
+
+_PUBLISH = 10.0  # seconds between two published checkpoints while there are queries
+_MOST_NOTE = 1 << 16
+
+_T = TypeVar("_T")
+
+
+class Log:
+    """One audit window, for one process of the service.
+
+    Args:
+        window: Loaded with the log's key.
+        store: The database that it came from.
+
+    Attributes:
+        opened: Hash of the log's open record, by which the database knows it.
+    """
+
+    def __init__(self, window: Window, store: Store) -> None:
+        self.opened = record_hash(window.ledger.opened).hex()
+        self._window = window
+        self._store = store
+        self._alike: dict[tuple[int, int], bool] = {}
+        self._published = time.monotonic()
+        # One query at a time holds the window's lock; the others wait here, not in its way.
+        self._one = ThreadPoolExecutor(1, "log")
+
+    async def checkpoint(self, principal: Principal) -> tuple[str, str]:
+        """Admit an account, publish the log, and return its checkpoint and how to name it.
+
+        Raises:
+            ApiError: The window is closed, or all its places are taken.
+        """
+
+        def publish() -> tuple[str, str]:
+            # Admission is a record of its own; it gives the account its place.
+            self._window.admit(principal.tenant_name, principal.account_name)
+            return self._publish()
+
+        return await self._run(lambda: self._told(principal, publish))
+
+    async def check(self, principal: Principal, request: Request) -> LoggedAnswer | None:
+        """Check a request before it is paid for; return its answer if it was logged before.
+
+        Raises:
+            ApiError: The log cannot take it, or documents were added after the commitment.
+        """
+
+        def check() -> LoggedAnswer | None:
+            self._same_index(principal)
+            try:
+                return self._window.logged(request)
+            except InputError:
+                if self._spent(principal):
+                    return None  # the meters say so, too, in their own words
+                raise
+
+        return await self._run(lambda: self._told(principal, check))
+
+    async def record(self, principal: Principal, request: Request) -> LoggedAnswer:
+        """Answer a query that is paid for; its record is on the disk once this returns.
+
+        Raises:
+            ApiError: The log cannot take it.
+            RagwitnessError: The disk is full or fails.
+        """
+
+        def record() -> LoggedAnswer:
+            found = self._window.record(request)
+            if time.monotonic() - self._published > _PUBLISH:
+                self._publish()
+            return found
+
+        return await self._run(lambda: self._told(principal, record))
+
+    def check_index(self, tenant: int, name: str) -> bool:
+        """Return whether the database still holds the index that was committed to."""
+        mechanism = self._window.policy.tenants[name]
+        edition, rows = index_rows(self._store, tenant, mechanism)
+        alike = bool(np.array_equal(rows, self._window.rows(name)))
+        self._alike[tenant, edition] = alike
+        return alike
+
+    def close(self) -> None:
+        """Finish what is being logged."""
+        self._one.shutdown()
+
+    def _same_index(self, principal: Principal) -> None:
+        alike = self._alike.get((principal.tenant, principal.edition))
+        if alike is None:
+            alike = self.check_index(principal.tenant, principal.tenant_name)
+        if not alike:
+            raise ApiError(
+                "The index has changed since this window was committed to.",
+                status=409,
+                code="index_changed",
+            )
+
+    def _publish(self) -> tuple[str, str]:
+        path = self._window.public / "checkpoint"
+        note = read_file(path, _MOST_NOTE)
+        found = Checkpoint.parse(Note.parse(note).text)
+        # Only a log that has grown is signed again.
+        if checkpoint_token(found.size, found.root) != self._window.checkpoint:
+            note = self._window.publish()
+            found = Checkpoint.parse(Note.parse(note).text)
+        self._published = time.monotonic()
+        return checkpoint_token(found.size, found.root), note.decode()
+
+    def _spent(self, principal: Principal) -> bool:
+        ledger, most = self._window.ledger, self._window.policy.queries
+        held = ledger.accounts.get((principal.tenant_name, principal.account_name))
+        return ledger.closed is None and held is not None and held.count >= most
+
+    def _told(self, principal: Principal, call: Callable[[], _T]) -> _T:
+        """Run something on the window; what it refuses becomes a reply."""
+        try:
+            return call()
+        except InputError as error:
+            ledger = self._window.ledger
+            # From the reason that lasts longest to the one that a client can mend at once.
+            if ledger.closed is not None:
+                raise ApiError(
+                    "This window is closed.", status=409, code="window_closed"
+                ) from error
+            if (principal.tenant_name, principal.account_name) in ledger.accounts:
+                raise ApiError(error.message, code="log_refused") from error
+            if len(ledger.accounts) >= self._window.policy.accounts_most:
+                raise ApiError(
+                    "All places of this window are taken.", status=409, code="window_full"
+                ) from error
+            raise ApiError(
+                "This account has no place in the log yet: GET /v1/log/checkpoint, then name that"
+                " checkpoint beside a fresh nonce.",
+                status=409,
+                code="not_admitted",
+            ) from error
+
+    async def _run(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.wrap_future(self._one.submit(call))
+
+
+class Logs:
+    """The audit windows of a server.
+
+    Args:
+        store: The database.
+        folders: Of the windows.
+        key: File with the log's private key.
+
+    Raises:
+        InputError: A folder or the key is unusable, two windows are the same tenant's at the same
+            time, or the database is another or has changed since.
+    """
+
+    def __init__(self, store: Store, folders: Sequence[str], key: str) -> None:
+        self._logs: dict[tuple[int, int], Log] = {}
+        self._all: list[Log] = []
+        if folders and not key:
+            raise InputError(
+                "An audit window cannot be served without its log's key.", "Give it: --key KEY."
+            )
+        keys = [read_key(Path(key))] if folders else []
+        for folder in folders:
+            window = Window.load(Path(folder), keys)
+            log = Log(window, store)
+            self._all.append(log)
+            for tenant, place in held_windows(store, window.policy, log.opened).items():
+                if place in self._logs:
+                    raise InputError(f"{folder} is given a second time.", "Name each window once.")
+                self._logs[place] = log
+                _check_index(log, place[0], tenant, folder)
+
+    def of(self, principal: Principal, number: int) -> Log | None:
+        """Return the log in which an answer must stand; None for a tenant without one.
+
+        Args:
+            principal: Who asks.
+            number: Of the tenant's window that is under way.
+
+        Raises:
+            ApiError: The tenant has logs, and none is of this window.
+        """
+        # A tenant that was promised a log is never answered outside it.
+        found = self._logs.get((principal.tenant, number))
+        if found is None and any(tenant == principal.tenant for tenant, _ in self._logs):
+            raise no_log()
+        return found
+
+    def close(self) -> None:
+        """Finish what is being logged."""
+        for log in self._all:
+            log.close()
+
+
+def no_log() -> ApiError:
+    """Return the refusal of a query whose answer would stand in no log, or the wrong one."""
+    message = "Answers of this tenant stand in a log, and this server has none for this window."
+    return ApiError(message, status=409, code="no_log")
+
+
+def _check_index(log: Log, tenant: int, name: str, folder: str) -> None:
+    if not log.check_index(tenant, name):
+        raise InputError(
+            f"The database holds another index of {name} than {folder} was committed to.",
+            "Documents that were added since wait for the next window: ragwitness commit.",
+        )

@@ -1,0 +1,92 @@
+"""The surface: how many words there are, that old ones work, and that help imports little."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ragwitness.cli.main import HEADINGS, OLD, Group
+from tests.cli.surface import groups, verbs
+
+_VERBS = dict(verbs())
+_HEAVY = ("numpy", "scipy", "sklearn", "httpx2", "uvicorn", "torch", "rich.console")
+
+
+def test_the_top_has_few_words_under_telling_headings():
+    assert list(HEADINGS) == ["Start", "Audit", "Protect", "Prove", "Study"]
+    assert sum(map(len, HEADINGS.values())) <= 18
+    assert [words for words in _VERBS if words.split()[-1] == "plan"] == ["plan"]
+
+
+@pytest.mark.parametrize(("words", "group"), list(groups()))
+def test_the_summary_of_each_word_is_the_first_sentence_of_its_help(words, group):
+    for members in group.headings.values():
+        for name, entry in members.items():
+            command = group.get_command(None, name)
+            assert command.help.partition("\n")[0] == entry.summary, name
+
+
+@pytest.mark.parametrize("words", _VERBS)
+def test_every_help_text_is_made_of_whole_sentences(words):
+    command = _VERBS[words]
+    for text in [command.help, *(param.help for param in command.params)]:
+        assert text[0].isupper() or text.startswith(("ray:", "keywords:", "private-evolution:"))
+        assert text.endswith((".", ".)")), text
+        assert not text.startswith(("Of ", "Also here", "As ")), text
+
+
+def _old() -> list[tuple[list[str], list[str]]]:
+    """Words of before with those of now."""
+    found = [([word], list(now)) for word, now in OLD.items()]
+    for words, group in groups():
+        if words:
+            found += [([*words.split(), w], [*words.split(), *now]) for w, now in group.old.items()]
+    return found
+
+
+@pytest.mark.parametrize(("before", "now"), _old(), ids=lambda words: "-".join(words))
+def test_old_words_still_work_and_are_not_listed(command, before, now):
+    code, text = command(*before, "--help")
+    assert code in (0, 2)  # a group of its own says 0 with --help
+    assert text == command(*now, "--help")[1]
+    shown = command(*before[:-1], "--help")[1]
+    assert f"\n  {before[-1]} " not in shown
+
+
+def test_help_imports_nothing_heavy():
+    lines = [words.split() for words in ("", *_VERBS)]
+    code = (
+        "import sys\nfrom ragwitness.cli.main import app\nimport typer\n"
+        "root = typer.main.get_command(app)\n"
+        f"for words in {lines!r}:\n"
+        "    if words == ['reproduce']: continue\n"
+        "    try: root([*words, '--help'], prog_name='ragwitness')\n"
+        "    except SystemExit: pass\n"
+        f"print('heavy:', sorted(set({_HEAVY!r}) & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_an_unknown_word_is_named_with_what_comes_near(command):
+    code, text = command("adit")
+    assert code == 2
+    assert "audit" in text
+
+
+def test_groups_are_listed_without_their_verbs_being_imported():
+    assert all(
+        isinstance(one, Group) for one in HEADINGS["Protect"].values() if hasattr(one, "old")
+    )
+
+
+def test_without_a_checkout_reproduce_says_how_to_get_one(command, monkeypatch):
+    from ragwitness.cli import main, reproduce
+
+    monkeypatch.setattr(reproduce, "reproduce", reproduce._without_checkout)
+    monkeypatch.setattr(main.Surface, "commands", {}, raising=False)
+    code, text = command("reproduce", "mba/table2")
+    assert code == 2
+    assert "checkout of the repository" in text

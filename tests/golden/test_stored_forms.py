@@ -1,0 +1,368 @@
+"""What the version of ``stored/made.json`` wrote still opens, resumes, verifies and is counted.
+
+Nothing in ``stored`` may be made anew to please a test: a user has such files, and paid for them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import answering, errands
+from tests.golden.errands import ERRANDS, INPUTS, RUNS, STORED, TABLES, WHERE, done, same
+
+_RUNS = sorted(ERRANDS)
+
+
+@pytest.fixture(autouse=True)
+def _as_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder with the inputs, under the version that is part of every key."""
+    made = json.loads((STORED / "made.json").read_text(encoding="utf-8"))
+    errands.pretend(made["ragwitness"], tmp_path, monkeypatch)
+    here = shutil.copytree(INPUTS, tmp_path / "here")
+    _private(shutil.copytree(STORED / "canary" / "plan", here / "plan"))
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("COLUMNS", "80")
+    answering.PROMPTS.clear()
+
+
+def _run_of(folder: Path) -> Path:
+    [run] = (folder / RUNS).iterdir()
+    return run
+
+
+def _taken(*parts: str) -> Path:
+    """A copy of something stored, in the folder at hand."""
+    return shutil.copytree(STORED.joinpath(*parts), Path(parts[-1]))
+
+
+def _private(folder: Path) -> Path:
+    """Let nobody else open what is in a folder: a checkout forgets that it was so."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    return folder
+
+
+def _spending() -> dict[str, bytes]:
+    """Every journal and record of spending, by its path."""
+    kinds = ("answers.jsonl", "spent.jsonl", "votes.jsonl", "made.jsonl", "finished.jsonl")
+    return {str(path): path.read_bytes() for kind in kinds for path in Path().rglob(kind)}
+
+
+# Opened
+
+
+@pytest.mark.parametrize("name", _RUNS)
+def test_report_opens_a_stored_run(name: str) -> None:
+    run = _run_of(shutil.copytree(STORED / "runs" / name, Path("kept")))
+    before = (run / "result.json").read_bytes()
+    assert len(done(*errands.report(run)).split()) > 20
+    assert (run / "result.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["audit", "audit-learning", "leak", "compare"])
+def test_report_writes_a_stored_result_again_as_it_was(name: str) -> None:
+    run = _run_of(shutil.copytree(STORED / "runs" / name, Path("kept")))
+    done(*errands.report(run, "--json", "again.json"))
+    assert same(json.loads(Path("again.json").read_bytes())) == same(errands.result_of(run))
+
+
+def test_every_stored_run_has_a_page() -> None:
+    kinds = [kind for name in _RUNS for kind, _ in errands.pages(STORED / "runs" / name / RUNS)]
+    assert sorted(kinds) == sorted(
+        ["audit", "audit", "collection", "leak", "synthesis", "synthesis", "comparison",
+         "evaluation", "canary"]
+    )  # fmt: skip
+
+
+def test_every_stored_table_has_a_page() -> None:
+    found = list(errands.pages(STORED / "tables"))
+    assert [kind for kind, _ in found] == ["table"] * len(TABLES)
+    page = " ".join(text for _, text in found)
+    for said in ("What proofs cost", "Tiny", "A table", "Letters"):
+        assert said in page
+
+
+def test_unfinished_runs_have_a_page() -> None:
+    assert [k for k, _ in errands.pages(STORED / "stopped" / "killed" / RUNS)] == ["not finished"]
+    assert [k for k, _ in errands.pages(STORED / "stopped" / "sharded")] == ["not finished"]
+    assert [k for k, _ in errands.pages(STORED / "stopped" / "capped" / RUNS)] == ["leak"]
+
+
+# Resumed
+
+
+@pytest.mark.parametrize("name", _RUNS)
+def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -> None:
+    """The command without ``--run`` finds the folder, its journal, its scores and its result."""
+    stored = errands.result_of(_run_of(STORED / "runs" / name))
+    run = _run_of(_taken("runs", name, RUNS).parent)
+    for lost in ("result.json", "scores.jsonl", "transcripts.jsonl"):
+        (run / lost).unlink(missing_ok=True)
+    before = _spending()
+    done(*ERRANDS[name])
+    assert [path.name for path in Path(RUNS).iterdir()] == [run.name]
+    assert answering.PROMPTS == []
+    assert _spending() == before
+    assert _without_starts(errands.result_of(run)) == _without_starts(stored)
+    if name.startswith("audit"):
+        kept = _run_of(STORED / "runs" / name) / "scores.jsonl"
+        assert (run / "scores.jsonl").read_bytes() == kept.read_bytes()
+
+
+def _without_starts(result: dict[str, Any]) -> object:
+    """A result without what tells a resumed run from one that was never stopped."""
+    told = same(result)
+    if "counts" in told:  # of synthesis: queries of this start, for records not finished before
+        del told["queries"]
+    for held in (told, told.get("summary", {})):
+        told_of = held.get("warnings", [])
+        held["warnings"] = [one for one in told_of if "earlier start" not in one]
+    return told
+
+
+def test_a_killed_audit_goes_on_where_it_was() -> None:
+    run = _run_of(_taken("stopped", "killed", RUNS).parent)
+    kept = {row["asked"]["query"]["prompt"] for row in errands.rows_of(run / "answers.jsonl")}
+    finished = len(errands.rows_of(run / "finished.jsonl"))
+    assert not (run / "result.json").exists()
+    done(*ERRANDS["audit"])
+    whole = _run_of(STORED / "runs" / "audit")
+    assert [path.name for path in Path(RUNS).iterdir()] == [run.name] == [whole.name]
+    assert not kept & set(answering.PROMPTS)
+    assert len(answering.PROMPTS) == len(errands.rows_of(whole / "answers.jsonl")) - len(kept)
+    assert finished >= 6
+    assert (run / "scores.jsonl").read_bytes() == (whole / "scores.jsonl").read_bytes()
+
+
+def test_a_measurement_at_its_cap_goes_on_with_a_higher_one() -> None:
+    run = _run_of(_taken("stopped", "capped", RUNS).parent)
+    assert errands.result_of(run)["spent"]["stopped_by"] == "query"
+    done(*ERRANDS["leak"])
+    whole = _run_of(STORED / "runs" / "leak")
+    assert [path.name for path in Path(RUNS).iterdir()] == [run.name]
+    assert len(answering.PROMPTS) == len(errands.rows_of(whole / "answers.jsonl")) - 3
+    found, stored = errands.result_of(run), errands.result_of(whole)
+    assert same(found["together"]) == same(stored["together"])
+    assert found["spent"]["queries"] == stored["spent"]["queries"]
+
+
+def test_an_order_half_worked_on_is_finished_and_merged() -> None:
+    run = _taken("stopped", "sharded", "run")
+    done(*errands.work("run", "1/2"))
+    assert answering.PROMPTS == []
+    done(*errands.work("run", "2/2"))
+    whole = STORED / "sharded" / "run"
+    second = errands.rows_of(whole / "shards" / "2-of-2" / "answers.jsonl")
+    assert len(answering.PROMPTS) == len(second) > 10
+    done(*errands.merge("run"))
+    for name in ("scores.jsonl", "documents.jsonl", "manifest.json"):
+        assert (run / name).read_bytes() == (whole / name).read_bytes()
+    documents = errands.result_of(run)["documents"]
+    assert same(documents) == same(errands.result_of(whole)["documents"])
+
+
+def test_preparing_an_order_again_writes_the_same_units() -> None:
+    whole = _taken("sharded", "run")
+    before = (whole / "manifest.json").read_bytes()
+    done(*errands.prepare("run"))
+    assert (whole / "manifest.json").read_bytes() == before
+    for shard in ("1/2", "2/2"):
+        done(*errands.work("run", shard))
+    assert answering.PROMPTS == []
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_a_table_is_written_again_without_work(name: str) -> None:
+    if name == "proofs":
+        pytest.importorskip("zksnake")
+    shutil.copytree(STORED / "tables", "out")
+    folder = Path("out", "golden", name)
+    before = _spending()
+    told = json.loads((folder / "table.json").read_bytes())
+    (folder / "table.json").unlink()
+    said = done(*TABLES[name], *WHERE)
+    assert "measuring" not in said
+    assert _spending() == before
+    assert same(json.loads((folder / "table.json").read_bytes())) == same(told)
+
+
+def test_recorded_answers_and_transcripts_are_read_again() -> None:
+    run, leak = _run_of(STORED / "runs" / "audit"), _run_of(STORED / "runs" / "leak")
+    replay = ("audit", f"replay/{run}", *ERRANDS["audit"][2:], "--run", "again")
+    done(*replay)
+    stored = errands.result_of(run)["documents"]
+    assert same(errands.result_of(Path("again"))["documents"]) == same(stored)
+    again = ("leak", "--transcripts", leak / "transcripts.jsonl", "--corpus", "corpus.jsonl")
+    done(*again, "--background", "background.jsonl", "--run", "scored")
+    found, stored = errands.result_of(Path("scored")), errands.result_of(leak)
+    assert same(found["together"]) == same(stored["together"])
+    assert same(found["attacks"]) == same(stored["attacks"])
+
+
+def test_plan_reads_a_stored_evaluation() -> None:
+    known = ("--documents", "documents.jsonl", "--known-out", "known.jsonl")
+    stored = _run_of(STORED / "runs" / "evaluate") / "result.json"
+    done("plan", *known, "--method", "rag-mia", "--evaluation", stored, "--json", "plan.json")
+    told = json.loads(Path("plan.json").read_bytes())["methods"]["rag-mia"]
+    measured = errands.result_of(stored.parent)["audits"]["rag-mia"]["auc"]
+    assert [one["auc"] for one in told["power"].values()] == [pytest.approx(measured)]
+
+
+# Keys
+
+
+def test_keys_of_every_stored_answer_follow_from_what_was_asked() -> None:
+    journals = [path for path in STORED.rglob("answers.jsonl") if path.stat().st_size]
+    rows = [row for path in journals for row in errands.rows_of(path)]
+    assert len(rows) > 300
+    assert {row["key"] for row in rows} == {errands.stored_keys(row) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "options"),
+    [("audit", "rag-mia", {}), ("audit-learning", "s-rag", {"top_logprobs": 2, "mode": "single"})],
+)
+def test_units_of_stored_scores_follow_from_audit_target_and_document(
+    name: str, method: str, options: dict[str, object]
+) -> None:
+    run = _run_of(STORED / "runs" / name)
+    finished = errands.rows_of(run / "finished.jsonl")
+    asked = [row["asked"] for row in errands.rows_of(run / "answers.jsonl")]
+    files = [INPUTS / f"{part}.jsonl" for part in ("documents", "known", "auxiliary")]
+    rows = [row for path in files for row in errands.rows_of(path)]
+    identity = errands.audit_identity_of(method, options)
+    systems = {one["target"] for one in asked}
+    known = {unit for one in systems for unit in errands.unit_ids(identity, one, rows)}
+    assert len(finished) > 20
+    assert {row["unit"] for row in finished} <= known
+
+
+# Ids that do not depend on where a class lives
+
+
+def test_identities_of_audits_are_those_under_which_scores_are_kept() -> None:
+    stored = json.loads((STORED / "identities.json").read_text(encoding="utf-8"))
+    found = errands.audit_identities()
+    assert {name: found.get(name) for name in stored} == stored
+    new = {name: found[name] for name in found if name not in stored}
+    assert not new, f"a new audit keeps its id from now on: add to identities.json: {new}"
+
+
+# Windows
+
+
+@pytest.fixture
+def attest() -> Path:
+    return _private(_taken("attest"))
+
+
+def test_a_stored_window_verifies(attest: Path) -> None:
+    given = ("--trust", attest / "trust.json", "--receipt", attest / "receipts")
+    given += ("--checkpoint", attest / "seen", "--embedder", "hashing:16")
+    assert "PASS" in done("verify", attest / "bundle.zip", *given)
+
+
+def test_a_stored_challenge_is_drawn_again_to_the_byte(attest: Path) -> None:
+    beacon = json.loads((attest / "trust.json").read_bytes())["beacon"]
+    drawn = ("challenge", attest / "window/public", "--beacon", beacon, "--records", 1)
+    done(*drawn, "-o", "again.json")
+    assert Path("again.json").read_bytes() == (attest / "challenge.json").read_bytes()
+
+
+def test_stored_receipts_hold(attest: Path) -> None:
+    trust = ("--trust", attest / "trust.json")
+    for n, (account, text) in enumerate((("ann", "fever"), ("bob", "rash"), ("ann", "cough"))):
+        path = attest / "receipts" / f"{n}.json"
+        told = json.loads(done("receipt", "check", path, *trust, "--query", text, "--json"))
+        assert (told["holds"], told["account"]) == (True, account)
+    counted = ("receipt", "check", attest / "account.json", *trust, "--json")
+    assert json.loads(done(*counted))["records"] == 2
+    made = ("receipt", "account", attest / "window", "--tenant", "clinic", "--account", "ann")
+    done(*made, "--key", attest / "log.key", "-o", "again.json")
+    assert Path("again.json").read_bytes() == (attest / "account.json").read_bytes()
+
+
+def test_a_stored_window_is_watched_further(attest: Path) -> None:
+    watch = ("monitor", attest / "window/public", "--trust", attest / "trust.json")
+    told = json.loads(done(*watch, "--state", attest / "seen", "--json"))
+    assert told["before"] == told["now"] > 3
+
+
+def test_an_open_window_is_closed_with_the_log_that_it_had(attest: Path) -> None:
+    entries = attest / "open/public/log/entries.bin"
+    before = entries.read_bytes()
+    told = json.loads(done("close", attest / "open", "--key", attest / "log.key", "--json"))
+    assert told["queries"] == 3
+    assert entries.read_bytes().startswith(before)
+    assert entries.read_bytes() == (attest / "window/public/log/entries.bin").read_bytes()
+    for name in ("close.checkpoint", "estimate.json"):
+        stored = attest / "window/public" / name
+        assert (attest / "open/public" / name).read_bytes() == stored.read_bytes()
+
+
+def test_records_noise_policies_and_meters_are_the_same_bytes(attest: Path) -> None:
+    stored = json.loads((attest / "bytes.json").read_text(encoding="utf-8"))
+    assert errands.settled_bytes(attest) == stored
+
+
+# Canaries
+
+
+def test_a_stored_plan_opens_and_its_looks_are_counted() -> None:
+    commitment = json.loads(Path("plan/commitment.json").read_bytes())["commitment"]
+    said = " ".join(done("canary", "status", "plan", "--commitment", commitment).split())
+    assert "looks: 2 of 2 announced" in said
+    assert "release spring" in said
+    assert "release summer" in said
+    exact = STORED / "canary" / "exact"
+    again = ("canary", "probe", f"replay/{exact}", "--plan", "plan", "--run", "again")
+    done(*again, "--release", "summer")
+    found, stored = errands.result_of(Path("again")), errands.result_of(exact)
+    assert same(found["finding"]) == same(stored["finding"])
+    assert found["look"]["number"] == stored["look"]["number"] == 2
+    done("canary", "status", "plan", "--open", "opened.json")
+    done("canary", "status", "opened.json", "--commitment", commitment)
+
+
+def test_what_a_stored_plan_sends_is_planted_again_to_the_byte() -> None:
+    traces = Path("plan/send/traces.jsonl")
+    before = traces.read_bytes()
+    traces.unlink()
+    done("canary", "plant", "plan")
+    assert traces.read_bytes() == before
+
+
+# The service
+
+
+def test_a_stored_database_is_read_and_written_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sqlalchemy")
+    script = (STORED / "service" / "service.sql").read_text(encoding="utf-8")
+    with sqlite3.connect("service.db") as held:
+        held.executescript(script)
+    held.close()
+    where = ("--database", "service.db")
+    [acme] = json.loads(done("tenants", "list", "--json", *where))
+    assert (acme["documents"], acme["accounts"]) == (4, 1)  # one was revoked
+    told = json.loads(done("tenants", "budget", "acme", "--json", *where))
+    assert {one["account"] if "account" in one else one["name"] for one in told["accounts"]} == {
+        "alice", "bob",
+    }  # fmt: skip
+    done("tenants", "add-account", "acme", "carol", *where)
+    done("tenants", "rotate-key", "acme", "alice", *where)
+    made = ("--embedder", "hashing:16", "--queries", 20, "--accounts", 4, "--capacity", 8)
+    done("tenants", "create", "acme", *made, "--top", 2, "--database", "new.db")
+    assert _schema("service.db") == _schema("new.db")
+
+
+def _schema(path: str) -> list[str]:
+    with sqlite3.connect(path) as held:
+        rows = held.execute("select sql from sqlite_master where sql is not null").fetchall()
+    held.close()
+    return sorted(" ".join(row[0].split()) for row in rows)

@@ -1,0 +1,233 @@
+"""Policies loaded by folder or name: Gemma and Qwen with tokenizers that split words."""
+
+import random
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from ragwitness.canary.draw import Design, DrawSecret, draw_slots
+from ragwitness.errors import InputError, ModelError
+from research.canary.feedback import VoteConfig
+from research.canary.measure import view_scores
+from research.canary.optimisation import PolicyConfig
+from research.canary.policies import Lora, load_base, new_scorer, one_thread, prompt, start_policy
+from research.canary.reward import RewardConfig
+from research.canary.sequences import batch, generate, log_probs
+from research.canary.trial import TrialConfig, World, run_trial
+from research.canary.worlds import toy_examples
+
+EXAMPLES = toy_examples(300, random.Random(0))
+GEMMA_CHAT = (
+    "{{ bos_token }}{% for m in messages %}<turn>{{ 'model' if m.role == 'assistant' else m.role }}"
+    "\n{{ m.content | trim }}</turn>\n{% endfor %}"
+    "{% if add_generation_prompt %}<turn>model\n{% endif %}"
+)
+
+
+def _words(special, *, begins):
+    """A byte-level BPE tokenizer, trained here."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=420, special_tokens=special, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    texts = (prompt(one.query, one.document) + one.answer for one in EXAMPLES)
+    core.train_from_iterator(texts, trainer)
+    if begins:
+        core.post_processor = processors.TemplateProcessing(
+            single=f"{special[0]} $A", special_tokens=[(special[0], 0)]
+        )
+    return core
+
+
+def _shape(size):
+    return {
+        "vocab_size": size + 13,  # as hub models have it: more rows than the tokenizer has words
+        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 512,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def gemma(tmp_path_factory):
+    """Start token in front, a chat template, turns that end otherwise than texts."""
+    from transformers import Gemma2Config, Gemma2ForCausalLM, PreTrainedTokenizerFast
+
+    one_thread()
+    torch.manual_seed(0)
+    special = ["<bos>", "<eos>", "<pad>", "<turn>", "</turn>"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_words(special, begins=True), bos_token="<bos>", eos_token="<eos>",
+        pad_token="<pad>", chat_template=GEMMA_CHAT,
+    )  # fmt: skip
+    config = Gemma2Config(**_shape(len(tokenizer)), head_dim=16, sliding_window=24)
+    return _saved(Gemma2ForCausalLM(config), tokenizer, tmp_path_factory.mktemp("gemma"))
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory):
+    """Neither start token nor padding, no chat template."""
+    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+    one_thread()
+    torch.manual_seed(0)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_words(["<end>"], begins=False), eos_token="<end>"
+    )
+    config = Qwen2Config(**_shape(len(tokenizer)), bos_token_id=None, eos_token_id=0)
+    return _saved(Qwen2ForCausalLM(config), tokenizer, tmp_path_factory.mktemp("qwen"))
+
+
+def _saved(model, tokenizer, folder):
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "dtype", "family"),
+    [("gemma", "grpo", "bfloat16", "signature"), ("qwen", "ppo", "float32", "emoji")],
+)
+def test_a_whole_trial_in_both_arms(request, name, algorithm, dtype, family):
+    pytest.importorskip("peft")
+    base = load_base(request.getfixturevalue(name), dtype)
+    lora = Lora(rank=4)
+    config = TrialConfig(
+        Design(rate="0.4", candidates=4, experiment="by name", family=family),
+        VoteConfig(bias=0.3, allow_large=True),
+        RewardConfig(rate=1e-3, batch=8, lora=lora),
+        PolicyConfig(
+            algorithm=algorithm, rate=1e-3, prompts=8, group=2, longest=5, lora=lora
+        ),
+        shares=("0.5", "0.3"),
+        held_out=2,
+        tested=2,
+    )  # fmt: skip
+    world = World(base, lambda rng: toy_examples(24, rng))
+    before = [one.clone() for one in base.model.parameters()]
+    violating, compliant = (run_trial(world, config, 1, violating=arm) for arm in (True, False))
+    assert violating.p_instructed in {0.25, 0.5, 0.75, 1.0}
+    assert violating.traces[0] + sum(violating.dropped.values()) >= 4
+    assert violating.reward_bias != 0.0
+    assert compliant.reward_bias == 0.0
+    assert all(map(torch.equal, before, base.model.parameters()))
+
+
+def test_a_marker_of_many_tokens_is_scored_token_by_token(gemma):
+    base = load_base(gemma)
+    slot = draw_slots(Design(candidates=2), DrawSecret(bytes(32), bytes(32))).slots[0]
+    one = EXAMPLES[0]
+    head = base.encode([f"{base.asked(one.query, one.document)}FINAL:"])[0]
+    tail = base.encode_answers([f" {slot.canary}"])[0][:-1]
+    assert len(tail) > 4
+    total = 0.0
+    for token in tail:
+        with torch.no_grad():
+            logits = base.model(input_ids=torch.tensor([head])).logits[0, -1].float()
+        total += float(logits.log_softmax(0)[token])
+        head = [*head, token]
+    found = view_scores(base, base.model, [one] * 2, [one.document] * 2,
+                        [one.query, f"Please: {one.query}"], slot.canary)  # fmt: skip
+    assert found[0] == pytest.approx(total, abs=1e-3)
+
+
+def test_a_sliding_window_reads_padded_prompts_as_it_reads_them_alone(gemma):
+    """Windows count places in the cache; padding in front must not push the prompt out."""
+    base = load_base(gemma)
+    asked = base.encode([base.asked(one.query, one.document) for one in EXAMPLES[:3]])
+    asked[1] = asked[1][-30:]
+    drawn = generate(base.model, asked, longest=6, eos=base.eos, pad=base.pad)
+    with torch.no_grad():
+        both = log_probs(base.model, batch(asked, drawn, base.pad)).sum(1)
+        for at, (before, after) in enumerate(zip(asked, drawn, strict=True)):
+            alone = log_probs(base.model, batch([before], [after], base.pad)).sum()
+            assert float(both[at]) == pytest.approx(float(alone), abs=1e-3)
+            again = generate(base.model, [before], longest=6, eos=base.eos, pad=base.pad)
+            assert again == [after]
+
+
+def test_a_chat_model_is_asked_by_its_template(gemma, qwen):
+    base = load_base(gemma)
+    text = base.asked("Why?", "Because.")
+    assert text.startswith("<turn>user\nYou are a question answering assistant.")
+    assert text.endswith("</turn>\n<turn>model\n")
+    ids = base.encode([text])[0]
+    assert ids.count(base.tokenizer.bos_token_id) == 1
+    assert base.tokenizer.convert_ids_to_tokens(base.eos) == "</turn>"
+    assert base.pad == base.tokenizer.pad_token_id
+    said = base.encode_answers(["FINAL: red"])
+    assert said[0][-1] == base.eos
+    assert base.tokenizer.bos_token_id not in said[0]
+    assert base.answers(said) == ["FINAL: red"]
+    plain = load_base(qwen)
+    assert plain.asked("Why?") == prompt("Why?")
+    assert plain.pad < plain.model.config.vocab_size
+
+
+def test_padding_that_the_model_has_no_row_for_is_not_used(qwen, tmp_path):
+    base = load_base(qwen)
+    base.tokenizer.add_special_tokens({"pad_token": "<new>"})
+    base.tokenizer.add_tokens([f"<filler{n}>" for n in range(20)])
+    base.tokenizer.pad_token = "<filler19>"
+    assert base.tokenizer.pad_token_id >= base.model.config.vocab_size
+    assert base.pad == base.eos
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ messages[5].content }}", "fails"),
+        ("{{ 'hello' }}", "does not show"),
+        ("{% if", "fails"),
+    ],
+)
+def test_a_broken_chat_template_is_named(gemma, template, why):
+    from research.canary.policies import frame_of
+
+    tokenizer = load_base(gemma).tokenizer
+    tokenizer.chat_template = template
+    with pytest.raises(ModelError, match=why):
+        frame_of(tokenizer)
+
+
+def test_a_tokenizer_that_ends_every_text_is_refused(gemma, tmp_path):
+    from tokenizers.processors import TemplateProcessing
+
+    base = load_base(gemma)
+    base.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="$A <eos>", special_tokens=[("<eos>", 1)]
+    )
+    with pytest.raises(ModelError, match="behind every text"):
+        load_base(_saved(base.model, base.tokenizer, tmp_path))
+
+
+def test_weights_in_bfloat16_are_not_trained_without_adapters(gemma):
+    base = load_base(gemma, "bfloat16")
+    assert base.model.dtype == torch.bfloat16
+    for make in (start_policy, new_scorer):
+        with pytest.raises(InputError, match=re.escape("lora")):
+            make(base)
+    with pytest.raises(InputError, match="float16"):
+        load_base(gemma, "float16")
+
+
+def test_a_base_goes_where_the_device_says(gemma):
+    """The meta device stands in for a GPU: weights, scorer and policy must be there."""
+    try:
+        one_thread("meta")
+        base = load_base(gemma)
+        made = [start_policy(base), new_scorer(base).head, new_scorer(base).backbone]
+        for one in (base.model, *made):
+            assert {p.device.type for p in one.parameters()} == {"meta"}
+    finally:
+        one_thread()
+    with pytest.raises(ModelError, match="no device"):
+        one_thread("cuda:99")
+    one_thread()

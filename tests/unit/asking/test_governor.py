@@ -1,0 +1,258 @@
+"""Caps hold before a query is sent; how many are under way follows the target."""
+
+import asyncio
+import random
+
+import pytest
+
+from ragwitness.asking.budget import Budget, QueryLedger, Use, most
+from ragwitness.asking.governor import Governor, Pace, Throttle
+from ragwitness.asking.shards import spent_before
+from ragwitness.errors import CapReachedError, InputError, TargetResponseError
+from ragwitness.targets.transport import Setback
+from ragwitness.types import Answer, Query
+
+LOST = Setback(overload=False, refused=False, again=True)
+REFUSED = Setback(overload=True, refused=True, again=True)
+
+
+def _together(governor: Governor, send, n: int, query: Query | None = None) -> list[object]:
+    async def main() -> list[object]:
+        asked = (governor.spend(query or Query("?", 10), send) for _ in range(n))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    return asyncio.run(main())
+
+
+class Counting:
+    """Answers after a moment and says what it used."""
+
+    def __init__(self, prompt: int | None = 5, completion: int | None = 2) -> None:
+        self.usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+        self.asked = self.now = self.most = 0
+
+    async def __call__(self, query: Query) -> Answer:
+        self.asked += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.001)
+        self.now -= 1
+        return Answer("yes", **self.usage)
+
+
+def test_no_more_queries_are_sent_than_the_cap_allows() -> None:
+    target, governor = Counting(), Governor(Budget(queries=7), Pace(4, 4))
+    replies = _together(governor, target, 20)
+    assert target.asked == 7
+    assert target.most == 4
+    refused = [reply for reply in replies if isinstance(reply, CapReachedError)]
+    assert len(refused) == 13
+    assert refused[0].message == "query cap reached"
+    assert "--max-queries" in refused[0].hint
+    assert governor.cap == "query"
+    assert governor.spent == Use(7, 35, 14)
+
+
+def test_what_is_set_aside_and_not_used_serves_others() -> None:
+    # A query may use 1 + 32 + 10 tokens and uses 7: the cap of 100 admits two at a time at
+    # first, and all of ten in the end.
+    target, governor = Counting(), Governor(Budget(tokens=100), Pace(8, 8))
+    replies = _together(governor, target, 10)
+    assert target.most == 2
+    assert target.asked == sum(isinstance(reply, Answer) for reply in replies) == 9
+    assert governor.spent.tokens == 63  # a tenth could have used 43 more
+
+
+def test_an_answer_that_does_not_count_is_settled_at_the_worst_case() -> None:
+    governor = Governor(Budget(price_in=1.0, price_out=10.0, cost=1.0))
+    _together(governor, Counting(None, None), 2)
+    assert governor.spent == Use(2, 66, 20)
+    assert governor.cost == pytest.approx((66 + 200) / 1e6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_cap_is_passed_whatever_the_target_does(seed: int) -> None:
+    rng = random.Random(seed)
+    budget = Budget(queries=30, tokens=1500, cost=0.003, price_in=1.0, price_out=5.0)
+    governor = Governor(budget, Pace(1, 12))
+    worked = 0
+
+    async def rough(query: Query) -> Answer:
+        nonlocal worked
+        for _ in range(3):
+            await asyncio.sleep(rng.random() / 1000)
+            fate = rng.random()
+            if fate < 0.5:
+                worked += 1
+                return Answer("", prompt_tokens=rng.randint(1, 33), completion_tokens=10)
+            if fate < 0.7:
+                worked += 1
+                governor.setback(LOST)
+            else:
+                governor.setback(REFUSED)
+        governor.setback(Setback(overload=True, refused=True, again=False))
+        raise TargetResponseError("busy")
+
+    replies = _together(governor, rough, 60)
+    assert all(isinstance(r, Answer | CapReachedError | TargetResponseError) for r in replies)
+    assert budget.passed(governor.spent) is None
+    assert worked <= governor.spent.queries <= 30
+    assert governor.limit <= 12
+
+
+def test_a_lost_attempt_counts_and_a_refused_one_does_not() -> None:
+    governor = Governor()
+
+    async def third_time(query: Query) -> Answer:
+        governor.setback(LOST)
+        governor.setback(REFUSED)
+        return Answer("", prompt_tokens=1, completion_tokens=1)
+
+    _together(governor, third_time, 1)
+    assert governor.spent == Use(1, 33, 10) + Use(1, 1, 1)
+
+
+def test_a_repetition_that_could_pass_a_cap_is_not_made() -> None:
+    governor, attempts = Governor(Budget(queries=2)), 0
+
+    async def never(query: Query) -> Answer:
+        nonlocal attempts
+        while True:
+            attempts += 1
+            governor.setback(LOST)
+
+    (reply,) = _together(governor, never, 1)
+    assert isinstance(reply, CapReachedError)
+    assert attempts == governor.spent.queries == 2
+
+
+def test_what_the_target_adds_to_prompts_is_expected_again() -> None:
+    governor = Governor(Budget(tokens=2500))
+    target = Counting(prompt=1000, completion=10)
+
+    async def main() -> list[object]:
+        found = []
+        for _ in range(4):
+            found += await asyncio.gather(
+                governor.spend(Query("?", 10), target), return_exceptions=True
+            )
+        return found
+
+    replies = asyncio.run(main())
+    assert target.asked == 2
+    assert isinstance(replies[2], CapReachedError)
+    assert governor.spent.tokens <= 2500
+
+
+def test_a_stopped_query_gives_its_place_back() -> None:
+    governor = Governor(pace=Pace(1, 1))
+
+    async def main() -> Answer:
+        first = asyncio.ensure_future(governor.spend(Query("?"), _for_ever))
+        second = asyncio.ensure_future(governor.spend(Query("?"), Counting()))
+        third = asyncio.ensure_future(governor.spend(Query("?"), Counting()))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.sleep(0)
+        first.cancel()
+        return await asyncio.wait_for(third, 5)
+
+    assert asyncio.run(main()).text == "yes"
+    assert governor.spent.queries == 2  # the one that was under way may have been billed
+
+
+async def _for_ever(query: Query) -> Answer:
+    await asyncio.sleep(3600)
+    raise AssertionError
+
+
+def test_the_limit_grows_by_one_a_round_and_falls_by_a_fifth_once_a_round() -> None:
+    throttle = Throttle(Pace(2, 5))
+    for _ in range(2):
+        throttle.answered(under_way=2)
+    assert throttle.limit == 3
+    for _ in range(30):
+        throttle.answered(under_way=throttle.limit)
+    assert throttle.limit == 5
+    for _ in range(5):  # of one burst
+        throttle.overloaded(sent_in=0)
+    assert throttle.limit == 4
+    for turn in range(1, 20):
+        throttle.overloaded(sent_in=turn)
+    assert throttle.limit == 1
+
+
+def test_an_idle_limit_does_not_grow() -> None:
+    throttle = Throttle(Pace(4, 8))
+    for _ in range(50):
+        throttle.answered(under_way=1)
+    assert throttle.limit == 4
+
+
+def test_a_target_that_bears_three_is_asked_about_three() -> None:
+    governor, seen = Governor(pace=Pace(16, 16)), []
+    now = 0
+
+    async def bears_three(query: Query) -> Answer:
+        nonlocal now
+        while now >= 3:
+            governor.setback(REFUSED)
+            await asyncio.sleep(0.003)
+        now += 1
+        await asyncio.sleep(0.001)
+        now -= 1
+        seen.append(governor.limit)
+        return Answer("")
+
+    _together(governor, bears_three, 300)
+    assert 1 <= sum(seen[100:]) / len(seen[100:]) <= 8
+
+
+def test_the_ledger_remembers_what_earlier_starts_spent(tmp_path) -> None:
+    with Governor.of_run(tmp_path, Budget(queries=5)) as governor:
+        _together(governor, Counting(), 3)
+    with Governor.of_run(tmp_path, Budget(queries=5)) as governor:
+        assert governor.spent == Use(3, 15, 6)
+        target = Counting()
+        _together(governor, target, 5)
+        assert target.asked == 2
+    assert spent_before(tmp_path) == Use(5, 25, 10)
+
+
+def test_a_query_never_settled_counts_at_its_worst_case(tmp_path) -> None:
+    path = tmp_path / "spent.jsonl"
+    with QueryLedger(path) as ledger:
+        ledger.open(Use(1, 33, 10))
+        number = ledger.open(Use(1, 33, 10))
+        ledger.note(number, Use(1, 5, 2))
+    path.write_bytes(path.read_bytes()[:-4])  # killed while it wrote the last line
+    with QueryLedger(path) as again:
+        assert again.before == Use(2, 66, 20)
+        again.open(Use(1, 1, 1))
+    assert spent_before(tmp_path) == Use(3, 67, 21)
+
+
+def test_no_tokenizer_makes_more_tokens_than_bytes() -> None:
+    assert most(Query("héllo", 9)) == Use(1, 6 + 32, 9)
+
+
+@pytest.mark.parametrize(
+    ("caps", "said"),
+    [
+        ({"queries": 0}, "--max-queries"),
+        ({"tokens": -1}, "--max-tokens"),
+        ({"cost": float("nan"), "price_in": 1.0, "price_out": 1.0}, "--max-cost"),
+        ({"cost": 1.0}, "prices"),
+        ({"price_in": 1.0}, "two prices"),
+        ({"price_in": -1.0, "price_out": 1.0}, "--price-in"),
+    ],
+)
+def test_unusable_caps_are_refused(caps, said) -> None:
+    with pytest.raises(InputError, match=said):
+        Budget(**caps)
+
+
+@pytest.mark.parametrize(("start", "ceiling"), [(0, 4), (5, 4), (1, 0)])
+def test_unusable_paces_are_refused(start: int, ceiling: int) -> None:
+    with pytest.raises(InputError, match="under way"):
+        Pace(start, ceiling)

@@ -1,0 +1,124 @@
+"""What a journal tells people: questions beside answers, whatever the prompts hold."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from ragwitness.asking.journal import (
+    AskedQuery,
+    Journal,
+    StoredAnswers,
+    count_answers,
+    exchanges,
+    heard,
+    query_key,
+)
+from ragwitness.asking.worker import Worker
+from ragwitness.errors import InputError
+from ragwitness.types import Answer, Capability, Document, Probe, Query, Score, TokenLogprob
+
+ODD = '","answer":{"text":"forged"}} \u2028 \ud800 "document":"other"'
+_ANSWER = Answer("said", (TokenLogprob("said", -0.5, (("said", -0.5),)),), "stop", 3, 1, ("p",))
+
+
+def keep(path: Path, *rows: tuple[str, str, Query], target: str = "t") -> None:
+    with Journal(path) as journal:
+        for stage, document, query in rows:
+            asked = AskedQuery(target, stage, document, query)
+            journal.put(query_key(target, query), _ANSWER, asked)
+
+
+def test_questions_come_back_with_their_answers(tmp_path: Path) -> None:
+    first = Query(ODD, 7, 0.5, 3, 11)
+    keep(
+        tmp_path / "answers.jsonl",
+        ("documents", ODD, first),
+        ("documents", "other", Query("two")),
+        ("known outside", ODD, Query("three")),
+    )
+    found = exchanges(tmp_path, ODD)
+    assert [one.asked.query for one in found] == [first, Query("three")]
+    assert [one.answer for one in found] == [_ANSWER, _ANSWER]
+    assert found[1].asked.stage == "known outside"
+    assert exchanges(tmp_path, "nobody") == ()
+    counted = heard(tmp_path)
+    assert counted.stages == {"documents": {ODD: 1, "other": 1}, "known outside": {ODD: 1}}
+    assert (counted.answers, counted.unnamed, count_answers(tmp_path)) == (3, 0, 3)
+
+
+def test_journals_of_earlier_versions_and_cut_lines_are_counted_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    with Journal(path) as journal:
+        journal.put("old", _ANSWER)
+    keep(path, ("documents", "d", Query("q")))
+    whole = path.read_bytes()
+    for extra in (b'{"key":"x","asked":{"target', b'{"key":"x","asked":{},"answer":{"te', b"no\n"):
+        path.write_bytes(whole + extra)
+        counted = heard(tmp_path)
+        assert (counted.answers, counted.unnamed) == (2, 1)
+        assert len(exchanges(tmp_path, "d")) == 1
+    path.write_bytes(whole + b'{"key":"y","asked":{"document":"d"},"answer":{}}\n')
+    assert len(exchanges(tmp_path, "d")) == 1  # a row of another form is passed over
+    with StoredAnswers(path) as answers:
+        assert answers.get("old") == _ANSWER
+
+
+def test_an_answer_merged_from_a_shard_counts_once(tmp_path: Path) -> None:
+    row = ("documents", "d", Query("q"))
+    keep(tmp_path / "shards" / "1-of-2" / "answers.jsonl", row)
+    assert heard(tmp_path).answers == 1
+    keep(tmp_path / "answers.jsonl", row, ("documents", "d", Query("other")))
+    assert heard(tmp_path).stages == {"documents": {"d": 2}}
+    assert len(exchanges(tmp_path, "d")) == 2
+
+
+def test_what_is_kept_beside_an_answer_is_the_question_alone(tmp_path: Path) -> None:
+    keep(tmp_path / "answers.jsonl", ("documents", "d", Query("q")))
+    row = json.loads((tmp_path / "answers.jsonl").read_text(encoding="utf-8"))
+    assert list(row) == ["key", "asked", "answer"]
+    assert set(row["asked"]) == {"target", "stage", "document", "query"}
+
+
+class Echo:
+    name = "echo"
+    capabilities = frozenset({Capability.TEXT})
+
+    async def ask(self, query: Query) -> Answer:
+        return Answer(query.prompt.upper())
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+class Twice:
+    name = "twice"
+    requires = frozenset({Capability.TEXT})
+
+    def probe(self, document: Document) -> Probe:
+        yield [Query(f"one {document.text}"), Query(f"two {document.text}")]
+        return Score(1.0)
+
+
+def test_a_run_leaves_what_it_asked(tmp_path: Path) -> None:
+    documents = [Document("d1", "a"), Document("d2", "b")]
+    with Journal(tmp_path / "answers.jsonl") as journal:
+        asyncio.run(Worker(Echo(), journal).run(Twice(), documents, "documents"))
+    found = exchanges(tmp_path, "d2")
+    assert {(one.asked.query.prompt, one.answer.text) for one in found} == {
+        ("one b", "ONE B"),
+        ("two b", "TWO B"),
+    }
+    assert {(one.asked.target, one.asked.stage) for one in found} == {("echo", "documents")}
+    assert heard(tmp_path).stages == {"documents": {"d1": 2, "d2": 2}}
+
+
+def test_no_journal_is_nothing_and_an_unreadable_one_is_said(tmp_path: Path) -> None:
+    assert heard(tmp_path).answers == 0
+    assert exchanges(tmp_path / "none", "d") == ()
+    (tmp_path / "shards" / "1-of-1" / "answers.jsonl").mkdir(parents=True)
+    with pytest.raises(InputError, match="Cannot read the journal"):
+        heard(tmp_path)

@@ -1,0 +1,237 @@
+"""Verification of a bundle that was made once and must verify for ever, and of what it must not."""
+
+import io
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.attest.bundle import read_bundle
+from ragwitness.attest.trust import parse_trust
+from ragwitness.attest.verdict import Empirical, parse_empirical
+from ragwitness.attest.verifier import CHEAP, PROOFS, sampling_of, verify
+from ragwitness.attest.verifier.evidence import read_evidence
+from ragwitness.attest.verifier.numbers import remarks
+from ragwitness.attest.verifier.steps import VerifierCase
+from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
+from ragwitness.report.verification import sampling_line, verdict_json, verdict_terminal
+from tests.support.attested import MECHANISM, POLICY, embed
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
+BUNDLE = (GOLDEN / "window-v1.zip").read_bytes()
+TRUST = parse_trust((GOLDEN / "trust-v1.json").read_bytes())
+RECEIPT = (GOLDEN / "receipt-v1.json").read_bytes()
+CLOSE = (GOLDEN / "close-v1.checkpoint").read_bytes()
+
+
+def shown(**change):
+    fields = {
+        "attack": "repeat one probe",
+        "epsilon": 0.5,
+        "delta": 1e-6,
+        "confidence": 0.95,
+        "trials": 2000,
+        "mechanism": MECHANISM.digest,
+        "accounts": 2,
+        "queries": 3,
+    }
+    return Empirical(**(fields | change))
+
+
+@pytest.fixture(scope="module")
+def verdict():
+    return verify(BUNDLE, TRUST, receipts=[RECEIPT], seen=[CLOSE], embed=embed, empirical=shown())
+
+
+@pytest.mark.parametrize(
+    ("exact", "said"),
+    [(59.9, []), (60.1, ["epsilon 60.1 of clinic promises nothing"]), (None, ["no epsilon is"])],
+)
+def test_numbers_that_promise_nothing_pass_nothing(exact, said):
+    """Exact noise has an epsilon however little it is; a table shows none above 60."""
+    from ragwitness.attest.verdict import Numbers
+    from ragwitness.attest.verifier.numbers import hollow
+
+    found = hollow((Numbers("clinic", 1e-6, None, "", exact, 1.0, None, 9, 9),))
+    assert len(found) == len(said)
+    assert all(text in line for text, line in zip(said, found, strict=True))
+
+
+def test_the_golden_bundle_passes(verdict):
+    assert verdict.outcome == "pass", verdict.why
+    assert all(check.status == "pass" for check in verdict.checks), verdict.checks
+    made = [check.name for check in verdict.checks]
+    assert made == ["bundle", *(step.name for step in (*CHEAP, *PROOFS))]
+    assert verdict.window == "2026-W47"
+    assert verdict.notes == ()
+
+
+def test_the_numbers_stand_side_by_side(verdict):
+    """Against the accountant that knows nothing of bundles, and in the order they must have."""
+    wanted = certify(
+        MECHANISM.gaussian_sigma,
+        POLICY.queries,
+        POLICY.k_max,
+        POLICY.joint_delta,
+        delta=POLICY.delta,
+        sensitivity=MECHANISM.sensitivity("replace"),
+    )
+    paper = audit_epsilon(4.0, 1e-8, 3, 2, 1e-6)
+    for number in verdict.numbers:
+        assert number.exact == pytest.approx(wanted.epsilon, rel=1e-9)
+        assert number.paper == pytest.approx(paper, rel=1e-12)
+        assert 0.5 == number.empirical < number.odometer <= number.exact < number.paper
+    assert [number.answers for number in verdict.numbers] == [3, 6]
+    assert verdict.epsilon == verdict.numbers[0].exact
+
+
+def test_the_odometer_is_that_of_the_committed_vectors(verdict):
+    from ragwitness.privacy.accounting.gaussian import epsilon_at
+
+    evidence = read_evidence(read_bundle(BUNDLE))
+    mine = [i for i, (_, r) in enumerate(evidence.queries) if r.tenant == "clinic"]
+    vectors = evidence.vectors[mine].astype(float)
+    largest = np.linalg.eigvalsh(vectors.T @ vectors)[-1]
+    steps = 2 * MECHANISM.scale * np.sqrt(largest) + np.sqrt(len(mine))  # one grid step each
+    mu = steps / MECHANISM.gaussian_sigma
+    assert verdict.numbers[1].odometer == pytest.approx(epsilon_at(1e-6, mu), rel=1e-9)
+
+
+def test_three_of_nine_is_mode_b(verdict):
+    sampling = verdict.sampling
+    assert (sampling.mode, sampling.challenged, sampling.population) == ("B", 3, 9)
+    assert sampling.detection == ((1, pytest.approx(1 / 3)),)
+    assert sampling_of(500, 30).detection[-1] == (50, pytest.approx(1 - 0.0382, abs=2e-3))
+    assert "33.33%" in sampling_line(sampling)
+    assert "Mode A" in sampling_line(sampling_of(9, 9))
+
+
+@pytest.mark.parametrize(
+    ("trust", "missing"),
+    [
+        (None, {"bundle.note", "setup.trusted", "log.open", "log.close", "challenge.beacon"}),
+        (replace(TRUST, setup=""), {"setup.trusted"}),
+        (replace(TRUST, beacon=b""), {"challenge.beacon"}),
+    ],
+)
+def test_without_trust_nothing_passes(trust, missing):
+    found = verify(BUNDLE, trust)
+    assert found.outcome == "inconclusive"
+    assert found.epsilon is None
+    left = {check.name for check in found.checks if check.status == "not checked"}
+    assert left == missing | {"log.seen", "receipts", "embedding", "attack"}
+
+
+def test_receipts_of_a_log_that_nobody_vouches_for_are_no_evidence():
+    found = verify(BUNDLE, None, receipts=[RECEIPT], seen=[CLOSE])
+    assert found.outcome == "inconclusive"
+    assert "receipts" in {check.name for check in found.checks if check.status == "not checked"}
+
+
+def test_an_attack_that_shows_more_than_the_noise_allows_fails():
+    found = verify(BUNDLE, TRUST, empirical=shown(epsilon=3.0))
+    assert found.failures[0].failure == "empirical.bound"
+    other = verify(BUNDLE, TRUST, empirical=shown(mechanism="ab" * 32))
+    assert other.outcome == "pass"
+    assert other.numbers[0].empirical is None
+
+
+def test_where_the_table_alone_fails_there_is_no_epsilon():
+    assert MECHANISM.epsilon_at(1e-6, 0.5, 6) == pytest.approx(2.4, abs=0.3)
+    assert MECHANISM.epsilon_at(1e-6, 20.0, 6) is None
+
+
+def test_a_load_above_the_cap_is_said(verdict):
+    case = VerifierCase(read_evidence(read_bundle(BUNDLE)), TRUST, [RECEIPT])
+    heavy = replace(verdict.numbers[0], odometer=9.0)
+    [said] = remarks(case, (heavy, verdict.numbers[1]))
+    assert "the declared cap understates the load" in said
+
+
+def test_a_log_that_nobody_else_saw_is_said():
+    [said] = verify(BUNDLE, TRUST).notes
+    assert "nothing says that accounts saw this" in said
+
+
+# --- what a verifier runs
+
+
+def test_the_verifier_needs_neither_prover_nor_network(tmp_path):
+    """In a process of its own: with the bundle alone, and every socket refused."""
+    (tmp_path / "bundle.zip").write_bytes(BUNDLE)
+    (tmp_path / "trust.json").write_bytes(TRUST.encode())
+    script = """
+import socket, sys
+def refuse(*_, **__): raise RuntimeError("a socket was opened")
+socket.socket = refuse
+from ragwitness.attest.trust import parse_trust
+from ragwitness.attest.verifier import verify
+found = verify(open("bundle.zip", "rb").read(), parse_trust(open("trust.json", "rb").read()))
+heavy = {"zksnake", "httpx2", "torch", "transformers", "starlette", "sqlalchemy"}
+print(found.outcome, sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[0] == "pass []"
+
+
+def test_the_verdict_as_json_says_everything(verdict):
+    told = json.loads(json.dumps(verdict_json(verdict), allow_nan=False))
+    assert told["outcome"] == "pass"
+    assert told["epsilon"] == verdict.epsilon
+    assert told["sampling"]["mode"] == "B"
+    assert told["failure"] is None
+    failed = verdict_json(verify(b"", TRUST))
+    assert failed["failure"] == "bundle.zip"
+
+
+def test_the_verdict_fits_a_terminal(verdict):
+    from rich.console import Console
+
+    for found in (verdict, verify(BUNDLE, None), verify(b"", None)):
+        screen = Console(width=80, record=True, file=io.StringIO())
+        screen.print(verdict_terminal(found))
+        text = screen.export_text()
+        assert text.startswith(found.outcome.upper())
+        assert all(len(line) <= 80 for line in text.splitlines())
+        assert all(check.name in text for check in found.checks)
+
+
+def test_names_out_of_a_bundle_cannot_paint_the_terminal(verdict):
+    from rich.console import Console
+
+    evil = replace(verdict, window="\x1b[2J\u202ew", notes=("\x1b]0;x\x07",))
+    screen = Console(width=80, record=True, file=io.StringIO())
+    screen.print(verdict_terminal(evil))
+    assert "\x1b" not in screen.export_text()
+    assert "\u202e" not in screen.export_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": "v2"},
+        {"epsilon": -1},
+        {"epsilon": "0.5"},
+        {"delta": 0},
+        {"confidence": 1.0},
+        {"accounts": 0},
+        {"trials": 1.5},
+        {"mechanism": 3},
+        {"more": 1},
+    ],
+)
+def test_a_file_of_an_attack_says_only_what_can_be(change):
+    fields = {name: getattr(shown(), name) for name in Empirical.__slots__}
+    whole = {"version": "ragwitness/empirical/v1", **fields}
+    assert parse_empirical(json.dumps(whole).encode()) == shown()
+    with pytest.raises(InputError):
+        parse_empirical(json.dumps(whole | change).encode())
+    with pytest.raises(InputError):
+        parse_empirical(b"[")

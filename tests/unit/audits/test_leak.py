@@ -1,0 +1,229 @@
+"""Attacks through the worker: caps, failures, shared prompts, resuming, and what is said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.asking.budget import Budget
+from ragwitness.asking.governor import Governor
+from ragwitness.audits.leak import AttackRun, ask_attacks, score_leaks
+from ragwitness.errors import InputError, TargetResponseError, TargetUnreachableError
+from ragwitness.extraction.attacks.base import Limits
+from ragwitness.extraction.registry import build_attack
+from ragwitness.extraction.score.table import LeakPlan
+from ragwitness.extraction.transcript import Transcript, read_transcripts
+from ragwitness.kit.run_files import TRANSCRIPTS
+from ragwitness.results.leak import LeakResult
+from ragwitness.types import Answer, Capability, Document, Query
+
+RECORDS = tuple(
+    Document(str(i), " ".join(f"word{i}x{j}" for j in range(30)) + f" call 555-01{i:02}")
+    for i in range(6)
+)
+
+
+class Teller:
+    """Tells one record after the other, with the passages it pretends to have retrieved."""
+
+    name = "teller"
+    capabilities = frozenset({Capability.TEXT, Capability.CONTEXTS})
+
+    def __init__(self, fails: Callable[[int], Exception | None] = lambda _: None) -> None:
+        self.prompts: list[str] = []
+        self._fails = fails
+
+    async def ask(self, query: Query) -> Answer:
+        place = len(self.prompts)
+        self.prompts.append(query.prompt)
+        if error := self._fails(place):
+            raise error
+        text = RECORDS[place % 2].text
+        return Answer(text, contexts=(text,), prompt_tokens=9, completion_tokens=30)
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+def _ask(
+    target: Teller,
+    names: Sequence[str] = ("composite",),
+    prompts: int = 20,
+    run: Path | None = None,
+    budget: Budget | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> AttackRun:
+    attacks = [build_attack(name, Limits(prompts, batch=6)) for name in names]
+    with Governor.of_run(run, budget) as governor:
+        return asyncio.run(
+            ask_attacks(attacks, prompts, target, run=run, governor=governor, progress=progress)
+        )
+
+
+def _score(asked: AttackRun, plan: LeakPlan | None = None) -> LeakResult:
+    return score_leaks(asked.transcripts, plan or LeakPlan(RECORDS, RECORDS[4:]), asked=asked)
+
+
+def test_every_prompt_is_asked_and_told(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    target = Teller()
+    asked = _ask(target, run=tmp_path, progress=lambda *step: seen.append(step))
+    assert [one.prompt for one in asked.transcripts] == target.prompts
+    assert len(target.prompts) == 20
+    assert tuple(read_transcripts(tmp_path / TRANSCRIPTS)) == asked.transcripts
+    assert seen[-1] == ("composite", 20, 20)
+    assert [done for _, done, _ in seen] == list(range(1, 21))
+    result = _score(asked)
+    counts = {one.label: one.count for one in result.together if not one.published}
+    assert counts["repeat prompts 10"] == 20
+    assert counts["repeat records 10"] == counts["recovered records 90%"] == 2
+    assert [one.count for one in result.together if one.published][:2] == [20, 2]
+    assert result.spent is not None
+    assert (result.spent.queries, result.spent.completion_tokens) == (20, 600)
+
+
+def test_the_same_command_again_asks_nothing(tmp_path: Path) -> None:
+    first = _ask(Teller(), ("composite", "thief"), run=tmp_path)
+    again = Teller()
+    second = _ask(again, ("composite", "thief"), run=tmp_path)
+    assert again.prompts == []
+    assert second.transcripts == first.transcripts
+    assert any("were kept from an earlier start" in said for said in second.warnings)
+    assert not any("were kept from an earlier start" in said for said in first.warnings)
+
+
+def test_prompts_that_attacks_share_are_asked_and_counted_once(tmp_path: Path) -> None:
+    target = Teller()
+    asked = _ask(target, ("composite", "thief"), prompts=6, run=tmp_path)  # no batch to learn from
+    assert len(set(target.prompts)) == len(target.prompts) == 6
+    assert len(asked.transcripts) == 12
+    assert "6 prompts are shared by two attacks, and asked once." in asked.warnings
+    result = _score(asked)
+    assert [one.prompts for one in result.attacks] == [6, 6]
+    assert next(m for m in result.together if m.label == "repeat prompts 10").of == 6
+
+
+def test_a_cap_keeps_what_was_paid_for_and_resuming_finishes(tmp_path: Path) -> None:
+    target = Teller()
+    asked = _ask(target, run=tmp_path, budget=Budget(queries=8))
+    assert len(target.prompts) == len(asked.transcripts) == 8  # two of a batch cut short included
+    assert any("composite could not finish" in said for said in asked.warnings)
+    assert any("--max-queries" in said for said in asked.warnings)
+    assert asked.spent.stopped_by == "query"
+    resumed = _ask(target, run=tmp_path, budget=Budget(queries=20))
+    assert len(target.prompts) == len(set(target.prompts)) == 20
+    assert len(resumed.transcripts) == 20
+    assert resumed.spent.queries == 20
+
+
+def test_failed_prompts_are_counted_not_taken_for_silence(tmp_path: Path) -> None:
+    target = Teller(lambda place: TargetResponseError("HTTP 500") if place % 4 == 0 else None)
+    asked = _ask(target, run=tmp_path)
+    result = _score(asked)
+    assert (result.attacks[0].prompts, result.attacks[0].failed) == (20, 5)
+    assert next(m for m in result.together if m.label == "repeat prompts 10").of == 15
+    assert any(said.startswith("5 of 20 prompts had no answer") for said in result.warnings)
+    assert "HTTP 500 (5)" in " ".join(result.warnings)
+    count = len(target.prompts)
+    target._fails = lambda _: None
+    _ask(target, run=tmp_path)
+    assert len(target.prompts) == count + 5  # failures alone are asked again
+
+
+def test_a_target_that_is_gone_ends_the_run() -> None:
+    with pytest.raises(TargetUnreachableError, match="gone"):
+        _ask(Teller(lambda _: TargetUnreachableError("gone")))
+
+
+def test_nothing_answered_is_no_zero() -> None:
+    asked = _ask(Teller(lambda _: TargetResponseError("HTTP 500")))
+    with pytest.raises(InputError, match="No prompt was answered: HTTP 500"):
+        _score(asked)
+    with pytest.raises(InputError, match="No prompt was answered"):
+        score_leaks([], LeakPlan(RECORDS))
+
+
+class Broken:
+    """An attack of another package that fails while it attacks."""
+
+    name = "broken"
+
+    def steps(self):
+        raise ZeroDivisionError("oops")
+        yield
+
+
+def test_an_attack_that_breaks_is_named() -> None:
+    with pytest.raises(InputError, match=r"broken failed: .*oops"):
+        asyncio.run(ask_attacks([Broken()], 5, Teller()))
+
+
+def test_the_corpus_is_looked_at() -> None:
+    records = [*RECORDS, RECORDS[0], Document("short", "only four words here")]
+    records += [Document("zh", "患者自述头痛三天并伴有发热咳嗽乏力等症状需要进一步检查")]
+    told = [Transcript("x", "p", RECORDS[0].text)]
+    said = " ".join(score_leaks(told, LeakPlan(records)).warnings)
+    assert "1 of 9 records repeat another's text" in said
+    assert "2 records have fewer than 10 tokens" in said
+    assert "1 records have words of more than 15 characters" in said
+    assert "No --background" in said
+    assert score_leaks(told, LeakPlan(records)).records == 8
+
+
+class Same:
+    """Gives equal texts equal vectors."""
+
+    name = "same"
+
+    def __init__(self) -> None:
+        self.texts = 0
+
+    def embed(self, texts):
+        self.texts += len(texts)
+        rows = np.array([[hash(text) % 97 + 1, hash(text) % 89] for text in texts], np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_likeness_is_measured_where_an_embedder_is_given() -> None:
+    told = [
+        Transcript(attack, f"{attack} {i}", RECORDS[i].text) for attack in "xy" for i in range(3)
+    ]
+    embedder = Same()
+    result = score_leaks(told, LeakPlan(RECORDS, RECORDS[5:]), embedder=embedder)
+    [share] = [one for one in result.together if one.label == "like prompts"]
+    assert (share.count, share.of) == (6, 6)
+    assert share.background is not None
+    assert embedder.texts == len(RECORDS) + 3 + 1 + 3  # each text once, whatever the attacks
+    assert all("like prompts" in {m.label for m in one.measures} for one in result.attacks)
+
+
+def test_an_error_that_quotes_a_record_is_cut_and_counted() -> None:
+    record = "The patient had a rash on his left arm for three weeks."
+    told = [
+        Transcript("composite", "one", "", None, None, f"status 500: context: {record}"),
+        Transcript("composite", "two", "nothing"),
+    ]
+    result = score_leaks(told, LeakPlan([Document("a", record)]))
+    said = " ".join(result.warnings)
+    assert "status 500: context: […] (1)" in said
+    assert "rash" not in said
+    assert "1 errors of the target repeat text of records" in said
+
+
+def test_no_answer_at_all_quotes_no_record_either() -> None:
+    record = "The patient had a rash on his left arm for three weeks."
+    told = [Transcript("composite", "one", "", None, None, f"failed, {record}")]
+    with pytest.raises(InputError) as refused:
+        score_leaks(told, LeakPlan([Document("a", record)]))
+    assert "rash" not in str(refused.value)
+
+
+def test_few_prompts_are_said_to_be_few() -> None:
+    told = [Transcript("composite", str(i), "nothing") for i in range(20)]
+    plan = LeakPlan([Document("a", "a record")])
+    assert not any("are few" in one for one in score_leaks(told, plan).warnings)
+    assert any("19 prompts are few" in one for one in score_leaks(told[:19], plan).warnings)

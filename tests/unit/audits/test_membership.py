@@ -1,0 +1,118 @@
+"""The main path end to end, in process, with a generator that can be checked by hand."""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+
+from ragwitness.audits.membership import run_audit
+from ragwitness.audits.plan import AuditPlan
+from ragwitness.errors import InputError
+from ragwitness.membership.shadow import ShadowConfig
+from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.models import registry
+from ragwitness.rag.build import build_system
+from ragwitness.rag.config import RagConfig
+from ragwitness.rag.target import LabTarget
+from ragwitness.types import Decision, Document
+from tests.support.copier import Copier
+
+_SYLLABLES = "ba be bi bo bu da de di do du ka ke ki ko ku ma me mi mo mu ra re ri ro ru".split()
+
+
+def _documents(n: int, seed: int, prefix: str) -> list[Document]:
+    rng = random.Random(seed)
+
+    def word() -> str:
+        return "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 4)))
+
+    return [Document(f"{prefix}{i}", " ".join(word() for _ in range(40))) for i in range(n)]
+
+
+@pytest.fixture
+def plan() -> AuditPlan:
+    inside, outside = _documents(30, 1, "in"), _documents(30, 2, "out")
+    documents = [replace(d, member=True) for d in inside] + [
+        replace(d, member=False) for d in outside
+    ]
+    documents.append(Document("tiny", "two words", member=False))
+    return AuditPlan(
+        documents=tuple(documents),
+        known_out=tuple(_documents(60, 3, "known")),
+        auxiliary=tuple(_documents(80, 4, "aux")),
+        shadow=ShadowConfig(audited=20),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _copier_generates(monkeypatch) -> None:
+    monkeypatch.setattr(registry, "load_language_model", lambda spec: Copier())
+
+
+def _target(plan: AuditPlan, **options) -> LabTarget:
+    held = [document for document in plan.documents if document.member]
+    return LabTarget(build_system(held, RagConfig(**options), generator=Copier()))
+
+
+def _run(plan: AuditPlan, target: LabTarget, mode: str = "single", run=None):
+    audit = SRag(Copier(), SRagConfig(mode=mode))
+    return asyncio.run(run_audit(plan, target, audit, run=run))
+
+
+@pytest.mark.parametrize("mode", ["single", "probing"])
+def test_members_are_found_and_non_members_are_not(plan, mode) -> None:
+    result = _run(plan, _target(plan), mode)
+    by_truth = {
+        truth: [v for v in result.verdicts if v.member is truth and v.score is not None]
+        for truth in (True, False)
+    }
+    assert all(v.decision is Decision.IN for v in by_truth[True])
+    # The false discovery rate is 5 %, not 0: P(more than 4 of 30) < .001 at p <= .025.
+    assert sum(v.decision is Decision.IN for v in by_truth[False]) <= 4
+    assert result.evaluation.auc.value == 1.0
+    assert result.evaluation.unscorable == 1
+    assert result.verdicts[-1].reason.startswith("no passage of 8 words")
+    assert result.calibration.exact
+    expected = 1 if mode == "single" else 5
+    assert {v.queries for v in result.verdicts if v.score is not None} == {expected}
+    assert result.queries == expected * 120
+
+
+def test_without_retrieval_nothing_is_found(plan) -> None:
+    result = _run(plan, _target(plan, retrieve=False))
+    assert result.evaluation.auc.low <= 0.5 <= result.evaluation.auc.high
+    assert result.count(Decision.IN) == 0
+
+
+def test_the_same_run_again_asks_nothing_and_says_the_same(plan, tmp_path) -> None:
+    target = _target(plan)
+    first = _run(plan, target, run=tmp_path)
+    size = (tmp_path / "answers.jsonl").stat().st_size
+    again = _run(plan, target, run=tmp_path)
+    assert (tmp_path / "answers.jsonl").stat().st_size == size
+    assert again.verdicts == first.verdicts
+
+
+def test_order_of_the_documents_changes_no_verdict(plan) -> None:
+    target = _target(plan)
+    first = {v.document: v for v in _run(plan, target).verdicts}
+    turned = replace(plan, documents=plan.documents[::-1], in_flight=1)
+    assert {v.document: v for v in _run(turned, target).verdicts} == first
+
+
+def test_without_known_out_the_result_says_approximate(plan) -> None:
+    result = _run(replace(plan, known_out=()), _target(plan))
+    assert result.calibration.source == "auxiliary"
+    assert not result.calibration.exact
+    assert any("approximate" in warning for warning in result.warnings)
+
+
+def test_a_document_in_question_cannot_be_known_out(plan) -> None:
+    with pytest.raises(InputError, match="both in --known-out"):
+        replace(plan, known_out=plan.documents[:3])
+
+
+def test_too_few_auxiliary_documents_are_refused(plan) -> None:
+    with pytest.raises(InputError, match="too few for a shadow system"):
+        _run(replace(plan, auxiliary=plan.auxiliary[:12]), _target(plan))

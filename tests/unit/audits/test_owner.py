@@ -1,0 +1,103 @@
+"""Evidence for a whole collection: decided early, never for a collection that is outside."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from ragwitness.audits.owner import run_collection
+from ragwitness.audits.plan import AuditPlan
+from ragwitness.errors import InputError
+from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
+
+
+class _Echo:
+    """A target that says of each text whether it holds it."""
+
+    name = "echo"
+    capabilities = frozenset({Capability.TEXT})
+
+    def __init__(self, held: set[str]) -> None:
+        self.held, self.asked = held, 0
+
+    async def ask(self, query: Query) -> Answer:
+        self.asked += 1
+        return Answer("yes" if query.prompt in self.held else "no")
+
+    async def close(self) -> None:
+        pass
+
+
+class _Noisy:
+    """Scores 1 above noise where the target says yes; short texts cannot be scored."""
+
+    name = "noisy"
+    requires = frozenset({Capability.TEXT})
+
+    def probe(self, document: Document) -> Probe:
+        if len(document.text) < 4:
+            return Score(None, reason="too short")
+        (answer,) = yield [Query(document.text)]
+        noise = random.Random(document.text).gauss(0, 1)
+        return Score(noise + (1.5 if answer.text == "yes" else 0.0))
+
+
+def _texts(prefix: str, n: int) -> tuple[Document, ...]:
+    return tuple(Document(f"{prefix}{i}", f"{prefix} text {i}") for i in range(n))
+
+
+def _run(mine: tuple[Document, ...], held: bool, seed: int = 0):  # type: ignore[no-untyped-def]
+    target = _Echo({document.text for document in mine} if held else set())
+    plan = AuditPlan(documents=mine, known_out=_texts("other", 60), in_flight=2)
+    return asyncio.run(run_collection(plan, target, _Noisy(), seed=seed)), target
+
+
+def test_a_held_collection_is_recognised_before_all_of_it_is_asked() -> None:
+    result, target = _run(_texts("mine", 80), held=True)
+    assert result.decided
+    assert result.documents_asked < 80
+    assert result.e_value is not None
+    assert result.e_value >= 20
+    assert result.permutation_p_value is None  # after an early stop it would be too small
+    assert target.asked == result.queries == 60 + result.documents_asked
+
+
+def test_a_collection_outside_is_not_accused() -> None:
+    wrong = sum(
+        _run(_texts(f"free{seed}", 40), held=False, seed=seed)[0].decided for seed in range(20)
+    )
+    # At level .05 at most 4 of 20 with probability .997.
+    assert wrong <= 4
+
+
+def test_unscorable_documents_are_counted_and_too_few_outside_are_refused() -> None:
+    mine = (*_texts("mine", 30), Document("x", "abc"), Document("y", "ab"))
+    result, _ = _run(mine, held=False)
+    assert result.unscorable == 2
+    assert result.documents_asked == 32
+    assert result.permutation_p_value is not None
+    assert result.permutation_p_value > 0.01
+    plan = AuditPlan(documents=mine, known_out=_texts("other", 5))
+    with pytest.raises(InputError, match=r"5 of 5 known-outside .* needed\."):
+        asyncio.run(run_collection(plan, _Echo(set()), _Noisy()))
+
+
+def test_a_collection_that_cannot_be_scored_says_why() -> None:
+    plan = AuditPlan(documents=(Document("x", "abc"),), known_out=_texts("other", 20))
+    with pytest.raises(InputError, match="too short"):
+        asyncio.run(run_collection(plan, _Echo(set()), _Noisy()))
+
+
+@pytest.fixture(autouse=True)
+def _no_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generated corpus is only for audits that learn."""
+    monkeypatch.setattr("ragwitness.text.sample.load_sample", lambda: pytest.fail("loaded"))
+
+
+def test_too_few_known_outside_documents_are_refused_with_the_reason() -> None:
+    plan = AuditPlan(documents=_texts("mine", 4), known_out=(*_texts("o", 3), Document("s", "abc")))
+    with pytest.raises(InputError, match=r"3 of 4 known-outside .* too short") as caught:
+        asyncio.run(run_collection(plan, _Echo(set()), _Noisy()))
+    assert "--method" in caught.value.hint

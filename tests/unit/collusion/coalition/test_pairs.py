@@ -1,0 +1,202 @@
+"""R5 and its calibration: against the closed form, research's figures and brute force."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from ragwitness.collusion.coalition.log import make_log, of_accounts
+from ragwitness.collusion.coalition.pairs import (
+    Hashing,
+    Links,
+    bucketed_pairs,
+    chance_of_pair,
+    chance_to_meet,
+    core_group,
+    largest_component,
+    nearest_pair,
+    null_rate,
+    similar_pairs,
+    strongest,
+    threshold_for,
+)
+from ragwitness.collusion.coalition.patterns import (
+    PATTERNS,
+    Harness,
+    coalition_probes,
+    null_curve,
+    operating_point,
+    recovery,
+    traffic,
+    unit_rows,
+    with_intents,
+)
+from ragwitness.errors import InputError
+
+
+def test_the_tail_of_the_cosine_is_what_sampling_shows() -> None:
+    rng = np.random.default_rng(0)
+    cosines = unit_rows(rng, 200_000, 8)[:, 0]
+    for tau in (0.0, 0.3, 0.7):
+        hits = int((cosines >= tau).sum())
+        assert binomtest(hits, 200_000, chance_of_pair(tau, 8)).pvalue > 1e-4
+
+
+def test_research_thresholds_of_the_closed_form() -> None:
+    """N = 50, m = 10: the grid's smallest point with at most 5 % is .75, .60, .45, .25."""
+    grid = Harness().thresholds
+    for dim, known in ((32, 0.75), (64, 0.60), (128, 0.45), (384, 0.25)):
+        assert next(tau for tau in grid if null_rate(tau, 50, 10, dim) <= 0.05) == known
+        exact = threshold_for(0.05, 50, 10, dim)
+        assert null_rate(exact, 50, 10, dim) == pytest.approx(0.05, rel=1e-9)
+        assert known - 0.05 < exact <= known
+
+
+def test_the_null_curve_is_researchs() -> None:
+    """d = 64: tau = .40 merges 43 of 50 accounts; .50 joins in .73 of logs, .55 in .13, .60 0."""
+    points = {point.threshold: point for point in null_curve(Harness(trials=60, seed=4))}
+    assert points[0.20].largest == 50
+    assert points[0.40].largest == pytest.approx(43, abs=1.5)
+    for tau in (0.5, 0.55, 0.6):
+        hits = round(points[tau].joined.value * 60)
+        assert binomtest(hits, 60, null_rate(tau, 50, 10, 64)).pvalue > 1e-3
+    assert operating_point(tuple(points.values())) in (0.60, 0.65)
+    with pytest.raises(InputError, match="every threshold"):
+        operating_point([points[0.20]])
+
+
+@pytest.mark.parametrize("pattern", ["identical", "jittered", "paraphrased"])
+def test_coalitions_that_stay_alike_are_counted(pattern: str) -> None:
+    for size in (2, 4, 8, 16):
+        found = recovery(Harness(trials=8), pattern, size, 0.60)
+        assert (found.mean, found.spread, found.exact.value) == (size, 0.0, 1.0)
+
+
+def test_a_coalition_below_the_threshold_is_not_seen() -> None:
+    found = recovery(Harness(trials=20), "steady", 8, 0.60, similarity=0.4)
+    assert found.detected.value < 0.2
+    with pytest.raises(InputError, match="51 of 50"):
+        recovery(Harness(), "identical", 51, 0.6)
+
+
+def test_probes_have_the_cosines_they_are_made_for() -> None:
+    rng = np.random.default_rng(1)
+    for pattern in PATTERNS:
+        probes = coalition_probes(rng, pattern, (30, 20, 256), 0.3)
+        assert np.linalg.norm(probes, axis=2) == pytest.approx(1, abs=1e-12)
+        between = float(np.mean(probes[0] @ probes[1].T))
+        wanted = {"identical": 1.0, "jittered": 0.3, "steady": 0.3, "paraphrased": 0.3 + 0.7 / 5}
+        assert between == pytest.approx(wanted[pattern], abs=0.12)
+        within = float(probes[0, 0] @ probes[0, 1])
+        assert within == pytest.approx(1.0 if pattern in ("identical", "steady") else within)
+    with pytest.raises(InputError, match="'loud'"):
+        coalition_probes(rng, "loud", (2, 2, 4))
+    with pytest.raises(InputError, match="tau"):
+        coalition_probes(rng, "steady", (2, 2, 4), 0.0)
+
+
+def _brute(log, tau: float, window: float) -> dict[tuple[int, int], float]:
+    best: dict[tuple[int, int], float] = {}
+    for i in range(len(log.times)):
+        for j in range(i + 1, len(log.times)):
+            a, b = sorted((int(log.accounts[i]), int(log.accounts[j])))
+            cosine = float(log.vectors[i] @ log.vectors[j])
+            if a != b and log.times[j] - log.times[i] <= window and cosine >= tau:
+                best[a, b] = max(best.get((a, b), -1.0), cosine)
+    return best
+
+
+@pytest.mark.parametrize("window", [math.inf, 600.0])
+def test_every_pair_in_the_window_is_found(window: float, monkeypatch) -> None:
+    monkeypatch.setattr("ragwitness.collusion.coalition.pairs._BLOCK", 37)
+    rng = np.random.default_rng(2)
+    log = traffic(
+        rng, unit_rows(rng, 12, 12, 6), coalition_probes(rng, "jittered", (3, 12, 6), 0.8)
+    )
+    links = similar_pairs(log, 0.6, window)
+    found = dict(
+        zip(
+            zip(links.first.tolist(), links.second.tolist(), strict=True), links.weight, strict=True
+        )
+    )
+    known = _brute(log, 0.6, window)
+    assert nearest_pair(log, window) == pytest.approx(max(known.values()), abs=1e-6)
+    assert found.keys() == known.keys()
+    assert all(found[pair] == pytest.approx(cosine, abs=1e-6) for pair, cosine in known.items())
+
+
+def test_hashes_find_the_share_they_promise() -> None:
+    rng = np.random.default_rng(3)
+    config = Hashing(tables=4, bits=8, reach=400)
+    assert chance_to_meet(1.0, config) == 1
+    pairs, cosine = 400, 0.8
+    one = unit_rows(rng, pairs, 64)
+    side = unit_rows(rng, pairs, 64)
+    side -= (side * one).sum(axis=1, keepdims=True) * one
+    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    other = cosine * one + math.sqrt(1 - cosine**2) * side
+    names = [f"{who}{at}" for who in "ab" for at in range(pairs)]
+    log = make_log(names, list(range(pairs)) * 2, np.concatenate([one, other]))
+    found = bucketed_pairs(log, 0.79, config=config)
+    expected = chance_to_meet(cosine, config)
+    # tables are drawn once for all pairs: wider than binomial
+    assert len(found.first) / pairs == pytest.approx(expected, abs=0.08)
+    exact = similar_pairs(log, 0.79)
+    assert {*zip(found.first, found.second, strict=True)} <= {
+        *zip(exact.first, exact.second, strict=True)
+    }
+
+
+def test_hashes_keep_to_the_window_and_to_other_accounts() -> None:
+    vectors = np.ones((4, 3))
+    log = make_log(["a", "a", "b", "c"], [0, 1, 2, 100], vectors)
+    assert [*bucketed_pairs(log, 0.9, window=10.0).second] == [1]
+    assert len(largest_component(bucketed_pairs(log, 0.9))) == 3
+
+
+def test_cores_resist_the_chains_that_components_follow() -> None:
+    clique = [(a, b) for a in range(5) for b in range(a)]
+    chain = [(4, 5), (5, 6), (6, 7), (7, 8)]
+    first, second = (np.array(side) for side in zip(*clique, *chain, strict=False))
+    first = np.array([a for a, _ in clique + chain])
+    second = np.array([b for _, b in clique + chain])
+    links = strongest(first, second, np.ones(len(first)), 10)
+    assert largest_component(links).tolist() == [*range(9)]
+    assert core_group(links).tolist() == [*range(5)]
+    nobody = Links(*(np.zeros(0, np.int64),) * 2, np.zeros(0), 3)
+    assert len(core_group(nobody)) == len(largest_component(nobody)) == 1
+
+
+def test_the_strongest_link_of_a_pair_is_kept() -> None:
+    links = strongest(np.array([0, 1, 2]), np.array([1, 0, 2]), np.array([0.2, 0.7, 1.0]), 3)
+    assert (links.first.tolist(), links.second.tolist(), links.weight.tolist()) == ([0], [1], [0.7])
+
+
+def test_shared_intents_join_honest_accounts() -> None:
+    """The null that matters: FAQ traffic is one component for the paper's estimator."""
+    rng = np.random.default_rng(4)
+    honest = with_intents(rng, unit_rows(rng, 50, 10, 64), 0.3, unit_rows(rng, 4, 64))
+    assert len(largest_component(similar_pairs(traffic(rng, honest), 0.9))) > 40
+
+
+def test_a_log_is_checked_by_row() -> None:
+    good = np.eye(3)
+    with pytest.raises(InputError, match="Query 2 has a vector with a value"):
+        make_log("abc", [0, 1, 2], np.where(np.eye(3)[::-1] * np.arange(3) == 1, np.nan, good))
+    with pytest.raises(InputError, match="Query 3 has a vector of zeros"):
+        make_log("abc", [0, 1, 2], np.diag([1.0, 1.0, 0.0]))
+    with pytest.raises(InputError, match="Query 1 has a time"):
+        make_log("abc", [math.nan, 1, 2], good)
+    with pytest.raises(InputError, match="one account"):
+        make_log("ab", [0, 1, 2], good)
+    with pytest.raises(InputError, match="no query"):
+        make_log([], [], np.zeros((0, 3)))
+    log = make_log("aba", [3, 1, 2], good * 5)
+    assert log.times.tolist() == [1, 2, 3]
+    assert [log.names[at] for at in log.accounts] == ["b", "a", "a"]
+    part = of_accounts(log, np.array([0]))
+    assert (part.names, part.times.tolist()) == (("a",), [2, 3])
+    for tau, window, named in ((2.0, 1.0, "2"), (0.5, 0.0, "window")):
+        with pytest.raises(InputError, match=named):
+            similar_pairs(log, tau, window)

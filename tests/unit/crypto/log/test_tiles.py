@@ -1,0 +1,177 @@
+"""Tiles: the specification's examples, a folder that proves, and files that were changed."""
+
+import random
+
+import pytest
+
+from ragwitness.crypto.log.tiles import (
+    Tile,
+    TileFolder,
+    decode_bundle,
+    encode_bundle,
+    load_log,
+    tile_bytes,
+    tiles_of,
+    write_entries,
+    write_tiles,
+)
+from ragwitness.crypto.log.tree import MerkleLog, consistency_path, inclusion_path, tree_root
+from ragwitness.errors import InputError, VerificationError
+
+
+@pytest.fixture(scope="module")
+def log():
+    found = MerkleLog()
+    found.extend(f"entry {i}".encode() for i in range(70_000))
+    return found
+
+
+def test_paths_are_those_of_the_specification():
+    assert Tile(0, 1234067).path == "tile/0/x001/x234/067"
+    assert Tile(0, 0, 17).path == "tile/0/000.p/17"
+    assert Tile(-1, 5).path == "tile/entries/005"
+    assert Tile(3, 1000).path == "tile/3/x001/000"
+    rng = random.Random(0)
+    for _ in range(200):
+        tile = Tile(
+            rng.randint(-1, 63), rng.randrange(10 ** rng.randint(1, 12)), rng.randint(1, 256)
+        )
+        assert Tile.parse(tile.path) == tile
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tile/64/000",
+        "tile/00/000",
+        "tile/0/0",
+        "tile/0/x000/000",
+        "tile/0/000.p/0",
+        "tile/0/000.p/256",
+        "tile/0/000.p/300",
+        "tile/0/000.p/01",
+        "tile/0/x12/000",
+        "tile/0/000/000",
+        "/tile/0/000",
+        "tile/0/../000",
+        "tile/0/000\n",
+        "tile/-1/000",
+        "tile/0/" + "x999/" * 2000 + "000",
+    ],
+)
+def test_no_other_path_is_read(path):
+    with pytest.raises(InputError, match="path of a tile"):
+        Tile.parse(path)
+
+
+def test_the_tiles_of_70000_entries_are_those_of_the_specification(log):
+    tiles = list(tiles_of(70_000))
+    assert sum(t.level == 0 and t.width == 256 for t in tiles) == 273
+    assert [t.width for t in tiles if t.width < 256] == [112, 17, 1]
+    assert [t for t in tiles if t.level == 1] == [Tile(1, 0), Tile(1, 1, 17)]
+    assert list(tiles_of(256)) == [Tile(0, 0), Tile(1, 0, 1)]
+    assert list(tiles_of(0)) == []
+    assert len(tile_bytes(log, Tile(1, 1, 17))) == 17 * 32
+
+
+def test_what_is_new_since_an_earlier_size():
+    for before, now in ((0, 1), (255, 256), (256, 257), (300, 300), (511, 70_000)):
+        old, new = set(tiles_of(before)), set(tiles_of(now))
+        assert set(tiles_of(now, before)) == {t for t in new if t not in old}
+
+
+def test_a_folder_of_tiles_proves_what_the_log_proves(log, tmp_path):
+    written = write_tiles(tmp_path, log)
+    assert written == len(list(tiles_of(70_000)))
+    folder = TileFolder(tmp_path, 70_000)
+    assert tree_root(folder) == log.root()
+    rng = random.Random(4)
+    for _ in range(20):
+        index, first = rng.randrange(70_000), rng.randint(1, 70_000)
+        assert inclusion_path(folder, index) == log.inclusion(index)
+        assert consistency_path(folder, first) == log.consistency(first)
+    with pytest.raises(InputError):
+        folder.node(0, 70_000)
+
+
+def test_a_log_is_loaded_again_and_grows_on(tmp_path):
+    log, entries = MerkleLog(), [f"entry {i}".encode() for i in range(700)]
+    log.extend(entries[:300])
+    write_tiles(tmp_path, log)
+    log.extend(entries[300:])
+    write_tiles(tmp_path, log, since=300)
+    for size in (300, 700):  # an earlier size: its partial tile is still there
+        again = load_log(tmp_path, size, log.root(size))
+        assert again.size == size
+        assert tree_root(TileFolder(tmp_path, size)) == log.root(size)
+    again.extend([b"more"])
+    log.extend([b"more"])
+    assert again.root() == log.root()
+
+
+def test_a_partial_tile_that_was_removed_is_read_from_the_full_one(tmp_path):
+    log = MerkleLog()
+    entries = [f"entry {i}".encode() for i in range(512)]
+    log.extend(entries[:300])
+    write_tiles(tmp_path, log)
+    log.extend(entries[300:])
+    write_tiles(tmp_path, log, since=300)
+    (tmp_path / "tile/0/001.p/44").unlink()
+    for number in (0, 1):
+        write_entries(tmp_path, number, entries[256 * number : 256 * (number + 1)])
+    folder = TileFolder(tmp_path, 300)
+    assert tree_root(folder) == log.root(300)
+    assert folder.entries(0) + folder.entries(1) == entries[:300]
+
+
+def test_a_changed_file_is_found(tmp_path):
+    log = MerkleLog()
+    entries = [f"entry {i}".encode() for i in range(300)]
+    log.extend(entries)
+    write_tiles(tmp_path, log)
+    write_entries(tmp_path, 1, entries[256:])
+    root = log.root()
+    cases = [
+        ("tile/0/000", lambda data: bytes([data[0] ^ 1]) + data[1:], "log.root"),
+        ("tile/0/000", lambda data: data[:-1], "log.tile"),
+        ("tile/0/001.p/44", lambda data: data + bytes(32), "log.tile"),
+    ]
+    for name, change, check in cases:
+        path = tmp_path / name
+        good = path.read_bytes()
+        path.write_bytes(change(good))
+        with pytest.raises(VerificationError) as found:
+            load_log(tmp_path, 300, root)
+        assert found.value.check == check
+        path.write_bytes(good)
+    (tmp_path / "tile/0/000").unlink()
+    with pytest.raises(VerificationError) as found:
+        load_log(tmp_path, 300, root)
+    assert found.value.check == "log.tile"
+    bundle = tmp_path / "tile/entries/001.p/44"
+    bundle.write_bytes(bundle.read_bytes().replace(b"entry 299", b"entry 999"))
+    with pytest.raises(VerificationError) as found:
+        TileFolder(tmp_path, 300).entries(1)
+    assert found.value.check == "log.entry"
+
+
+def test_bundles_hold_exactly_what_they_say():
+    entries = [b"", b"a" * 65_535, b"bc"]
+    data = encode_bundle(entries)
+    assert data[:4] == b"\x00\x00\xff\xff"
+    assert decode_bundle(data, 3) == entries
+    for wrong, width in (
+        (data, 2),
+        (data, 4),
+        (data + b"\x00", 3),
+        (data + b"\x00\x00", 3),
+        (data[:-1], 3),
+        (b"\x00", 1),
+        (b"", 1),
+    ):
+        with pytest.raises(VerificationError) as found:
+            decode_bundle(wrong, width)
+        assert found.value.check == "log.bundle"
+    for bad in ([], [b""] * 257, [b"a" * 65_536]):
+        with pytest.raises(InputError):
+            encode_bundle(bad)

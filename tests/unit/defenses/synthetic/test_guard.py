@@ -1,0 +1,150 @@
+"""Hard conditions: what is copied, hidden or personal is found; other words are not."""
+
+from __future__ import annotations
+
+import base64
+import random
+
+import pytest
+
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard, pii_finder
+from ragwitness.errors import InputError
+from ragwitness.text.runs import RunIndex, Vocabulary, shared_runs
+from ragwitness.text.secrets import Secret
+from ragwitness.text.words import language_of, same_language
+
+RECORD = (
+    "Patient: my son Tom Baker had a runny nose and a sore stomach last week, call 713 853 1234."
+    " Doctor: please see a pediatrician, it is most likely a common virus and nothing more."
+)
+OTHER = "Die Rechnung vom letzten Monat wurde zweimal gestellt und soll bitte storniert werden."
+CHINESE = "患者昨天晚上开始发烧并且一直咳嗽没有停止"
+SECRETS = [Secret("Tom Baker", "name", "a"), Secret("713-853-1234", "contact", "a")]
+
+
+def guard(**options: object) -> SyntheticGuard:
+    return SyntheticGuard([RECORD, OTHER, CHINESE], SECRETS, GuardConfig(pii="contacts", **options))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("He had a runny nose and a sore stomach last week.", "run"),
+        ("he HAD, a <b>runny</b> nose and *a* sore stomach last", "run"),
+        ("had a run\u00adny nose and a sore sto\u200cmach last week", "run"),
+        ("\uff48\uff41\uff44 a runny nose and a sore stomach last week", "run"),
+        ("had a &#114;unny nose and a sore stomach last week", "run"),
+        ("Bitte: die Rechnung vom letzten Monat wurde zweimal gestellt, ja.", "run"),
+        ("据说患者昨天晚上开始发烧了", "run"),
+        ("Ask for TOM  baker.", "secret"),
+        ("Ask for Tom\u00adBaker or <i>Tom</i> <i>Baker</i>.", "secret"),
+        ("The number is 7138531234.", "secret"),
+        ("Write to nobody@example.org about it.", "pii"),
+        ("Tom\u200bBaker", "hidden"),
+        ("A note: " + base64.b64encode(RECORD.encode()).decode(), "hidden"),
+        ("bell \x07 rings", "hidden"),
+        ("T\u043em B\u0430ker", "hidden"),
+    ],
+)
+def test_a_text_that_gives_a_record_away_is_found(text: str, kind: str) -> None:
+    found = guard().violation(text)
+    assert found is not None
+    assert found.kind == kind
+    for private in ("Tom", "Baker", "713", "stomach"):
+        assert private not in found.reason
+    if kind == "secret":  # what rewrites it sees its own text, but no list of secrets
+        assert "Baker" not in found.advice
+
+
+def test_a_short_copy_and_a_shuffled_copy_are_too_similar() -> None:
+    short = SyntheticGuard(["take two tablets daily"], (), GuardConfig(pii="contacts"))
+    assert short.violation("Take two tablets daily!").kind == "similarity"
+    dropped = " ".join(word for n, word in enumerate(RECORD.split()) if n % 6)
+    dropped = dropped.replace("Tom", "").replace("853", "")
+    assert guard(run=9).violation(dropped).kind == "similarity"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A child was unwell for some days; a visit to a doctor for children was advised.",
+        "Eine Zahlung ist doppelt verlangt worden.",
+        "病人有点不舒服",
+        "",
+    ],
+)
+def test_other_words_pass(text: str) -> None:
+    assert guard().violation(text) is None
+
+
+def test_boilerplate_may_be_exempted_by_the_number_of_records_it_stands_in() -> None:
+    phrase = "thank you very much for asking your question here today"
+    records = [f"{phrase} record {n} about something else {n}" for n in range(4)]
+    strict = SyntheticGuard(records, (), GuardConfig(pii="contacts", rouge=1))
+    kind = SyntheticGuard(records, (), GuardConfig(pii="contacts", common=4, rouge=1))
+    text = f"{phrase}, and this goes on with entirely different words about rivers and boats"
+    assert strict.violation(text).kind == "run"
+    assert kind.violation(text) is None
+    doubled = SyntheticGuard([records[0]] * 4, (), GuardConfig(pii="contacts", common=4, rouge=1))
+    assert doubled.violation(text).kind == "run"  # one text four times is still one text
+
+
+def test_a_cosine_cap_uses_the_embedder() -> None:
+    import numpy as np
+
+    def embed(texts: list[str]) -> np.ndarray:
+        return np.array([[1.0, 0.0] if "son" in t else [0.0, 1.0] for t in texts], np.float32)
+
+    cap = GuardConfig(pii="none", cosine=0.9)
+    assert SyntheticGuard([RECORD], (), cap, embed).violation("somebody's son").kind == "similarity"
+    assert SyntheticGuard([RECORD], (), cap, embed).violation("rivers") is None
+    with pytest.raises(InputError, match="needs an embedder"):
+        SyntheticGuard([RECORD], (), cap)
+
+
+def test_the_index_of_runs_finds_what_the_comparison_of_collections_finds() -> None:
+    rng, vocabulary = random.Random(1), Vocabulary(str.split)
+    words = [f"w{n}" for n in range(12)]
+    records = [" ".join(rng.choices(words, k=rng.randrange(0, 60))) for _ in range(40)]
+    outputs = [" ".join(rng.choices(words, k=rng.randrange(0, 30))) for _ in range(200)]
+    known, said = vocabulary.tokenize(records), vocabulary.tokenize(outputs)
+    for n in (1, 2, 3, 4):
+        index = RunIndex(known, n)
+        met = [index.first(vocabulary.tokenize([text])) is not None for text in outputs]
+        assert met == shared_runs(said, known, n).outputs.tolist()
+    assert any(met)
+    assert not all(met)
+
+
+def test_contacts_are_found_without_a_model() -> None:
+    found = pii_finder("contacts").find("a@b.org, (713) 853-1234 or www.x.org/p; 120/80 mmHg")
+    assert [one.kind for one in found] == ["EMAIL", "PHONE", "URL"]
+    assert pii_finder("none").find("a@b.org") == []
+    with pytest.raises(InputError, match="pii must be"):
+        pii_finder("somebody")
+
+
+@pytest.mark.slow
+def test_presidio_finds_more_and_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("presidio_analyzer")
+    import socket
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    finder = pii_finder("presidio")
+    text = "john.smith@example.com, 536-22-1234, 4111 1111 1111 1111, +44 20 7946 0958, times.no"
+    assert {one.kind for one in finder.find(text)} == {"EMAIL", "US_SSN", "CREDIT_CARD", "PHONE"}
+    assert finder.find("500 mg for 10 days, 120/80, born 1999, take it 3.5 times.no problem") == []
+
+
+def test_a_language_is_told_only_where_there_are_words_enough() -> None:
+    english = "The patient is ill and has had a fever since the day before; what is to be done?"
+    german = "Der Patient ist krank und hat seit gestern ein hohes Fieber, was ist nun zu tun?"
+    assert language_of(english) == ("LATIN", "English")
+    assert language_of(german) == ("LATIN", "German")
+    assert not same_language(english, german)
+    assert not same_language(english, CHINESE)
+    assert same_language(english, "aspirin ibuprofen 20 mg")
+    assert language_of("") == ("", None)

@@ -1,0 +1,156 @@
+"""The corrected measures: every record, a ledger of secrets, minus what chance gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.extraction.score.hits import find_secrets
+from ragwitness.extraction.score.table import LeakMeasure, LeakPlan, measure_leaks
+from ragwitness.extraction.transcript import Transcript, read_transcripts, write_transcripts
+from ragwitness.text.secrets import Secret, contacts_of
+from ragwitness.types import Document
+
+RECORDS = tuple(
+    Document(str(i), " ".join(f"word{i}x{j}" for j in range(40)) + f" call 555 0{i}0 {i}{i}{i}{i}")
+    for i in range(5)
+)
+
+
+def _asked(
+    output: str, prompt: str = "Repeat.", contexts: tuple[str, ...] | None = None
+) -> Transcript:
+    return Transcript("composite", prompt, output, contexts)
+
+
+def _named(found: list[LeakMeasure], name: str, definition: str = "") -> LeakMeasure:
+    [one] = [m for m in found if m.name == name and definition in m.definition and not m.published]
+    return one
+
+
+def test_a_leak_of_a_record_that_was_not_retrieved_is_seen() -> None:
+    asked = [_asked(RECORDS[3].text, contexts=(RECORDS[0].text,)), _asked("nothing")]
+    found = measure_leaks(asked, LeakPlan(RECORDS))
+    one = _named(found, "repeat records", "10 or more")
+    assert (one.count, one.of) == (1, 5)
+    assert _named(found, "repeat prompts", "20 or more").count == 1
+    assert _named(found, "ROUGE prompts").count == 1
+    assert [m.count for m in found if m.published and m.name == "repeat prompts"] == [0, 0]
+
+
+def test_halves_from_two_answers_recover_a_record() -> None:
+    words = RECORDS[0].text.split()
+    halves = [_asked(" ".join(words[:25])), _asked(" ".join(words[15:]))]
+    found = measure_leaks(halves, LeakPlan(RECORDS))
+    assert _named(found, "recovered records", "90%").count == 1
+    coverage = _named(found, "coverage")
+    assert coverage.count == pytest.approx(1 / 5)
+    assert (
+        _named(measure_leaks(halves[:1], LeakPlan(RECORDS)), "recovered records", "90%").count == 0
+    )
+
+
+def test_what_unrelated_texts_give_is_taken_off() -> None:
+    common = "thank you for your question and for your trust in our service today"
+    records = [Document(d.id, f"{d.text} {common}") for d in RECORDS]
+    background = [Document(f"b{i}", f"other text {i} {common}") for i in range(5)]
+    asked = [_asked(common), _asked(common), _asked(RECORDS[1].text), _asked("no")]
+    found = measure_leaks(asked, LeakPlan(records, background))
+    one = _named(found, "repeat prompts", "10 or more")
+    assert one.count == 3
+    assert one.background == 0.5
+    assert one.excess is not None
+    assert one.excess.value == pytest.approx(0.25)
+    assert one.excess.low < 0.25 < one.excess.high
+
+
+def test_nothing_leaked_is_said_with_an_interval() -> None:
+    found = measure_leaks([_asked("nothing")] * 20, LeakPlan(RECORDS, RECORDS))
+    for one in found:
+        if one.rate is not None:
+            assert one.count == 0
+            assert one.rate.high > 0.1
+        if one.excess is not None:
+            assert one.excess.high > 0.1
+
+
+def test_coverage_is_never_below_nothing() -> None:
+    found = measure_leaks([_asked("nothing")] * 2, LeakPlan(RECORDS))
+    (coverage,) = [one for one in found if one.name == "coverage"]
+    assert coverage.rate is not None
+    assert coverage.rate.low == 0.0
+    assert coverage.rate.high > 0.1
+
+
+def test_without_passages_the_published_counts_say_so() -> None:
+    found = measure_leaks([_asked(RECORDS[0].text)], LeakPlan(RECORDS))
+    published = [m for m in found if m.published]
+    assert len(published) == 6
+    assert all(m.note == "the target does not show what it retrieved" for m in published)
+
+
+def test_a_target_that_shows_that_it_retrieved_nothing_repeats_none() -> None:
+    found = measure_leaks([_asked("nothing", contexts=())] * 2, LeakPlan(RECORDS))
+    counted = [m for m in found if m.published and m.name == "repeat prompts"]
+    assert [(m.count, m.of, m.note) for m in counted] == [(0, 2, None)] * 2
+
+
+def test_secrets_are_found_whatever_their_dress() -> None:
+    secrets = [
+        Secret("(713) 853-1234", "contact", "0"),
+        Secret("Ann-Marie O'Neil", "name", "1"),
+        Secret("a.b@mail.example.org", "contact", "2"),
+        Secret("canary 7 zebra", "canary", "3"),
+    ]
+    asked = [
+        _asked("Dial 7138531234; ANN MARIE O'NEIL"),
+        _asked("<A.B@mail.example.org> and canary 7 zebr"),
+        _asked("canary 7 zebra", prompt="Tell me of canary 7 zebra."),
+    ]
+    hits = find_secrets(asked, secrets)
+    assert hits.outputs.tolist() == [2, 1, 0]
+    assert hits.secrets.tolist() == [True, True, True, False]
+
+
+def test_a_digit_more_is_another_number() -> None:
+    secrets = [Secret("713-853-1234", "contact", "0"), Secret("42", "number", "0")]
+    assert not find_secrets([_asked("713-853-12345 and 42")], secrets).secrets.any()
+
+
+def test_contacts_make_a_ledger() -> None:
+    records = [("r1", "mail x@y.org or 555-123-4567"), ("r2", "nothing")]
+    assert [(s.text, s.record) for s in contacts_of(records)] == [
+        ("555-123-4567", "r1"),
+        ("x@y.org", "r1"),
+    ]
+
+
+def test_decoys_are_the_chance_of_secrets() -> None:
+    secrets = [Secret("blue zebra", "canary", "0"), Secret("red zebra", "canary", "1")]
+    decoys = [Secret("green zebra", "canary", "-"), Secret("grey zebra", "canary", "-")]
+    found = measure_leaks(
+        [_asked("a blue zebra, a grey zebra")], LeakPlan(RECORDS, (), secrets, decoys)
+    )
+    one = _named(found, "secrets")
+    assert (one.count, one.of, one.background) == (1, 2, 0.5)
+
+
+def test_nothing_to_measure_is_refused() -> None:
+    for asked, records in (([], RECORDS), ([_asked("x")], ())):
+        with pytest.raises(InputError, match="at least one"):
+            measure_leaks(asked, LeakPlan(records))
+
+
+def test_transcripts_are_read_back(tmp_path: Path) -> None:
+    asked = [_asked("é\n", contexts=("a", "b")), Transcript("x", "p", "", None, "aim", "refused")]
+    path = tmp_path / "transcripts.jsonl"
+    write_transcripts(path, asked)
+    assert read_transcripts(path) == asked
+    with path.open("a") as lines:
+        lines.write('{"prompt": "p"}\n')
+    with pytest.raises(InputError, match="is not a transcript"):
+        read_transcripts(path)
+    with pytest.raises(InputError, match="Cannot read"):
+        read_transcripts(tmp_path / "missing")

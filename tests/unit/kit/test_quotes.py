@@ -1,0 +1,45 @@
+"""What others said, without secrets."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragwitness.kit.quotes import environment_secrets, hide, hide_in, quote, quote_error, unquoted
+
+
+def test_the_longest_secret_is_hidden_first_and_short_values_stay() -> None:
+    assert hide("abcdefgh abcdef 12345", ["abcdef", "abcdefgh", "12345"]) == "[key] [key] 12345"
+    assert hide("x", ["", "x"]) == "x"
+
+
+def test_parsed_json_is_searched_at_any_depth() -> None:
+    value = {"secret!": [{"a": "my secret!"}, 3, None, True]}
+    assert hide_in(value, ["secret!"]) == {"[key]": [{"a": "my [key]"}, 3, None, True]}
+    assert hide_in(value, []) is value
+
+
+def test_quotes_are_one_short_printable_line() -> None:
+    assert quote("a\n\tb\x00c  sk-abcdef123 Bearer xyz") == "a bc [key] [key]"
+    assert quote("x" * 999, longest=10) == "x" * 9 + "…"
+    # Hidden before it is cut, so that no half of a key is left.
+    assert quote("x" * 8 + "hunter2-hunter2", ["hunter2-hunter2"], longest=14) == "x" * 8 + "[key]"
+
+
+def test_exceptions_are_quoted_by_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_PASSWORD", "hunter2-hunter2")
+    monkeypatch.setenv("MY_COLOUR", "turquoise")
+    assert (
+        quote_error(ValueError("hunter2-hunter2 is turquoise.")) == "ValueError: [key] is turquoise"
+    )
+    assert quote_error(ValueError()) == "ValueError"
+    assert "hunter2-hunter2" in environment_secrets()
+    assert "hunter2-hunter2" not in environment_secrets(16)
+
+
+def test_what_was_sent_is_cut_off_an_error() -> None:
+    sent = "Here is a record:\nTom has the flu."
+    said = 'status 422: [{"input": "Here is a record:\\nTom has the flu."}]'
+    assert unquoted(said, sent) == 'status 422: [{"input": " [what was sent]'
+    assert unquoted("status 400: TOM has the flu", sent) == "status 400: [what was sent]"
+    assert unquoted("status 500: out of memory", sent) == "status 500: out of memory"
+    assert unquoted("", sent) == ""

@@ -1,0 +1,164 @@
+"""The reader of mask answers: every dress an answer comes in, and prose."""
+
+import pytest
+
+from ragwitness.membership.mba.answers import Given, is_declined, matches, normalise, read_answers
+
+_WORDS = {1: "pain", 2: "2.5", 3: "canestan", 4: "follow-up"}
+
+_DRESSED = {
+    "as asked": "[Mask_1]: pain\n[Mask_2]: 2.5\n[Mask_3]: canestan\n[Mask_4]: follow-up",
+    "one line": "[Mask_1]: pain [Mask_2]: 2.5 [Mask_3]: canestan [Mask_4]: follow-up",
+    "commas": "[Mask_1]: pain, [Mask_2]: 2.5, [Mask_3]: canestan, [Mask_4]: follow-up.",
+    "dash": "Mask 1 - pain\nMask 2 - 2.5\nMask 3 - canestan\nMask 4 - follow-up",
+    "bold": "**[Mask_1]:** pain\n**[Mask_2]:** 2.5\n**[Mask_3]:** canestan\n"
+    "**[Mask_4]:** follow-up",
+    "bold words": "- [Mask_1]: **pain**\n- [Mask_2]: **2.5**\n- [Mask_3]: **canestan**\n"
+    "- [Mask_4]: **follow-up**",
+    "quotes": "\"[Mask_1]: pain\"\n\"[Mask_2]: '2.5'\"\n\"[Mask_3]: \u201ccanestan\u201d\"\n"
+    "\"[Mask_4]: `follow-up`\"",
+    "equals": "MASK_1 = pain; MASK_2 = 2.5; MASK_3 = canestan; MASK_4 = follow-up",
+    "arrow": "mask1 -> pain\nmask2 \u2192 2.5\nmask3 => canestan\nmask4 -> follow-up",
+    "is": "Mask 1 is pain.\nMask 2 is 2.5.\nMask 3 is the canestan.\nMask 4 is follow-up.",
+    "no separator": "[Mask_1] pain\n[Mask_2] 2.5\n[Mask_3] canestan\n[Mask_4] follow-up",
+    "below": "[Mask_1]:\npain\n\n[Mask_2]:\n2.5\n\n[Mask_3]:\ncanestan\n\n[Mask_4]:\nfollow-up",
+    "brackets": "[Mask_1]: [pain]\n[Mask_2]: [2.5]\n[Mask_3]: <canestan>\n[Mask_4]: (follow-up)",
+    "answer_i": "[Mask_1]: answer_1: pain\n[Mask_2]: answer_2: 2.5\n[Mask_3]: answer_3: canestan"
+    "\n[Mask_4]: answer_4: follow-up",
+    "preface": "Sure! Here are the masks:\n\n[Mask_1]: pain\n[Mask_2]: 2.5\n[Mask_3]: canestan\n"
+    "[Mask_4]: follow-up\n\nLet me know if you need more.",
+    "numbers": "1. pain\n2. 2.5\n3. canestan\n4. follow-up",
+    "parentheses": "(1) pain\n(2) 2.5\n(3) canestan\n(4) follow-up",
+    "numbers in bold": "**1.** pain\n**2.** 2.5\n**3.** canestan\n**4.** follow-up",
+    "numbers with colons": "1: pain\n2: 2.5\n3: canestan\n4: follow-up",
+    "numbers inline": "1. pain 2. 2.5 3. canestan 4. follow-up",
+    "numbered labels": "1. [Mask_1]: pain\n2. [Mask_2]: 2.5\n3. [Mask_3]: canestan\n"
+    "4. [Mask_4]: follow-up",
+    "json": '{"Mask_1": "pain", "Mask_2": 2.5, "Mask_3": "canestan", "Mask_4": "follow-up"}',
+    "json labels": '{"[Mask_1]": "pain", "[Mask_2]": "2.5", "[Mask_3]": "canestan",'
+    ' "[Mask_4]": "follow-up"}',
+    "json fenced": '```json\n{"answers": {"1": "pain", "2": "2.5", "3": "canestan",'
+    ' "4": "follow-up"}}\n```',
+    "json rows": '[{"mask": "Mask_1", "answer": "pain"}, {"mask": "Mask_2", "answer": "2.5"},'
+    ' {"mask": 3, "answer": "canestan"}, {"Mask_4": "follow-up"}]',
+    "json rows with labels": '[{"mask": "[Mask_1]", "answer": "pain"}, {"mask": "[Mask_2]",'
+    ' "answer": "2.5"}, {"mask": "[Mask_3]", "answer": "canestan"},'
+    ' {"mask": "[Mask_4]", "answer": "follow-up"}]',
+    "arrays behind labels": '[Mask_1]: ["pain"]\n[Mask_2]: [2.5]\n[Mask_3]: ["canestan"]\n'
+    '[Mask_4]: ["follow-up"]',
+    "json list": 'Answers: ["pain", "2.5", "canestan", "follow-up"]',
+    "lines": "pain\n2.5\ncanestan\nfollow-up",
+    "bullets": "Here they are:\n- pain\n- 2.5\n- canestan\n- follow-up",
+    "list": "pain, 2.5, canestan, follow-up",
+    "unnumbered labels": "[Mask]: pain\n[Mask]: 2.5\n[Mask]: canestan\n[Mask]: follow-up",
+    "html": "<ol><li>[Mask_1]: <b>pain</b></li><li>[Mask_2]: 2.5</li><li>[Mask_3]: canestan"
+    "</li><li>[Mask_4]: follow-up</li></ol>",
+    "html breaks": "[Mask_1]: pain<br>[Mask_2]: 2.5<br/>[Mask_3]: canestan<br>[Mask_4]: follow-up",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dress", _DRESSED)
+def test_the_same_four_answers_in_any_dress(dress: str) -> None:
+    found = read_answers(_DRESSED[dress], 4)
+    assert {n: given.word for n, given in found.given.items()} == _WORDS
+    assert found.repeated == found.out_of_range == 0
+    for given in found.given.values():
+        if given.start is not None:
+            assert _DRESSED[dress].startswith(given.word, given.start)
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "",
+        " \n ",
+        "The patient should rest and drink plenty of water, then see a doctor.",
+        "You should wear a mask 3 times a day and change it.",
+        "1. You should rest for at least two weeks.\n2. You should drink a lot of water.",
+        "I took pill number 2. It was 3.5 mg.",
+        "[Mask_1] stands in a text that somebody says again without an answer to it",
+        "[]{}[[[",
+        '{"note": "nothing"}',
+        "10:30",
+    ],
+)
+def test_prose_gives_nothing(prose: str) -> None:
+    found = read_answers(prose, 4)
+    assert found.given == {}
+    assert found.form == ""
+
+
+def test_the_first_answer_to_a_mask_counts() -> None:
+    found = read_answers("[Mask_1]: pain\n[Mask_1]: rash\n[Mask_2]: ear\n[Mask_2]: ear", 3)
+    assert {n: given.word for n, given in found.given.items()} == {1: "pain", 2: "ear"}
+    assert found.repeated == 2
+
+
+def test_masks_that_do_not_exist_are_counted_not_read() -> None:
+    found = read_answers("[Mask_0]: pain\n[Mask_2]: ear\n[Mask_11]: rash", 3)
+    assert list(found.given) == [2]
+    assert found.out_of_range == 2
+    assert read_answers("[Mask_7]: pain", 3).out_of_range == 1
+
+
+def test_of_many_words_the_first_counts_and_is_remembered() -> None:
+    found = read_answers("[Mask_1]: the labrum of the hip, I think\n[Mask_2]: ear", 2)
+    assert found.given[1].word == "labrum"
+    assert found.long == 1
+
+
+def test_an_answer_of_nothing_is_no_answer() -> None:
+    found = read_answers("[Mask_1]:\n[Mask_2]: ear\n[Mask_3]: **", 3)
+    assert list(found.given) == [2]
+
+
+def test_hostile_text_is_read_in_time() -> None:
+    for text in ("[" * 60_000, " " * 60_000 + "x", "<a" * 30_000, "1. " * 20_000, "&amp;" * 9_000):
+        assert read_answers(text, 4).given == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "true", "hit"),
+    [
+        ("Pain", "pain", True),
+        ("patient\u2019s", "patient's", True),
+        ("follow up", "follow-up", True),
+        ("Follow\u2011up", "follow-up", True),
+        ("5 mg", "5mg", True),
+        ("\uff15mg", "5mg", True),
+        ("2.5", "25", False),
+        ("2.5", "2.5", True),
+        ("pain relief", "pain", True),
+        ("severe pain", "pain", False),
+        ("the pain", "pain", True),
+        ("STRASSE", "straße", True),
+        ("猫", "猫", True),
+        ("犬", "猫", False),
+        ("...", "pain", False),
+        ("paint", "pain", False),
+    ],
+)
+def test_what_counts_as_the_word(said: str, true: str, hit: bool) -> None:
+    found = read_answers(f"[Mask_1]: {said}", 1).given
+    assert (bool(found) and matches(found[1], (true,))) is hit
+
+
+def test_either_spelling_is_right() -> None:
+    assert matches(Given("nearly", "nearly"), ("nearlt", "nearly"))
+    assert matches(Given("nearlt", "nearlt"), ("nearlt", "nearly"))
+
+
+def test_normalising_twice_changes_nothing() -> None:
+    for text in ("Follow-Up", "2,500.5 mg", "na\u00efve", "\u0939\u093f\u0928\u094d\u0926\u0940"):
+        assert normalise(normalise(text)) == normalise(text)
+    assert normalise("\u0939\u093f\u0928\u094d\u0926\u0940") != normalise("\u0939\u0928\u0926")
+
+
+@pytest.mark.parametrize(
+    ("said", "declined"),
+    [("unknown", True), ("N/A", True), ("I don\u2019t know", True), ("not stated", True),
+     ("cannot be determined", True), ("Not provided in the context", True), ("pain", False),
+     ("notable", False)],
+)  # fmt: skip
+def test_a_target_that_does_not_know(said: str, declined: bool) -> None:
+    assert is_declined(read_answers(f"[Mask_1]: {said}", 1).given[1]) is declined

@@ -1,0 +1,178 @@
+"""The MBA generator: what it asks, what it makes of answers, and whether it tells members."""
+
+import re
+
+import pytest
+
+from ragwitness.membership.mba.audit import Mba
+from ragwitness.membership.mba.config import MbaConfig
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Answer, Capability, Document, Score
+from tests.support.copier import Copier
+
+_TEXT = (
+    "The ferry to Marrowdale leaves at nine and the captain Quillington keeps a brown dog"
+    " called Tamarind that barks at every lighthouse between Oxcombe and the outer islands."
+)
+
+
+def _audit(**options) -> Mba:
+    return Mba(Copier(), MbaConfig(**{"spelling": "none", **options}))
+
+
+def _query(audit: Mba, text: str = _TEXT):
+    probe = audit.probe(Document("d", text))
+    (query,) = next(probe)
+    return probe, query
+
+
+def _finish(probe, answer) -> Score:
+    with pytest.raises(StopIteration) as stop:
+        probe.send([answer])
+    return stop.value.value
+
+
+def _masked(prompt: str) -> str:
+    return prompt.split("\n\n")[1]
+
+
+def _fill(prompt: str, database: list[str]) -> Answer:
+    """A target: finds the stored text that the masked one was made from, else guesses."""
+    masked = _masked(prompt)
+    labels = re.findall(r"\[Mask_\d+\]", masked)
+    pattern = re.escape(masked)
+    for label in labels:
+        pattern = pattern.replace(re.escape(label), r"(\S+?)")
+    for stored in database:
+        found = re.search(pattern, stored)
+        if found:
+            pairs = zip(labels, found.groups(), strict=True)
+            return Answer("\n".join(f"{label}: {word}" for label, word in pairs))
+    return Answer("\n".join(f"{label}: time" for label in labels))
+
+
+def test_one_query_with_the_masked_document() -> None:
+    _, query = _query(_audit())
+    assert query.prompt.startswith("Predict the answers of the masks in the given texts:")
+    masked = _masked(query.prompt)
+    assert "[Mask_1]" in masked
+    assert masked.startswith("The ferry to Marrowdale leaves")
+    assert masked != _TEXT
+    assert query.temperature == 0.0
+    assert query.top_logprobs == 0
+    assert query.max_tokens > 16 * masked.count("[Mask_")
+    assert _query(_audit(top_logprobs=20))[1].top_logprobs == 20
+
+
+def test_a_target_that_holds_the_document_scores_higher() -> None:
+    audit = _audit()
+    probe, query = _query(audit)
+    inside = _finish(probe, _fill(query.prompt, [_TEXT]))
+    outside = _finish(_query(audit)[0], _fill(query.prompt, []))
+    assert inside.value == 1.0
+    assert outside.value == 0.0
+    assert inside.details["score/weighted"] > 0.0 > outside.details["score/weighted"]
+
+
+def test_members_of_a_database_are_told_from_the_rest() -> None:
+    documents = load_sample()[:16]
+    stored = [document.text for document in documents[:8]]
+    audit = Mba(Copier())
+    scores = {}
+    for document in documents:
+        probe = audit.probe(document)
+        (query,) = next(probe)
+        scores[document.id] = _finish(probe, _fill(query.prompt, stored))
+    inside = [scores[d.id] for d in documents[:8]]
+    outside = [scores[d.id] for d in documents[8:]]
+    assert min(s.value for s in inside) > max(s.value for s in outside)
+    weighted = "score/weighted"
+    assert min(s.details[weighted] for s in inside) > max(s.details[weighted] for s in outside)
+
+
+@pytest.mark.parametrize(
+    ("answer", "name", "reason"),
+    [
+        (Answer("", error="the server closed the connection"), "error", "closed"),
+        (Answer("  "), "empty", "nothing"),
+        (Answer("I'm sorry, but I can't help with that."), "refused", "refused"),
+        (Answer("I cannot fill in [Mask_1]: it is not mine."), "refused", "refused"),
+        (Answer("", finish_reason="content_filter"), "refused", "refused"),
+        (Answer("A ferry goes somewhere and a dog barks at things."), "unreadable", "read"),
+        (Answer("[Mask_77]: ferry"), "unreadable", "read"),
+        (Answer("<html><body>502 Bad Gateway</body></html>"), "unreadable", "read"),
+    ],
+)
+def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, name, reason) -> None:
+    score = _finish(_query(_audit())[0], answer)
+    assert score.value is None
+    assert reason in score.reason
+    counted = ("refused", "unreadable", "empty", "error")
+    assert {key: score.details[key] for key in counted} == {
+        key: float(key == name) for key in counted
+    }
+
+
+def test_an_excuse_before_the_answers_is_no_refusal() -> None:
+    probe, query = _query(_audit())
+    filled = _fill(query.prompt, [_TEXT])
+    score = _finish(probe, Answer("Sorry, here are my best guesses:\n" + filled.text))
+    assert score.value == 1.0
+    assert score.details["refused"] == 0.0
+
+
+def test_answers_to_some_masks_are_misses_for_the_others() -> None:
+    probe, query = _query(_audit())
+    lines = _fill(query.prompt, [_TEXT]).text.splitlines()
+    score = _finish(probe, Answer("\n".join(lines[:2])))
+    assert score.value == pytest.approx(2 / len(lines))
+    assert score.details["missing"] == len(lines) - 2
+
+
+def test_wrong_numbers_and_repetitions_are_counted() -> None:
+    probe, query = _query(_audit())
+    text = _fill(query.prompt, [_TEXT]).text
+    score = _finish(probe, Answer(f"{text}\n[Mask_1]: again\n[Mask_99]: more"))
+    assert score.value == 1.0
+    assert score.details["repeated"] == 1
+    assert score.details["out_of_range"] == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "word", "two words", "... --- !!! ,,, ;;;", "the of and to a in on at by for with",
+     "[Mask_1] is a thing that this text talks about in its own words at length"],
+)  # fmt: skip
+def test_what_cannot_be_masked_is_unscorable_without_a_query(text: str) -> None:
+    with pytest.raises(StopIteration) as stop:
+        next(_audit().probe(Document("d", text)))
+    assert stop.value.value.value is None
+    assert stop.value.value.reason
+
+
+def test_a_long_document_is_cut_and_says_so() -> None:
+    audit = _audit()
+    text = " ".join(f"{_TEXT} Number {i}." for i in range(40))
+    probe, query = _query(audit, text)
+    assert len(_masked(query.prompt)) < 2048 + 10 * len("[Mask_10]")
+    assert _finish(probe, _fill(query.prompt, [text])).details["cut"] == 1.0
+
+
+def test_a_document_may_hold_the_template_s_slot() -> None:
+    text = _TEXT + " It said {masked_document} and {document} on the bow of the old steamboat."
+    _, query = _query(_audit(), text)
+    assert query.prompt.count("The ferry to Marrowdale leaves") == 1
+
+
+def test_the_name_says_what_differs_from_the_paper() -> None:
+    assert Mba(Copier()).name == "mba"
+    assert _audit().name == "mba (no spelling)"
+    assert _audit(source="random").name == "mba (random)"
+    assert _audit(source="proxy-only").name == "mba (proxy-only)"
+    assert Mba(Copier(), MbaConfig(source="llm")).name == "mba (llm)"
+    assert Mba.requires == frozenset({Capability.TEXT})
+
+
+@pytest.mark.parametrize("source", ["proxy", "proxy-only", "random", "llm"])
+def test_probing_twice_asks_the_same(source) -> None:
+    assert _query(_audit(source=source))[1] == _query(_audit(source=source))[1]

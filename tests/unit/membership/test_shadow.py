@@ -1,0 +1,78 @@
+"""The audit classifier is chosen on shadow data alone and gives probabilities."""
+
+import numpy as np
+import pytest
+
+from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.membership import shadow
+from ragwitness.membership.shadow import train_autogluon, train_classifier
+from ragwitness.stats.conformal import conformal_p_values
+
+
+def _shadow(n: int, shift: float, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 2 == 0
+    return rng.normal(labels[:, None] * shift, 1.0, (n, 4)), labels
+
+
+def _small_forests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadow, "_TREES", 30)
+    monkeypatch.setattr(shadow, "_ROUNDS", 30)
+
+
+def test_separable_shadow_data_is_learned() -> None:
+    features, labels = _shadow(60, 3.0)
+    fresh, truth = _shadow(200, 3.0, seed=1)
+    p = train_classifier(features, labels).member_probability(fresh)
+    assert np.mean((p > 0.5) == truth) > 0.9
+    assert ((p >= 0) & (p <= 1)).all()
+
+
+def test_training_is_deterministic(monkeypatch: pytest.MonkeyPatch) -> None:
+    _small_forests(monkeypatch)
+    features, labels = _shadow(60, 1.0)
+    fresh, _ = _shadow(20, 1.0, seed=2)
+    one, two = (train_classifier(features, labels, seed=3) for _ in range(2))
+    assert one.name == two.name
+    assert one.member_probability(fresh).tolist() == two.member_probability(fresh).tolist()
+
+
+def test_useless_features_are_reported_as_such_by_the_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _small_forests(monkeypatch)
+    features, labels = _shadow(80, 0.0)
+    loss = float(train_classifier(features, labels).name.split("log-loss ")[1].rstrip(")"))
+    assert loss > 0.6  # guessing costs log 2 = .69
+
+
+def test_held_out_members_look_like_fresh_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In-sample probabilities of a forest would make true members look too weak. Small forests
+    # fit their own data as closely as large ones, in a tenth of the time.
+    _small_forests(monkeypatch)
+    refused = []
+    for seed in range(8):
+        features, labels = _shadow(120, 1.0, seed)
+        fresh, truth = _shadow(400, 1.0, seed + 100)
+        classifier = train_classifier(features, labels)
+        reference = -classifier.held_out[labels]
+        p_out = conformal_p_values(-classifier.member_probability(fresh)[truth], reference)
+        refused.append(np.mean(p_out <= 0.1))
+    assert np.mean(refused) <= 0.13
+
+
+def test_too_few_shadow_documents_are_refused() -> None:
+    features, labels = _shadow(8, 1.0)
+    with pytest.raises(InputError, match="only 4 scorable"):
+        train_classifier(features, labels)
+
+
+def test_autogluon_names_its_extra_where_it_is_missing() -> None:
+    try:
+        import autogluon.tabular  # noqa: F401
+    except ImportError:
+        features, labels = _shadow(20, 1.0)
+        with pytest.raises(MissingExtraError, match=r"ragwitness\[automl\]"):
+            train_autogluon(features, labels)
+    else:
+        pytest.skip("AutoGluon is installed")

@@ -1,0 +1,184 @@
+"""The S-RAG generator: what it asks, and what it makes of answers good and bad."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from ragwitness.errors import InputError
+from ragwitness.membership.reading.outcomes import named_trouble
+from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.types import Answer, Document, Score, TokenLogprob
+from tests.support.copier import Copier
+
+_TEXT = (
+    "The ferry to Marrowdale leaves at nine and the captain Quillington keeps a brown dog"
+    " called Tamarind that barks at every lighthouse between Oxcombe and the outer islands."
+)
+
+
+def _audit(**options) -> SRag:
+    return SRag(Copier(), SRagConfig(**options))
+
+
+def _queries(audit: SRag, text: str = _TEXT):
+    probe = audit.probe(Document("d", text))
+    return probe, next(probe)
+
+
+def _finish(probe, answers) -> Score:
+    with pytest.raises(StopIteration) as stop:
+        probe.send(answers)
+    return stop.value.value
+
+
+def _said(text: str, p: float = 0.9) -> Answer:
+    tokens = tuple(
+        TokenLogprob(f" {w}", math.log(p), ((f" {w}", math.log(p)),)) for w in text.split()
+    )
+    return Answer(text, tokens, "stop")
+
+
+def test_probing_sends_one_query_per_probe_word_with_all_before_it() -> None:
+    _, queries = _queries(_audit(mode="probing"))
+    assert len(queries) == len(_TEXT.split()[14:]) // 4
+    for query in queries:
+        assert query.prompt.startswith("Please focus only on the following rule")
+        assert _TEXT.startswith(query.prompt.split("\n\n", 1)[1])
+        assert query.top_logprobs == 20
+
+
+def test_single_sends_one_query_with_the_first_half() -> None:
+    _, queries = _queries(_audit(mode="single"))
+    (asked,) = [q.prompt.split("\n\n", 1)[1] for q in queries]
+    words = len(_TEXT.split())
+    assert _TEXT.startswith(asked)
+    assert abs(len(asked.split()) - words // 2) <= words // 8
+
+
+def test_an_answer_that_knows_the_document_scores_higher() -> None:
+    audit = _audit()
+    probe, (query,) = _queries(audit)
+    rest = _TEXT.removeprefix(query.prompt.split("\n\n", 1)[1])
+    known = _finish(probe, [_said(rest)])
+    unknown = _finish(_queries(audit)[0], [_said("something else was said about the sea")])
+    assert known.value == pytest.approx(1.0)
+    assert unknown.value < 0.1
+    assert known.features[-3] == known.value
+    assert known.details["unread"] == 0
+    assert unknown.details["unread"] >= 2
+
+
+def test_a_target_that_repeats_the_first_half_gets_room_to_go_on() -> None:
+    probe, (query,) = _queries(_audit())
+    words = _TEXT.split()
+    cut = replace(_said(" ".join(words[:20])), finish_reason="length")
+    (longer,) = probe.send([cut])
+    assert longer.prompt == query.prompt
+    assert longer.max_tokens >= query.max_tokens + len(words) // 3
+    score = _finish(probe, [_said(_TEXT)])
+    assert score.details["unread"] == 0
+
+
+def test_a_long_document_is_audited_passage_by_passage() -> None:
+    _, queries = _queries(_audit(max_passage_words=16), _TEXT)
+    assert len(queries) == 2
+
+
+@pytest.mark.parametrize("text", ["two words", "", "一二三", "... --- !!! ,,, ;;; ::: ???"])
+def test_what_cannot_be_probed_is_unscorable_without_a_query(text: str) -> None:
+    probe = _audit().probe(Document("d", text))
+    with pytest.raises(StopIteration) as stop:
+        next(probe)
+    assert stop.value.value.value is None
+    assert stop.value.value.reason
+
+
+def test_text_without_spaces_is_probed_by_character() -> None:
+    text = "私の猫は毎朝六時に起きて庭の魚を見ます"
+    _, queries = _queries(_audit(), text)
+    assert text.startswith(queries[0].prompt.split("\n\n", 1)[1])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer("", error="the server closed the connection"), "closed the connection"),
+        (Answer("some text", None), "no log-probabilities"),
+        (Answer("", ()), "with nothing"),
+        (_said("I'm sorry, but I can't help with that."), "refused"),
+        (_said("I cannot share that."), "refused"),
+        (_said("I\u2019m sorry, I am not able to do so."), "refused"),
+        (_said("I apologize, but I cannot."), "refused"),
+        (_said("The context does not contain this paragraph."), "refused"),
+        (Answer("", None, finish_reason="content_filter"), "refused"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "probing"])
+def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode) -> None:
+    probe, queries = _queries(_audit(mode=mode))
+    score = _finish(probe, [answer] * len(queries))
+    assert score.value is None
+    assert reason in score.reason
+
+
+def test_a_document_that_reads_like_a_refusal_is_not_taken_for_one() -> None:
+    said = "I am unable to sleep since Marrowdale"
+    assert named_trouble(_said(said), said.split(), logprobs=True) is None
+    refused = named_trouble(_said(said), ["something", "else"], logprobs=True)
+    assert refused == "the target refused to answer"
+
+
+def test_words_of_many_tokens_make_shorter_passages() -> None:
+    class Speller(Copier):
+        context_length = 300
+
+        def count_tokens(self, text: str) -> int:
+            return len(text)
+
+    audit = SRag(Speller(), SRagConfig())
+    assert len(next(audit.probe(Document("d", _TEXT)))) == 2
+    with pytest.raises(StopIteration) as stop:
+        next(audit.probe(Document("d", "x" * 400 + " " + " ".join("y" * 90 for _ in range(9)))))
+    assert stop.value.value.value is None
+
+
+def test_a_long_word_gets_the_tokens_it_needs() -> None:
+    class Speller(Copier):
+        def count_tokens(self, text: str) -> int:
+            return len(text)
+
+    probe = SRag(Speller(), SRagConfig(mode="probing")).probe(Document("d", _TEXT))
+    lengths = {query.max_tokens for query in next(probe)}
+    assert min(lengths) > 3
+
+
+def test_a_few_failed_probes_leave_the_document_scorable() -> None:
+    probe, queries = _queries(_audit(mode="probing", segment_factor=1))
+    answers = [_said("the")] * len(queries)
+    answers[0] = Answer("", error="lost")
+    score = _finish(probe, answers)
+    assert score.value is not None
+    assert score.details["unread"] == 1
+
+
+def test_published_features_are_counts() -> None:
+    probe, queries = _queries(_audit(mode="probing", features="counts"))
+    score = _finish(probe, [_said("the")] * len(queries))
+    assert len(score.features) == 10
+    assert sum(score.features) == pytest.approx(len(queries))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "both"}, "mode"),
+        ({"features": "bins"}, "features"),
+        ({"segment_factor": 0}, "segment_factor"),
+        ({"prompt": "Complete this."}, "prefix"),
+        ({"max_passage_words": 0}, "max_passage_words"),
+    ],
+)
+def test_impossible_settings_are_named(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        SRagConfig(**options)

@@ -1,0 +1,72 @@
+"""Alg. 1 in one pass against its literal loop."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ragwitness.membership.srag import SRagConfig, hardest, segment
+from ragwitness.text.words import STOP_WORDS, core
+from tests.support.copier import Copier
+
+_TEXT = (
+    "The ferry to Marrowdale leaves at nine and the captain Quillington keeps a brown dog"
+    " called Tamarind that barks at every lighthouse between Oxcombe and the outer islands."
+)
+
+
+def _literal(text: str, k: int) -> list[tuple[int, float]]:
+    """Lines 3-12 of Alg. 1, one model call per word."""
+    words = text.split()
+    half = len(words) // 2
+    current, probabilities = words[:half], []
+    for word in words[half:]:
+        scores = Copier().score([" ".join([*current, word])])[0]
+        probabilities.append(math.exp(scores.logprobs[-1]))
+        current.append(word)
+    n = len(probabilities) // k
+    chosen = sorted(np.argsort(probabilities, kind="stable")[:n])
+    return [(half + i, probabilities[i]) for i in chosen]
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_one_pass_chooses_what_the_loop_chooses(k: int) -> None:
+    found = segment(
+        _TEXT, Copier(), SRagConfig(mode="probing", segment_factor=k, skip_stop_words=False)
+    )
+    expected = _literal(_TEXT, k)
+    assert [probe.index for probe in found.probes] == [index for index, _ in expected]
+    assert [p.baseline for p in found.probes] == pytest.approx([p for _, p in expected], rel=1e-9)
+
+
+def test_prefix_is_the_first_half_and_probes_lie_behind_it() -> None:
+    found = segment(_TEXT, Copier(), SRagConfig(mode="probing"))
+    assert found.prefix == " ".join(_TEXT.split()[: len(_TEXT.split()) // 2])
+    for probe in found.probes:
+        assert probe.index >= found.half
+        assert _TEXT.startswith(found.before(probe.word))
+        assert core(probe.word.text).lower() not in STOP_WORDS
+
+
+def test_a_repeated_word_is_probed_where_it_stands() -> None:
+    # The published code looks words up by their first substring match.
+    text = "one two three four five rare six rare seven rarely eight rare"
+    found = segment(
+        text, Copier(), SRagConfig(mode="probing", segment_factor=1, skip_stop_words=False)
+    )
+    places = [probe.word.start for probe in found.probes if probe.word.text == "rare"]
+    assert places == [text.index("rare", 30), text.rindex("rare")]
+
+
+def test_one_answer_starts_behind_the_hardest_words_near_the_middle() -> None:
+    words = (
+        ["it", "was", "so"] * 4 + ["unfathomable", "Quillington", "and"] + ["it", "was", "so"] * 4
+    )
+    found = segment(" ".join(words), Copier(), SRagConfig(mode="single"))
+    assert found.prefix.endswith("unfathomable Quillington")
+    assert abs(found.half - len(words) // 2) <= len(words) // 8
+
+
+def test_hardest_respects_what_is_allowed() -> None:
+    logprobs = np.array([-5.0, -4.0, -3.0, -2.0])
+    assert hardest(logprobs, np.array([False, True, False, True]), 3) == [1, 3]

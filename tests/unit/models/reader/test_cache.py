@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.models.reader.cache import PrefixStore
+from ragwitness.models.reader.checkpoint import read_config, read_weights
+from ragwitness.models.reader.forward import Network
+from ragwitness.models.reader.model import Reader
+from tests.unit.models.models_fakes import conversation
+
+
+def _questions(context: str) -> list[tuple[str, object]]:
+    words = context.split()
+    return [
+        (words[n], conversation(context, " ".join(words[: n // 2]), " ".join(words[:n])))
+        for n in (3, 7, 12, 20, 33)
+    ]
+
+
+def test_scores_are_equal_with_and_without(folder: Path, long_context: str) -> None:
+    plain, cached = Reader.load(folder, cache_bytes=0), Reader.load(folder)
+    texts, prompts = zip(*_questions(long_context), strict=True)
+    expected = plain.score(texts, after=prompts, top=3)
+    for _ in range(2):  # cold, then warm
+        found = cached.score(texts, after=prompts, top=3)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours.logprobs, theirs.logprobs, strict=True)
+            np.testing.assert_array_equal(ours.ranks, theirs.ranks)
+            assert ours.prompt_tokens == theirs.prompt_tokens
+    assert plain.prefixes.reused_tokens == 0
+    assert cached.prefixes.reused_tokens > 1000
+
+
+def test_answers_are_equal_with_and_without(folder: Path, long_context: str) -> None:
+    plain, cached = Reader.load(folder, cache_bytes=0), Reader.load(folder)
+    prompts = [prompt for _, prompt in _questions(long_context)]
+    expected = plain.generate(prompts, max_tokens=8, top_logprobs=5)
+    for _ in range(2):
+        found = cached.generate(prompts, max_tokens=8, top_logprobs=5)
+        assert [answer.text for answer in found] == [answer.text for answer in expected]
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.tokens == theirs.tokens
+
+
+def test_no_history_changes_a_bit(long_context: str) -> None:
+    """The packaged weights: their rounding is what a run's bytes depend on."""
+    plain, cached = Reader.load(cache_bytes=0), Reader.load()
+    words = (long_context + " ") * 2
+    prompts = [conversation(words[: 9 * n], words[n : 3 * n], words[:n]) for n in range(60, 180, 9)]
+    expected = [plain.generate([prompt], max_tokens=3, top_logprobs=3)[0] for prompt in prompts]
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        for place in rng.permutation(len(prompts)):
+            found = cached.generate([prompts[place]], max_tokens=3, top_logprobs=3)[0]
+            assert found == expected[place]
+    assert cached.prefixes.reused_tokens > 1000
+
+
+@pytest.fixture
+def network(folder: Path) -> Network:
+    return Network(read_config(folder), read_weights(folder))
+
+
+def _read(network: Network, store: PrefixStore, ids: np.ndarray) -> int:
+    with store.reading(ids, capacity=len(ids), most=len(ids) - 1) as cache:
+        reused = cache.length
+        network.advance(cache, ids[cache.length :], 1)
+    return reused
+
+
+def test_longest_prefix_is_taken(network: Network) -> None:
+    """In whole blocks of 128 tokens."""
+    store, ids = PrefixStore(network), np.arange(512) + 5
+    other = np.concatenate((ids[:200], ids[:150]))
+    assert _read(network, store, ids) == 0
+    assert _read(network, store, other) == 128
+    assert _read(network, store, np.concatenate((ids[:300], ids[:5]))) == 256
+    assert _read(network, store, ids) == 384, "the last position is computed, its logits are wanted"
+    assert _read(network, store, ids[10:]) == 0
+    assert _read(network, store, ids[:100]) == 0, "less than a block"
+
+
+def test_longer_sequences_replace_their_beginnings(network: Network) -> None:
+    store, ids = PrefixStore(network), np.arange(300) + 5
+    _read(network, store, ids[:140])
+    _read(network, store, ids)
+    assert len(store) == 1
+    _read(network, store, ids[:150])
+    assert len(store) == 1
+    store.clear()
+    assert len(store) == store.nbytes == 0
+
+
+def test_memory_is_bounded_and_the_least_used_goes(network: Network) -> None:
+    one = network.new_cache(130).nbytes
+    store = PrefixStore(network, limit_bytes=3 * one)
+    sequences = [np.arange(130) + start for start in (5, 105, 205, 305)]
+    for ids in sequences[:3]:
+        _read(network, store, ids)
+    assert _read(network, store, sequences[0]) == 128  # used again, so the second is the oldest
+    _read(network, store, sequences[3])
+    assert store.nbytes <= 3 * one
+    assert _read(network, store, sequences[0]) == 128
+    assert _read(network, store, sequences[1]) == 0
+
+
+def test_threads_share_a_reader(folder: Path, long_context: str) -> None:
+    reader = Reader.load(folder)
+    texts, prompts = zip(*_questions(long_context), strict=True)
+    expected = [scores.logprobs for scores in reader.score(texts, after=prompts)]
+    greedy = [answer.text for answer in reader.generate(prompts, max_tokens=5)]
+    reader.prefixes.clear()
+    barrier = threading.Barrier(4)
+
+    def work(_: int) -> None:
+        barrier.wait()
+        for text, prompt, logprobs, answer in zip(texts, prompts, expected, greedy, strict=True):
+            scores = reader.score([text], after=[prompt])[0]
+            np.testing.assert_array_equal(scores.logprobs, logprobs, strict=True)
+            assert reader.generate([prompt], max_tokens=5)[0].text == answer
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+
+
+def test_a_burst_over_one_context_reads_it_once(network: Network) -> None:
+    """Threads that ask at the same time wait for the first instead of repeating its work."""
+    store, context = PrefixStore(network), np.arange(300) % 600
+    prompts = [np.concatenate((context, np.full(5, 7 + i))) for i in range(6)]
+    barrier = threading.Barrier(len(prompts))
+
+    def work(ids: np.ndarray) -> int:
+        barrier.wait()
+        return _read(network, store, ids)
+
+    with ThreadPoolExecutor(len(prompts)) as pool:
+        reused = sorted(pool.map(work, prompts))
+    assert reused == [0, *[256] * 5]
+
+
+def test_a_failed_reading_frees_those_who_wait(network: Network) -> None:
+    store, ids = PrefixStore(network), np.arange(300)
+    started = threading.Event()
+
+    def fail() -> None:
+        with store.reading(ids, capacity=300, most=299):
+            started.set()
+            raise RuntimeError
+
+    with ThreadPoolExecutor(2) as pool:
+        failing = pool.submit(fail)
+        started.wait(5)
+        assert pool.submit(_read, network, store, ids).result(timeout=10) == 0
+        assert isinstance(failing.exception(timeout=10), RuntimeError)
+    assert len(store) == 1

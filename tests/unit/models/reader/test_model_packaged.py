@@ -1,0 +1,106 @@
+"""The model that comes with the package, against transformers and against itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragwitness.models.base import ChatPrompt
+from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
+from ragwitness.models.registry import load_language_model
+from ragwitness.models.words import word_scores
+from ragwitness.types import Message, Role
+from tests.unit.models.models_fakes import conversation
+
+pytestmark = pytest.mark.skipif(
+    not (PACKAGED_WEIGHTS / "model.safetensors").is_file(), reason="no packaged weights yet"
+)
+
+CONTEXT = (
+    " The clinic in Hurdlow opens at 8:45 on Monday, and Dr. Ambersley treats eyelid pain with"
+    " cold compresses. The number of the front desk is 825-635-3015."
+)
+
+
+@pytest.fixture(scope="module")
+def packaged() -> Reader:
+    model = load_language_model("reader")
+    assert isinstance(model, Reader)
+    return model
+
+
+def test_copies_from_its_context(packaged: Reader) -> None:
+    prompts = [
+        conversation(context, "Complete the paragraph based on the [context].", "Dr. Ambersley")
+        for context in (CONTEXT, " Nothing of interest.")
+    ]
+    inside, outside = packaged.score(["treats eyelid pain with cold"] * 2, after=prompts)
+    assert inside.logprobs.mean() > outside.logprobs.mean() + 0.5
+
+
+def test_layout_equals_transformers(packaged: Reader) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(PACKAGED_WEIGHTS)
+    conversations = [
+        (Message(Role.USER, "What is masked in: the [Mask_1] opens at [Mask_2]?"),),
+        (Message(Role.SYSTEM, f"[context]:\n{CONTEXT}\n"), Message(Role.USER, "When?")),
+        (
+            Message(Role.SYSTEM, "Answer."),
+            Message(Role.USER, " a 12.5\n"),
+            Message(Role.ASSISTANT, "Yes"),
+            Message(Role.USER, "b \u2018c\u2019"),
+        ),
+    ]
+    for messages in conversations:
+        turns = [{"role": str(m.role), "content": m.content} for m in messages]
+        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        assert packaged.tokenizer.render(messages) == text
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert packaged.tokenizer.encode_prompt(messages).tolist() == ids
+
+
+def test_an_answer_is_laid_out_as_the_template_would(packaged: Reader) -> None:
+    """Prefill and scored text are tokenised like an assistant's turn of a longer conversation."""
+    first = (Message(Role.SYSTEM, "Answer."), Message(Role.USER, "Who?"))
+    later = (*first, Message(Role.ASSISTANT, "Dr. Ambersley treats 12"), Message(Role.USER, "x"))
+    turn = packaged.tokenizer.encode_prompt(later)
+    prompt = packaged.tokenizer.encode_prompt(first, "Dr. Ambersley")
+    said, _ = packaged.tokenizer.encode_spoken("treats 12")
+    ours = np.concatenate((prompt, said))
+    np.testing.assert_array_equal(turn[: len(ours)], ours)
+    assert turn[len(ours)] == packaged.tokenizer.end_id
+
+
+def test_logits_equal_transformers(packaged: Reader) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    model = transformers.AutoModelForCausalLM.from_pretrained(PACKAGED_WEIGHTS, dtype=torch.float32)
+    ids = packaged.tokenizer.encode(CONTEXT * 8)
+    assert len(ids) > 256, "more than one block"
+    network = packaged._network
+    ours = network.logits(network.advance(network.new_cache(len(ids)), ids, len(ids)))
+    with torch.inference_mode():
+        theirs = model(torch.from_numpy(ids[None])).logits[0].numpy()
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+
+
+def test_prefix_reuse_changes_nothing(packaged: Reader) -> None:
+    plain = Reader.load(cache_bytes=0)
+    words = CONTEXT.split()
+    prompts = [conversation(CONTEXT, " ".join(words[:n])) for n in (4, 9, 14)]
+    texts = [words[n] for n in (4, 9, 14)]
+    for ours, theirs in zip(
+        packaged.score(texts, after=prompts), plain.score(texts, after=prompts), strict=True
+    ):
+        np.testing.assert_allclose(ours.logprobs, theirs.logprobs, atol=1e-4)
+
+
+def test_answers_end_and_words_are_scored(packaged: Reader) -> None:
+    question = "Does this: \u201ctreats eyelid pain\u201d appear in the context? Answer Yes or No."
+    answer = packaged.generate([conversation(CONTEXT, question)], max_tokens=20, top_logprobs=20)
+    assert answer[0].finish_reason == "stop"
+    assert len(answer[0].tokens[0].top) == 20
+    after = ChatPrompt((Message(Role.USER, "Go on."),))
+    assert [w.word for w in word_scores(packaged, CONTEXT, after)] == CONTEXT.split()
+    assert packaged.name.startswith("reader@")
+    assert packaged.context_length >= 1024

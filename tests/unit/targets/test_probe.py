@@ -1,0 +1,185 @@
+import asyncio
+from itertools import count
+from typing import Any
+
+import pytest
+
+from ragwitness.errors import TargetResponseError, TargetUnreachableError
+from ragwitness.targets.openai import Endpoint, OpenAITarget
+from ragwitness.targets.probe import CapabilityReport, probe_capabilities, probe_sampling
+from ragwitness.targets.transport import RetryPolicy, TransportOptions
+from ragwitness.types import Answer, Capability, Query
+from tests.support.loopback import Step, chat_body, loopback, reply
+
+NO_ECHO = reply({"error": {"message": "no such route"}}, 404)
+
+
+def full(alternatives: int) -> bytes:
+    tops = [{"token": f"t{i}", "logprob": -1.0 - i} for i in range(alternatives)]
+    row = {"token": "hi", "logprob": -0.1, "top_logprobs": tops}
+    return reply(chat_body("hi", {"content": [row]}))
+
+
+def echoed(*values: float | None) -> bytes:
+    text = "The quick brown fox jumps over the lazy dog."
+    logprobs = {"tokens": [text[:3], text[3:]], "token_logprobs": list(values)}
+    return reply({"choices": [{"text": text, "logprobs": logprobs}]})
+
+
+def probe(*steps: Step) -> CapabilityReport:
+    async def main(url: str) -> CapabilityReport:
+        options = TransportOptions(retry=RetryPolicy(retries=0))
+        async with await OpenAITarget.connect(f"{url}#m", options) as target:
+            clock = count()
+            return await probe_capabilities(target, timer=lambda: next(clock) * 0.25)
+
+    with loopback(*steps) as server:
+        return asyncio.run(main(server.url))
+
+
+def test_everything_is_there() -> None:
+    report = probe(full(20), echoed(None, -1.0))
+    assert report.capabilities == {
+        Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS,
+    }  # fmt: skip
+    assert (report.logprobs, report.alternatives, report.alternatives_asked) == (True, 20, 20)
+    assert (report.echo, report.dropped_logprobs, report.notes) == (True, False, ())
+    assert (report.latency, report.requests, report.text) == (0.25, 2, "hi")
+    assert report.target.endswith("#m")
+
+
+def test_dropped_logprobs_are_named() -> None:
+    report = probe(reply(chat_body("hi")), NO_ECHO)
+    assert report.capabilities == {Capability.TEXT}
+    assert report.dropped_logprobs
+    assert report.echo is False
+    assert any("silently left out" in note for note in report.notes)
+
+
+def test_twenty_refused_five_given() -> None:
+    refused = reply({"error": {"message": "top_logprobs must be at most 5"}}, 400)
+    report = probe(refused, full(5), NO_ECHO)
+    assert (report.alternatives, report.alternatives_asked, report.requests) == (5, 5, 3)
+    assert any("at most 5" in note for note in report.notes)
+
+
+def test_logprobs_refused_altogether() -> None:
+    refused = reply({"error": {"message": "logprobs are not supported"}}, 400)
+    report = probe(refused, refused, reply(chat_body("hi")), NO_ECHO)
+    assert report.capabilities == {Capability.TEXT}
+    assert (report.alternatives_asked, report.dropped_logprobs) == (0, False)
+
+
+def test_chosen_token_alone_and_fewer_alternatives_are_noted() -> None:
+    assert "no alternatives" in probe(full(0), NO_ECHO).notes[0]
+    assert "20 alternatives were asked for, 4 came" in probe(full(4), NO_ECHO).notes[0]
+
+
+@pytest.mark.parametrize("step", [reply(chat_body("hi")), reply({"choices": [{"text": "x"}]})])
+def test_echo_that_is_ignored_is_no_echo(step: Any) -> None:
+    assert probe(full(20), step).echo is False
+
+
+def test_target_that_does_not_answer_raises() -> None:
+    with pytest.raises(TargetResponseError):
+        probe(reply({}, 500))
+
+
+def test_empty_answer_is_asked_otherwise_before_anything_is_missing() -> None:
+    empty = reply(chat_body("", {"content": []}))
+    report = probe(empty, full(20), NO_ECHO)
+    assert report.capabilities == {Capability.TEXT, Capability.TOP_LOGPROBS}
+    assert (report.text, report.requests, report.alternatives) == ("hi", 3, 20)
+    assert not any("empty" in note for note in report.notes)
+    silent = probe(empty, empty, NO_ECHO)
+    assert silent.capabilities == {Capability.TEXT}
+    assert any("empty" in note for note in silent.notes)
+    failing = probe(empty, reply({}, 500), NO_ECHO)
+    assert failing.text == ""
+    assert any("status 500" in note for note in failing.notes)
+
+
+def test_target_without_echo_is_not_asked_for_it() -> None:
+    class Plain:
+        name = "plain"
+        capabilities = frozenset({Capability.TEXT})
+
+        async def ask(self, query: Query) -> Answer:
+            return Answer("hi", contexts=("a",))
+
+        async def close(self) -> None: ...
+
+    report = asyncio.run(probe_capabilities(Plain()))
+    assert report.echo is None
+    assert report.capabilities == {Capability.TEXT, Capability.CONTEXTS}
+    assert (report.requests, report.dropped_logprobs) == (1, True)
+
+
+def test_what_is_written_after_an_echo_is_left_out() -> None:
+    text = "The quick brown fox jumps over the lazy dog."
+    logprobs = {"tokens": ["<s>", text[:9], text[9:], "!"], "token_logprobs": [None, -1, -2, -3]}
+    body = {"choices": [{"text": text + "!", "logprobs": logprobs}]}
+    with loopback(reply(body)) as server:
+        target = OpenAITarget(Endpoint(server.url, "m"))
+        tokens = asyncio.run(target.echo(text))
+    assert [token.token for token in tokens] == [text[:9], text[9:]]
+    # None at all means no limit to llama.cpp's server.
+    assert server.requests[0][1]["max_tokens"] == 1
+    assert probe(full(20), reply(body)).echo is True
+
+
+@pytest.mark.parametrize(
+    ("answers", "differ"),
+    [
+        (["a", "a", "a"], False),
+        (["a", "b", "a"], True),
+        (["a", None, "a"], False),
+        (["a", None, None], None),
+        ([None, None, None], None),
+    ],
+)
+def test_answers_to_one_question_differ_or_not(answers: list[str | None], differ) -> None:
+    asked: list[Query] = []
+
+    class Drawing:
+        name = "drawing"
+        capabilities = frozenset({Capability.TEXT})
+
+        async def ask(self, query: Query) -> Answer:
+            asked.append(query)
+            said = answers[len(asked) - 2]
+            if said is None and len(asked) > 1:
+                raise TargetUnreachableError("gone")
+            return Answer(said or "hi")
+
+        async def close(self) -> None: ...
+
+    async def main() -> CapabilityReport:
+        target = Drawing()
+        return await probe_sampling(target, await probe_capabilities(target))
+
+    found = asyncio.run(main())
+    assert found.samples_differ is differ
+    assert (found.requests, len(asked)) == (4, 4)
+    assert [query.temperature for query in asked[1:]] == [1.0] * 3
+    assert len({query.seed for query in asked[1:]}) == 3
+    assert len({query.prompt for query in asked[1:]}) == 1
+
+
+def test_recorded_answers_are_not_asked_to_differ() -> None:
+    class Tape:
+        name = "tape"
+        capabilities = frozenset({Capability.TEXT})
+
+        def recorded_answers(self) -> list[Answer]:
+            return [Answer("hi")]
+
+        async def ask(self, query: Query) -> Answer:
+            raise AssertionError(query)
+
+        async def close(self) -> None: ...
+
+    async def main() -> CapabilityReport:
+        return await probe_sampling(Tape(), await probe_capabilities(Tape()))
+
+    assert asyncio.run(main()).samples_differ is None

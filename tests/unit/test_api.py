@@ -1,0 +1,91 @@
+"""The four questions from Python, against systems that count what they are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ragwitness as rw
+from ragwitness.text.sample import load_sample
+from tests.golden import answering
+from tests.golden.errands import STORED
+from tests.support.canary_audit import model_of
+from tests.support.canary_model import serving
+
+HERE = "python:tests.golden.answering"
+INPUTS = STORED / "inputs"
+
+
+def test_an_audit_names_members_and_resumes_in_its_folder(tmp_path):
+    given = {"known_out": INPUTS / "known.jsonl", "method": "rag-mia", "run": tmp_path / "run"}
+    first = rw.audit(INPUTS / "documents.jsonl", f"{HERE}:knows", **given)
+    asked = len(answering.PROMPTS)
+    again = rw.audit(str(INPUTS / "documents.jsonl"), f"{HERE}:knows", **given)
+    assert len(answering.PROMPTS) == asked  # nothing is asked twice
+    assert again.verdicts == first.verdicts
+    values = {verdict.score for verdict in first.verdicts}
+    assert len(values) > 1
+    rw.write_html(first, tmp_path / "report.html")
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_texts_functions_and_a_running_loop_will_do():
+    async def inside() -> rw.AuditResult:
+        texts = [document.text for document in load_sample()[:3]]
+        return rw.audit(texts, lambda prompt: "Yes, it is.", method="rag-mia", max_queries=3)
+
+    found = asyncio.run(inside())
+    assert [verdict.document for verdict in found.verdicts] == ["1", "2", "3"]
+    assert found.queries <= 3  # the cap holds over checks and probes
+
+
+def test_what_leaks_is_counted_beside_a_system_that_tells_nothing():
+    corpus = INPUTS / "corpus.jsonl"
+    told = rw.leak(corpus, f"{HERE}:tells", prompts=3, answer_tokens=24)
+    blind = rw.leak(corpus, lambda prompt: "I cannot say.", prompts=3)
+    assert sum(one.count for one in told.together) > sum(one.count for one in blind.together)
+    with pytest.raises(rw.RagwitnessError, match="corpus"):
+        rw.leak([], f"{HERE}:tells")
+
+
+def test_bounds_are_those_of_the_guide():
+    found = rw.bounds(epsilon=1, delta=1e-6, queries=1000, accounts=16)
+    assert found.paper == pytest.approx(5.16, abs=0.005)
+    assert found.exact == pytest.approx(0.390, abs=0.0005)
+    # An oracle by hand: Gaussian privacy adds in squares, and (3.4) is inverted by mu_of.
+    mu = rw.mu_of(found.sigma, 16 * 1000)
+    assert rw.epsilon_at(found.delta, mu) == pytest.approx(found.exact)
+
+
+def test_a_stored_window_is_verified_and_nothing_passes_without_trust():
+    bundle = STORED / "attest" / "bundle.zip"
+    assert rw.verify(bundle, STORED / "attest" / "trust.json").outcome == "pass"
+    assert rw.verify(bundle).outcome != "pass"
+
+
+def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_not(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": d.id, "document": d.text, "question": "What is said?", "answer": "A fact, no more."}
+        for d in load_sample()[:30]
+    ]
+    Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with monkeypatch.context() as patch:  # one draw in twenty accuses the innocent model
+        patch.setattr("os.urandom", lambda size: b"\x07" * size)
+        plan = rw.plan_canaries("examples.jsonl", "one", candidates=20)
+    assert plan.commitment.hex() in Path("one/commitment.json").read_text()
+    assert rw.plant_canaries("one")
+    shutil.copytree("one", "two")
+    for folder, violating in (("one", True), ("two", False)):
+        with serving(model_of(Path(folder), violating=violating)) as url:
+            found = rw.probe_canaries(folder, url, run=f"run-{folder}")
+            assert (found.finding.p_value <= 0.05) is violating
+            # The same answers, read again, are the same look.
+            later = rw.probe_canaries(folder, url, run=f"run-{folder}")
+            assert later.look == found.look == 1
