@@ -77,7 +77,8 @@ class ScheduleConfig:
     """Steps, tokens and learning rates. Everything depends on the step, never on the clock.
 
     A schedule with ``begin`` above 0 goes on from another's last checkpoint, with ``peak`` as
-    its share of the full rates.
+    its share of the full rates. ``rungs`` are the steps whose weights are kept as weaker readers
+    of their own.
     """
 
     begin: int = 0
@@ -105,6 +106,7 @@ class ScheduleConfig:
     clip_norm: float = 1.0
     checkpoint_steps: int = 25
     export_steps: int = 100
+    rungs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,16 @@ PRESETS: dict[str, TrainConfig] = {
         compile=True,
         model=ModelConfig(width=256, mlp_width=640),
         schedule=ScheduleConfig(steps=1800, step_tokens=8192, micro_tokens=4096),
+    ),
+    # The first steps of "cpu" in one process; what it is at each rung is kept as a weaker copier.
+    "ladder": TrainConfig(
+        name="ladder",
+        bfloat16=True,
+        compile=True,
+        model=ModelConfig(width=256, mlp_width=640),
+        schedule=ScheduleConfig(
+            steps=1800, step_tokens=8192, micro_tokens=4096, rungs=(100, 250, 500)
+        ),
     ),
     # Goes on where "cpu" ended.
     "wordings": TrainConfig(

@@ -409,7 +409,9 @@ def run_training(
                 {"step": run.step, "validation_answer_loss": round(validate(run, config.data), 4)},
             )
             export(run.reader, run.vocabulary, out)
-        if overtime:
+        if run.step in schedule.rungs:
+            export(run.reader, run.vocabulary, out / f"step-{run.step}")
+        if overtime or run.step == max(schedule.rungs, default=schedule.steps):
             break
     return run
 
