@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragwitness.errors import InputError
@@ -29,7 +30,7 @@ _SETTINGS = frozenset(
         "chunk_words",
     }
 )
-_OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs"})
+_OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs", "index_folder"})
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ def lab_target(
     config: RagConfig,
     defense: str,
     originals: Mapping[str, str] | None = None,
+    index_folder: Path | None = None,
 ) -> LabTarget:
     """Return a RAG system of ours as a target, behind a defense.
 
@@ -80,6 +82,7 @@ def lab_target(
         config: Settings.
         defense: What stands before it.
         originals: By id, what each document is found by; None: its own text.
+        index_folder: Where an index on disk is kept and found again; None keeps none.
 
     Raises:
         InputError: No document holds text, an original is missing, or a setting or the defense
@@ -90,14 +93,15 @@ def lab_target(
     from ragwitness.rag.build import build_system
     from ragwitness.rag.target import LabTarget
 
-    system = build_system(documents, config, originals=originals)
+    system = build_system(documents, config, originals=originals, index_folder=index_folder)
     return LabTarget(defend(system, load_defense(defense)))
 
 
 async def open_lab(address: Address) -> LabTarget:
     """Open ``lab:CORPUS[?k=4&retrieval=minilm&defense=mirabel]``.
 
-    With ``originals=FILE`` each document is found by the text of that file under its id.
+    With ``originals=FILE`` each document is found by the text of that file under its id; with
+    ``index=tantivy&index_folder=FOLDER`` the index is kept there and found again.
 
     Raises:
         InputError: No such file or setting.
@@ -174,6 +178,7 @@ def _opened(corpus: str, options: dict[str, str]) -> LabTarget:
     from ragwitness.text.documents import load_documents
 
     defense, originals = options.pop("defense", "none"), options.pop("originals", None)
+    folder = options.pop("index_folder", None)
     field, paragraphs = options.pop("text_field", None), options.pop("paragraphs", None)
     loaded = load_documents(
         corpus, text_field=field, split=None if paragraphs is None else "paragraphs"
@@ -183,7 +188,8 @@ def _opened(corpus: str, options: dict[str, str]) -> LabTarget:
     if len(loaded.skipped) > 5:
         _log.warning("… and %d more rows skipped", len(loaded.skipped) - 5)
     found_by = None if originals is None else originals_of(originals, field)
-    return lab_target(loaded.documents, _settings(options), defense, found_by)
+    kept = None if folder is None else Path(folder)
+    return lab_target(loaded.documents, _settings(options), defense, found_by, kept)
 
 
 def _settings(values: dict[str, str]) -> RagConfig:

@@ -68,11 +68,26 @@ def test_an_audit_of_a_lab_over_faiss(command, embedder: str, tmp_path: Path) ->
     assert len(json.loads(out.read_text())["documents"]) == 2
 
 
+def test_an_audit_of_a_lab_over_an_index_on_disk(command, tmp_path: Path) -> None:
+    pytest.importorskip("tantivy")
+    texts = [" ".join(document.text.split()[:25]) for document in load_sample()[:50]]
+    corpus = _write(tmp_path / "corpus.jsonl", texts[:30])
+    asked = _write(tmp_path / "asked.jsonl", texts[:2])
+    known = _write(tmp_path / "known.jsonl", texts[30:])
+    target = f"lab:{corpus}?k=1&index=tantivy&index_folder={tmp_path / 'kept'}"
+    options = ["--method", "rag-mia", "--documents", asked, "--known-out", known]
+    code, said = command("audit", target, *options, "--run", tmp_path / "run")
+    assert code == 0, said
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("index=annoy&retrieval=minilm", "exact, faiss-flat, faiss-hnsw, chroma, qdrant"),
+        ("index=annoy&retrieval=minilm", "exact, faiss-flat, faiss-hnsw, chroma, qdrant, tantivy"),
         ("index=faiss-flat", "Name an embedder for retrieval"),
+        ("index=tantivy&retrieval=minilm", "Leave --retrieval out"),
+        ("index_folder=kept", "Choose the index tantivy"),
         ("retrieval=http://127.0.0.1:9/v1", "URL#MODEL"),
     ],
 )

@@ -45,7 +45,7 @@ def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixtur
 def test_hf_is_lab_with_a_generator(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
 
-    def make(documents: Any, config: Any, defense: str, _originals: Any) -> Any:
+    def make(documents: Any, config: Any, defense: str, *_more: Any) -> Any:
         given.update(n=len(documents), config=config, defense=defense)
         return "target"
 
@@ -75,3 +75,11 @@ def test_hf_is_lab_with_a_generator(corpus: Path, monkeypatch: pytest.MonkeyPatc
 def test_unusable_addresses_are_named(spec: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         opened(spec)
+
+
+def test_an_index_on_disk_is_kept_where_the_address_says(corpus: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tantivy")
+    spec = f"lab:{corpus}?index=tantivy&index_folder={tmp_path / 'kept'}"
+    assert opened(spec).name == opened(f"lab:{corpus}?index=tantivy").name
+    assert opened(spec).name != opened(f"lab:{corpus}").name
+    assert len(list((tmp_path / "kept").iterdir())) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,9 +34,18 @@ def serve(
     index: Annotated[
         str,
         typer.Option(
-            help="The index of dense retrieval: exact, faiss-flat, faiss-hnsw, chroma or qdrant."
+            help="The index of dense retrieval: exact, faiss-flat, faiss-hnsw, chroma or qdrant. Of"
+            " lexical retrieval: exact, in memory, or tantivy, on disk."
         ),
     ] = "exact",
+    index_folder: Annotated[
+        Path | None,
+        PathRole.FILLS,
+        typer.Option(
+            help="The folder in which the index tantivy is kept and found again.",
+            show_default="a temporary one",
+        ),
+    ] = None,
     generator: Generator = "reader",
     template: Template = "plain",
     k: PassagesPerQuery = 4,
@@ -96,7 +106,7 @@ def serve(
         # Substitutes found by their originals: usefulness and leaks of texts, with retrieval held
         # equal.
         found_by = None if originals is None else originals_of(originals, text_field)
-        system = lab_target(documents, config, defense, found_by).system
+        system = lab_target(documents, config, defense, found_by, index_folder).system
     screen = console()
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ragwitness.errors import InputError
 from ragwitness.rag.index.base import Metric
-from ragwitness.rag.index.dense import STORES
+from ragwitness.rag.index.dense import INDEXES, STORES
 
 # System prompts that hand retrieved passages to the generator.
 
@@ -130,8 +130,8 @@ class RagConfig:
         retrieval: ``"lexical"``, or the embedder to load, e.g. ``"minilm"``.
         metric: Distance of dense retrieval (S-RAG, Sec. 4: "the default metric [...] is
             L2-norm").
-        index: What searches the vectors of dense retrieval, one of
-            :data:`~ragwitness.rag.index.dense.STORES`.
+        index: What searches, one of :data:`~ragwitness.rag.index.dense.INDEXES`; ``"exact"`` is
+            BM25 in memory where retrieval is lexical.
         generator: The language model to load.
         retrieve: False answers without any passage: the control in which nothing of the
             database can show.
@@ -159,9 +159,14 @@ class RagConfig:
                 f"k is {self.k}, but at least one passage is retrieved.",
                 "Give k of 1 or more; to answer without passages, turn retrieval off.",
             )
-        if self.index not in STORES:
-            raise STORES.unknown(self.index)
-        if self.retrieval == "lexical" and self.index != "exact":
+        if self.index not in INDEXES:
+            raise INDEXES.unknown(self.index)
+        if self.retrieval != "lexical" and self.index not in STORES:
+            raise InputError(
+                f"The index {self.index!r} holds words, but {self.retrieval!r} makes vectors.",
+                "Leave --retrieval out, or choose an index of vectors: " + ", ".join(STORES) + ".",
+            )
+        if self.retrieval == "lexical" and self.index in STORES and self.index != "exact":
             raise InputError(
                 f"The index {self.index!r} holds vectors, but lexical retrieval has none.",
                 "Name an embedder for retrieval, e.g. minilm.",

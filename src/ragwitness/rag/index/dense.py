@@ -26,6 +26,9 @@ STORES = Registry(
 )
 """What may keep the vectors of dense retrieval."""
 
+INDEXES = Registry("index", {**STORES, "tantivy": Listing(f"{_HERE}.tantivy:TantivyIndex")})
+"""What ``index`` may name: those of vectors, and that of words which lies on disk."""
+
 
 _EMBED_BATCH = 64
 
