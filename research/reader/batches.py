@@ -17,6 +17,8 @@ from research.reader.config import DataConfig, Phase, TrainConfig
 from research.reader.corpus import Vocabulary
 from research.reader.forms import STYLES, style, to_pieces
 from research.reader.grammar.domains import DOMAINS, cluster
+from research.reader.lessons import LessonMaker
+from research.reader.stories import Lexicon
 from research.reader.turns import Rendered, Turn, TurnMaker
 
 _WORDS_PER_TOKEN = 0.62
@@ -39,9 +41,14 @@ class RowMaker:
     """Draws whole rows: a context of documents, then turns about texts in it or not in it."""
 
     def __init__(
-        self, vocabulary: Vocabulary, sources: dict[str, list[str]], config: DataConfig
+        self,
+        vocabulary: Vocabulary,
+        sources: dict[str, list[str]],
+        config: DataConfig,
+        lexicon: Lexicon | None = None,
     ) -> None:
         self.vocabulary, self.sources, self.config = vocabulary, sources, config
+        self.lessons = LessonMaker(self, lexicon or Lexicon())
         self._names = list(sources)
         self._shares = [len(sources[name]) ** 0.5 for name in self._names]
 
@@ -160,10 +167,10 @@ class RowMaker:
         if not in_user:
             spaced = rng.random() < 0.5
             for index, document in enumerate(inside):
-                made.add(self._document(document, index, spaced), _CONTEXT_WEIGHT)
+                made.add(self.document(document, index, spaced), _CONTEXT_WEIGHT)
         return made
 
-    def _document(self, pieces: list[str], index: int, spaced: bool) -> list[int]:
+    def document(self, pieces: list[str], index: int, spaced: bool) -> list[int]:
         """A document after its separator; clients join either raw texts or texts with a space."""
         separator = "\n\n" if index else ""
         if not spaced:
@@ -200,9 +207,22 @@ def batch_at(
     tokens = torch.zeros(len(rows), length, dtype=torch.long)
     weights = torch.zeros(len(rows), length)
     for place, index in enumerate(rows):
-        made = maker.row(
-            random.Random(f"{config.seed}/{step}/{index}"), length, phase.focus, phase.absent
-        )
+        made = _row_at(maker, config, step, index, phase)
         tokens[place, : len(made.tokens)] = torch.tensor(made.tokens)
         weights[place, : len(made.weights)] = torch.tensor(made.weights)
     return Batch(tokens, weights)
+
+
+def _row_at(maker: RowMaker, config: TrainConfig, step: int, index: int, phase: Phase) -> Rendered:
+    """One row; rows 2n and 2n + 1 are of one kind, and twins where that is "pair"."""
+    rng = random.Random(f"{config.seed}/{step}/{index}")
+    length, focus, absent = phase.row_tokens, phase.focus, phase.absent
+    shared = random.Random(f"{config.seed}/{step}/pair/{index // 2}")
+    kind = shared.choices(list(config.data.rows), list(config.data.rows.values()))[0]
+    if kind == "pair":
+        return maker.lessons.pair(shared, index % 2 == 0, length, focus, absent)
+    if kind == "ask":
+        return maker.lessons.ask(rng, length, focus, absent)
+    if kind == "role":
+        return maker.lessons.role(rng, length)
+    return maker.row(rng, length, focus, absent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 
 
@@ -30,7 +31,10 @@ class DataConfig:
             words changed.
         framed_share: share of the yes/no turns that open with words of the text and close with
             another request.
+        rows: share of each kind of row; lessons are described in ``lessons.py``.
     """
+
+    rows: dict[str, float] = field(default_factory=lambda: {"old": 1.0})
 
     tasks: dict[str, float] = field(
         default_factory=lambda: {
@@ -51,6 +55,11 @@ class DataConfig:
     present_share: float = 0.62
     held_out_share: float = 0.02
     validation_rows: int = 16
+
+    @property
+    def lessons(self) -> bool:
+        """Whether some rows are lessons, which need the token of a gap."""
+        return set(self.rows) != {"old"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,13 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One whole training run."""
+    """One whole training run.
+
+    Attributes:
+        start: folder of an exported reader to go on from, under the repository's root; empty for a
+            constructed start.
+        inserted: numbers of the layers that the reader to go on from does not have.
+    """
 
     name: str = "cpu"
     seed: int = 0
@@ -122,6 +137,8 @@ class TrainConfig:
     bfloat16: bool = False
     compile: bool = False
     tokenizer_documents: int = 24000
+    start: str = ""
+    inserted: tuple[int, ...] = ()
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -139,6 +156,14 @@ _WORDINGS = DataConfig(
     },
     edited_share=0.25,
     framed_share=0.6,
+)
+
+# The same abilities, and those of ``lessons.py``.
+_LESSONS = dataclasses.replace(
+    _WORDINGS,
+    rows={"old": 0.42, "pair": 0.16, "ask": 0.30, "role": 0.12},
+    defended_share=0.0,
+    plain_share=0.04,
 )
 
 PRESETS: dict[str, TrainConfig] = {
@@ -177,6 +202,26 @@ PRESETS: dict[str, TrainConfig] = {
             decay_share=0.6,
         ),
     ),
+    # Grows reader-1 by two layers and goes on with the lessons.
+    "lessons": TrainConfig(
+        name="lessons",
+        processes=2,
+        bfloat16=True,
+        compile=True,
+        start="experiments/readers/reader-1",
+        inserted=(3, 6),
+        model=ModelConfig(width=256, mlp_width=640, layers=7),
+        data=_LESSONS,
+        schedule=ScheduleConfig(
+            peak=0.5,
+            steps=1900,
+            step_tokens=8192,
+            micro_tokens=4096,
+            phases=(Phase(0.62, 1024, 2.0, 0.35), Phase(1.0, 2048, 2.0, 0.35)),
+            warmup_steps=40,
+            decay_share=0.6,
+        ),
+    ),
     # 12.0 M parameters: 24 MB in float16, so that a wheel can still hold it.
     "gpu": TrainConfig(
         name="gpu",
@@ -186,7 +231,7 @@ PRESETS: dict[str, TrainConfig] = {
         bfloat16=True,
         compile=True,
         model=ModelConfig(width=320, layers=8, mlp_width=800),
-        data=_WORDINGS,
+        data=_LESSONS,
         schedule=ScheduleConfig(
             steps=7000,
             step_tokens=131_072,
@@ -202,6 +247,7 @@ PRESETS: dict[str, TrainConfig] = {
         name="toy",
         threads=1,
         tokenizer_documents=300,
+        data=_LESSONS,
         model=ModelConfig(vocabulary=1024, width=256, layers=4, mlp_width=128, positions=1024),
         schedule=ScheduleConfig(
             steps=6,

@@ -245,6 +245,12 @@ def train_tokenizer(corpus: Corpus, vocabulary: int, documents: int, seed: int) 
     return tokenizer
 
 
+def with_gap(tokenizer: Tokenizer) -> Tokenizer:
+    """Add the token of a gap after the last id; like a mask it takes the space before it."""
+    tokenizer.add_tokens([AddedToken(prompts.GAP, lstrip=True, normalized=False)])
+    return tokenizer
+
+
 class Vocabulary:
     """Token ids by role, and cached encoding of pieces."""
 
@@ -255,6 +261,7 @@ class Vocabulary:
         self.encode = lru_cache(maxsize=400_000)(self._encode)
         self.masks = [self.encode(f"[Mask_{index}]")[0] for index in range(1, MASK_COUNT + 1)]
         self.colon = self.encode(":")[0]
+        self.gap: int | None = tokenizer.token_to_id(prompts.GAP)
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:

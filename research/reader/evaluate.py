@@ -74,9 +74,11 @@ class Scorer:
         """The prompt for text without a context."""
         return [self.vocabulary.end]
 
-    def prompt(self, documents: list[str], request: str) -> list[int]:
+    def prompt(
+        self, documents: list[str], request: str, system: str = prompts.SYSTEM[0]
+    ) -> list[int]:
         """System turn with the documents, the user's request, and the answer's opening role."""
-        context = self._ids(prompts.SYSTEM[0] + "\n\n".join(documents))
+        context = self._ids(system + "\n\n".join(documents))
         ids = self._ids(request)
         return [
             self.vocabulary.system,
@@ -117,13 +119,27 @@ class Scorer:
             )
         )
 
+    def says(self, prompt: list[int], limit: int) -> str:
+        """Greedy answer without special tokens but a gap's."""
+        said = self.generate(prompt, limit).split("<|end|>")[0]
+        return " ".join(said.split()) if "\n" not in said.strip() else said.strip()
+
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def says_yes(self, prompt: list[int]) -> bool:
-        """Whether "Yes" is more probable than "No" as the answer's first word."""
+    def yes_margin(self, prompt: list[int]) -> float:
+        """Log-odds of "Yes" against "No" as the answer's first word."""
         logits = self._logits(prompt, 1)[-1]
         yes, no = self.vocabulary.encode(" Yes")[0], self.vocabulary.encode(" No")[0]
-        return bool(logits[yes] > logits[no])
+        return float(logits[yes] - logits[no])
 
+    def says_yes(self, prompt: list[int]) -> bool:
+        """Whether "Yes" is more probable than "No" as the answer's first word."""
+        margin: float = self.yes_margin(prompt)
+        return margin > 0
+
+
+ABILITIES = (
+    "copying", "gap", "edited", "obey", "questions", "replies", "roles", "patients",
+)  # fmt: skip
 
 # The measurements, by ability and condition.
 
@@ -172,7 +188,7 @@ def examples(documents: Sequence[str], count: int, k: int, seed: int) -> list[Ex
     return made
 
 
-def _hardest(alone: np.ndarray, half: int) -> list[int]:
+def hardest(alone: np.ndarray, half: int) -> list[int]:
     """The hardest quarter of the suffix words, by probability without any context."""
     order = np.argsort(alone[half:])[: max(1, (len(alone) - half) // 4)]
     return sorted(half + int(place) for place in order)
@@ -233,7 +249,7 @@ def _measure(
     """All abilities on one target, keyed ``ability/condition``."""
     words, half = example.target, len(example.target) // 2
     alone = scorer.word_probabilities(scorer.alone(), words)
-    hard = _hardest(alone, half)
+    hard = hardest(alone, half)
     places = _masks(words, alone, masks)
     first = rng.sample(hard, min(probes, len(hard)))
     seen: dict[str, float] = {}
@@ -273,7 +289,7 @@ def _interval(values: np.ndarray, rng: np.random.Generator) -> tuple[float, floa
     return float(low), float(high)
 
 
-def evaluate(scorer: Scorer, documents: Sequence[str], count: int, k: int, probes: int, masks: int,
+def copying(scorer: Scorer, documents: Sequence[str], count: int, k: int, probes: int, masks: int,
              seed: int) -> dict[str, tuple[float, float, float, int]]:  # fmt: skip
     """Mean, interval and n of every ability over ``count`` targets."""
     rng = random.Random(seed)
@@ -299,6 +315,10 @@ def main() -> None:
         "--data", type=Path, required=True, help="folder with *.jsonl and *.txt files"
     )
     parser.add_argument("--model", type=Path, default=PACKAGED_WEIGHTS)
+    parser.add_argument("--only", nargs="*", default=list(ABILITIES), choices=ABILITIES)
+    parser.add_argument(
+        "--proxy", type=Path, default=PACKAGED_WEIGHTS, help="reader that writes the questions"
+    )
     parser.add_argument("--files", nargs="*", help="only these file names")
     parser.add_argument("--count", type=int, default=50, help="targets per file")
     parser.add_argument("-k", type=int, default=4, help="documents in the context")
@@ -309,17 +329,39 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    from research.reader import abilities
+
+    only = set(options.only)
     scorer = Scorer(options.model, options.threads)
+    if only & {"questions", "replies", "roles", "patients"}:
+        print("\nquestions, replies and roles")
+        _show(
+            abilities.one_corpus_abilities(scorer, options.data, options.count, options.seed, only)
+        )
+    if not only & {"copying", "gap", "edited", "obey"}:
+        return
     for path in sorted([*options.data.glob("*.jsonl"), *options.data.glob("*.txt")]):
         if options.files and path.name not in options.files:
             continue
         documents = read_documents(path)
-        table = evaluate(
-            scorer, documents, options.count, options.k, options.probes, options.masks, options.seed
-        )
         print(f"\n{path.name}: {len(documents)} documents, k={options.k}")
-        for key, (mean, low, high, number) in table.items():
-            print(f"  {key:34s} {mean:.3f}  [{low:.3f}, {high:.3f}]  n={number}", flush=True)
+        if "copying" in only:
+            _show(
+                copying(
+                    scorer, documents, options.count, options.k, options.probes, options.masks,
+                    options.seed,
+                )
+            )  # fmt: skip
+        _show(
+            abilities.corpus_abilities(
+                scorer, documents, options.count, options.k, options.seed, options.proxy, only
+            )
+        )
+
+
+def _show(table: dict[str, tuple[float, float, float, int]]) -> None:
+    for key, (mean, low, high, number) in table.items():
+        print(f"  {key:58s} {mean:.3f}  [{low:.3f}, {high:.3f}]  n={number}", flush=True)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,11 @@ _LAYER_NAMES = {
 }
 
 
+def hugging_face_name(layer: int, name: str) -> str:
+    """The name in the file of parameter ``name`` of layer ``layer``."""
+    return f"model.layers.{layer}.{_LAYER_NAMES[name]}"
+
+
 def named_weights(reader: Reader, dtype: torch.dtype = torch.float16) -> dict[str, Tensor]:
     """Weights under their Hugging Face names (tied embeddings stored once)."""
     weights = {
@@ -50,7 +55,7 @@ def named_weights(reader: Reader, dtype: torch.dtype = torch.float16) -> dict[st
     for name, parameter in reader.named_parameters():
         if name.startswith("blocks."):
             _, layer, rest = name.split(".", 2)
-            weights[f"model.layers.{layer}.{_LAYER_NAMES[rest]}"] = parameter
+            weights[hugging_face_name(int(layer), rest)] = parameter
     return {name: weight.detach().to("cpu", dtype).contiguous() for name, weight in weights.items()}
 
 

@@ -19,15 +19,20 @@ import torch
 import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 import torch.nn.functional as functional
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from research.reader.batches import Batch, RowMaker, batch_at, phase_at
 from research.reader.config import DataConfig, ScheduleConfig, TrainConfig
-from research.reader.corpus import Corpus, Vocabulary, load_corpus, train_tokenizer
+from research.reader.corpus import Corpus, Vocabulary, load_corpus, train_tokenizer, with_gap
 from research.reader.export import export
+from research.reader.grow import grow
 from research.reader.network import Reader
 from research.reader.start import construct
+from research.reader.stories import Lexicon
 from research.reader.turns import Turn, TurnMaker
+
+_ROOT = Path(__file__).parents[2]
 
 # Optimisers: orthogonalised momentum for matrices, Adam for the rest, the constructed part slow.
 #
@@ -186,10 +191,15 @@ def _example(maker: RowMaker, vocabulary: Vocabulary) -> list[int]:
 
 def _vocabulary(config: TrainConfig, corpus: Corpus, work: Path) -> Vocabulary:
     path = work / "tokenizer.json"
+    if config.start and not path.exists():
+        start = _ROOT / config.start / "tokenizer.json"
+        with_gap(Tokenizer.from_file(str(start))).save(str(path))
     if not path.exists():
         tokenizer = train_tokenizer(
             corpus, config.model.vocabulary, config.tokenizer_documents, config.seed
         )
+        if config.data.lessons:
+            tokenizer = with_gap(tokenizer)
         tokenizer.save(str(path))
     return Vocabulary.load(path)
 
@@ -222,11 +232,15 @@ def prepare(config: TrainConfig, work: Path, corpus: Corpus | None = None) -> Ru
     torch.set_num_threads(config.threads)
     corpus = corpus or load_corpus(work, config.data.held_out_share)
     vocabulary = _vocabulary(config, corpus, work)
-    maker = RowMaker(vocabulary, corpus.training, config.data)
-    validation = RowMaker(vocabulary, corpus.held_out, config.data)
+    lexicon = Lexicon.load(work)
+    maker = RowMaker(vocabulary, corpus.training, config.data, lexicon)
+    validation = RowMaker(vocabulary, corpus.held_out, config.data, lexicon)
     torch.manual_seed(config.seed)
     reader = Reader(dataclasses.replace(config.model, vocabulary=vocabulary.size))
-    construct(reader, vocabulary, _example(validation, vocabulary), seed=config.seed)
+    if config.start:
+        grow(reader, vocabulary, _ROOT / config.start, config.inserted)
+    else:
+        construct(reader, vocabulary, _example(validation, vocabulary), seed=config.seed)
     _hold_roles(reader, vocabulary)
     reader.to(config.device)
     run = Run(config, vocabulary, maker, validation, reader, Optimisers(reader, config.schedule))
@@ -362,6 +376,34 @@ def validate(run: Run, data: DataConfig) -> float:
     return float(sums[0] / sums[1].clamp(min=1))
 
 
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def validate_kinds(run: Run, rows: int = 6, length: int = 640) -> dict[str, float]:
+    """Mean answer loss of each kind of lesson on held-out text, the same rows every time."""
+    found = {}
+    for name, (task, kind) in _KINDS.items():
+        sums = torch.zeros(2)
+        for index in range(rows):
+            rng = random.Random(f"kinds/{name}/{index}")
+            row = run.validation.lessons.single(task, rng, kind, length)
+            tokens = torch.tensor([row.tokens], device=run.config.device)
+            weights = torch.tensor([row.weights], device=run.config.device)
+            sums += _loss(run, run.reader.hidden, tokens, weights)[1].cpu()
+        found[name] = round(float(sums[0] / sums[1].clamp(min=1)), 3)
+    return found
+
+
+_KINDS = {
+    "complete": ("complete", "plain"),
+    "complete, defended": ("complete", "strict"),
+    "repeat, defended": ("repeat", "strict"),
+    "cloze": ("cloze", "plain"),
+    "question": ("ask", "plain"),
+    "gap": ("gap", "plain"),
+    "edited copy": ("right", "plain"),
+    "role": ("role", "plain"),
+}
+
+
 def run_training(
     config: TrainConfig, work: Path, out: Path, stop_after: float | None = None
 ) -> Run:
@@ -408,6 +450,8 @@ def run_training(
                 work,
                 {"step": run.step, "validation_answer_loss": round(validate(run, config.data), 4)},
             )
+            if config.data.lessons:
+                _log(work, {"step": run.step, "by_kind": validate_kinds(run)})
             export(run.reader, run.vocabulary, out)
         if run.step in schedule.rungs:
             export(run.reader, run.vocabulary, out / f"step-{run.step}")

@@ -202,7 +202,8 @@ def _embeddings(circuits: Circuits) -> None:
     weight[circuits.vocabulary.system] = 0
     weight[:, 0] = circuits.scales.constant * scale
     flag = circuits.scales.flag * scale
-    for token in circuits.vocabulary.masks:
+    gap = circuits.vocabulary.gap
+    for token in (*circuits.vocabulary.masks, *(() if gap is None else (gap,))):
         weight[token] += flag * circuits.is_mask
     weight[circuits.vocabulary.assistant] += flag * circuits.is_assistant
     weight[circuits.vocabulary.colon] += flag * circuits.is_colon

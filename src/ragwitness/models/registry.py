@@ -13,8 +13,9 @@ LANGUAGE_MODELS = Registry(
     {
         "reader": Listing(
             "ragwitness.models.reader.model:Reader.load",
-            "the packaged reader, or a folder of the Qwen3 layout, in numpy",
-            "reader[:/folder]",
+            "the packaged reader, another of the repository's by name, or a folder of the Qwen3"
+            " layout, in numpy",
+            "reader[:NAME_OR_FOLDER]",
         ),
         "hf": Listing(
             "ragwitness.models.hf:HFLanguageModel", "any model of transformers", "hf:NAME_OR_FOLDER"
@@ -45,7 +46,8 @@ def load_language_model(spec: str = "reader") -> LanguageModel:
     """Return the language model ``spec`` names, loaded once per process.
 
     Args:
-        spec: ``reader`` (packaged), ``reader:/folder`` (numpy, Qwen3 layout), or
+        spec: ``reader`` (packaged), ``reader:NAME`` (of the repository's ladder),
+            ``reader:/folder`` (numpy, Qwen3 layout), or
             ``hf:NAME_OR_FOLDER`` (transformers).
 
     Raises:

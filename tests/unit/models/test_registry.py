@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from ragwitness.errors import InputError, ModelError
+from ragwitness.models.reader.checkpoint import weights_digest
+from ragwitness.models.reader.model import LADDER
 from ragwitness.models.registry import (
     EMBEDDERS,
     LANGUAGE_MODELS,
@@ -30,7 +32,7 @@ def test_unknown_language_models(spec: str) -> None:
 @pytest.mark.parametrize(
     ("load", "spec", "form"),
     [
-        (load_language_model, "reader:", "reader[:/folder]"),
+        (load_language_model, "reader:", "reader[:NAME_OR_FOLDER]"),
         (load_language_model, "hf:", "hf:NAME_OR_FOLDER"),
         (load_language_model, "hf", "hf:NAME_OR_FOLDER"),
         (load_embedder, "hf:", "hf:NAME_OR_FOLDER"),
@@ -49,6 +51,16 @@ def test_unknown_embedders(spec: str) -> None:
         load_embedder(spec)
     for form in EMBEDDERS.forms():
         assert form in caught.value.hint
+
+
+def test_a_reader_of_the_ladder_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = load_language_model("reader:reader-1")
+    assert named.name == "reader@" + weights_digest(LADDER / "reader-1")[:6]
+    # An installed package has no ladder: one line says where it is.
+    monkeypatch.setattr("ragwitness.models.reader.model.LADDER", tmp_path)
+    with pytest.raises(ModelError, match="no reader of that name here") as caught:
+        load_language_model("reader:reader-2")
+    assert "experiments/readers" in caught.value.hint
 
 
 def test_failures_are_not_remembered(tmp_path: Path) -> None:

@@ -161,12 +161,18 @@ def _read_safetensors(path: Path) -> dict[str, Float32]:
             f"{path} is not a whole safetensors file.", "Copy the model folder again."
         ) from error
     # safetensors.numpy has no bfloat16, so its raw bytes are taken.
-    return {
+    weights = {
         name: _to_float32(np.frombuffer(entry["data"], np.uint8), entry["dtype"], path).reshape(
             entry["shape"]
         )
         for name, entry in entries
     }
+    broken = next((name for name, weight in weights.items() if not np.isfinite(weight).all()), None)
+    if broken is not None:
+        raise ModelError(
+            f"{path} holds values that are no numbers, in {broken}.", "Copy the model folder again."
+        )
+    return weights
 
 
 def read_weights(folder: Path) -> dict[str, Float32]:

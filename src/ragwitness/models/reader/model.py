@@ -20,6 +20,9 @@ from ragwitness.models.reader.tokens import ReaderTokenizer
 PACKAGED_WEIGHTS = Path(__file__).parent / "weights"
 """The folder of the weights that come with the package."""
 
+LADDER = Path(__file__).parents[4] / "experiments" / "readers"
+"""Other readers, by the names of their folders: in a checkout of the repository, not in a wheel."""
+
 _PARALLEL = 8
 """Sequences decoded together."""
 
@@ -27,6 +30,12 @@ _CALLERS = 4
 """Threads that compute at once; more would share the same cores and take more memory."""
 
 Int64 = NDArray[np.int64]
+
+
+def _folder(path: Path) -> Path:
+    """A name without a folder before it may be a reader's of the ladder."""
+    named = LADDER / path
+    return named if len(path.parts) == 1 and not path.is_dir() and named.is_dir() else path
 
 
 class Reader(TokenModel):
@@ -62,19 +71,24 @@ class Reader(TokenModel):
         """Load a model folder in Hugging Face's Qwen3 layout.
 
         Args:
-            path: The folder; None is the packaged model.
+            path: The folder, or the name of a reader in :data:`LADDER`; None is the packaged model.
             cache_bytes: Memory for prefix reuse; 0 turns it off.
 
         Raises:
             ModelError: The folder or one of its files cannot be used.
         """
-        folder = PACKAGED_WEIGHTS if path is None else Path(path)
+        folder = PACKAGED_WEIGHTS if path is None else _folder(Path(path))
         if not folder.is_dir():
             raise ModelError(
-                f"There is no model folder {folder}.",
-                "Give an existing folder, or reinstall ragwitness if it is the packaged one.",
+                f"There is no model folder {folder}, and no reader of that name here.",
+                "Give an existing folder; readers by name lie in experiments/readers of the"
+                " repository, not in an installed package.",
             )
-        network = Network(read_config(folder), read_weights(folder))
+        config, weights = read_config(folder), read_weights(folder)
+        try:
+            network = Network(config, weights)
+        except ModelError as error:
+            raise ModelError(f"{folder}: {error.message}", error.hint) from None
         tokenizer = ReaderTokenizer(folder)
         if tokenizer.size > network.config.vocabulary:
             raise ModelError(

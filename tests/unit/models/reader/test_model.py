@@ -164,6 +164,40 @@ def test_missing_folder(tmp_path: Path) -> None:
     assert caught.value.hint
 
 
+def _broken(folder: Path, tmp_path: Path, how: str) -> Path:
+    from safetensors.numpy import load_file, save_file
+
+    copy = Path(shutil.copytree(folder, tmp_path / how))
+    file = copy / "model.safetensors"
+    if how == "cut short":
+        file.write_bytes(file.read_bytes()[:-100])
+        return copy
+    weights = load_file(file)
+    name = "model.norm.weight"
+    other = weights[name][:-1] if how == "another shape" else weights[name] * np.float32("nan")
+    save_file({**weights, name: np.ascontiguousarray(other)}, file)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("cut short", "not a whole safetensors file"),
+        ("another shape", r"model\.norm\.weight is of shape"),
+        ("not a number", r"no numbers, in model\.norm\.weight"),
+    ],
+)
+def test_broken_weights_are_named_in_one_line(
+    folder: Path, tmp_path: Path, how: str, says: str
+) -> None:
+    copy = _broken(folder, tmp_path, how)
+    with pytest.raises(ModelError, match=says) as caught:
+        Reader.load(copy)
+    assert str(copy) in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
 def test_importing_is_cheap() -> None:
     program = (
         "import sys, ragwitness.models, ragwitness.models.reader\n"

@@ -1,0 +1,358 @@
+"""What the lessons taught, measured on held-out text: beside the copying of ``evaluate.py``.
+
+Gaps, edited copies, the interrogation's questions, obedience, plain questions, a patient's question
+with the doctor's answer, and SAGE's roles. Every figure is a mean over documents with a bootstrap
+interval; an AUC's interval draws documents too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from ragwitness.defenses.synthetic.agents import DOMAINS, MakingConfig
+from ragwitness.defenses.synthetic.sage import extract, generate, read_judgement
+from ragwitness.extraction.utility import rouge_l, token_f1
+from ragwitness.membership.dcmi import PROMPT as IS_RIGHT
+from ragwitness.membership.dcmi import perturb, quota
+from ragwitness.membership.questions.base import query_text
+from ragwitness.membership.questions.rules import RuleWriter
+from ragwitness.models.reader.model import Reader
+from ragwitness.text.words import core, refuses
+from ragwitness.types import Document
+from research.reader import forms as prompts
+from research.reader.evaluate import Example, Scorer, examples, hardest
+from research.reader.roles import role_turn
+
+Found = dict[str, list[float]]
+"""Values by ability and condition, one per document or question."""
+
+_REQUEST = "Please answer with 'Yes,' 'No,' or 'I don't know'."
+_GAP_ROOM, _ANSWER_ROOM, _REPLY_ROOM = 12, 24, 96
+
+
+@lru_cache(maxsize=1)
+def _writer(folder: Path) -> RuleWriter:
+    """Writes the questions; always by the same proxy, so that all readers are asked alike."""
+    return RuleWriter(Reader.load(folder))
+
+
+def gap_word(said: str) -> str:
+    """The word that an answer gives for a gap: with or without "____:" before it."""
+    return core(re.sub(r"^\s*(?:____|\[Mask_1\])\s*:?", "", said).strip().split("\n")[0])
+
+
+def gaps(scorer: Scorer, example: Example, proxy: Path, number: int, rng: random.Random) -> Found:
+    """MEntA's questions with a gap: is the answer exactly the hidden word?"""
+    document = Document(id="d", text=" ".join(example.target))
+    writer, found = _writer(proxy), defaultdict(list)
+    summary = writer.summary(document)
+    for question in writer.open(document, number, rng):
+        for condition in ("in", "similar"):
+            request = query_text(summary, question.text, question.hidden)
+            said = scorer.says(scorer.prompt(example.contexts[condition], request), _GAP_ROOM)
+            right = gap_word(said).casefold() == core(question.hidden).casefold()
+            found[f"gap question, exact/{condition}"].append(float(right))
+    return found
+
+
+def quoted(scorer: Scorer, example: Example, proxy: Path, number: int, rng: random.Random) -> Found:
+    """The interrogation's questions: yes to what is stated, no to one fact exchanged."""
+    document = Document(id="d", text=" ".join(example.target))
+    writer, found = _writer(proxy), defaultdict(list)
+    summary = writer.summary(document)
+    for question in writer.yes_no(document, number, rng):
+        request = query_text(summary, question.text, question.hidden, _REQUEST)
+        yes = scorer.says_yes(scorer.prompt(example.contexts["in"], request))
+        name = "true" if question.expected else "false"
+        found[f"interrogation, says yes to a {name} quotation/in"].append(float(yes))
+    return found
+
+
+def edited(scorer: Scorer, example: Example, rng: random.Random) -> Found:
+    """DCMI's question of the text and of its copy: log-odds of yes."""
+    text = " ".join(example.target)
+    changed = perturb(text, quota(len(example.target), 0.06, 10), rng)
+    if changed is None:
+        return {}
+    found = {}
+    for condition in ("in", "similar"):
+        for name, said in (("true", text), ("copy", changed.text)):
+            request = IS_RIGHT.replace("{doc}", said)
+            prompt = scorer.prompt(example.contexts[condition], request)
+            found[f"margin/{name}/{condition}"] = [scorer.yes_margin(prompt)]
+    return found
+
+
+def obedience(scorer: Scorer, example: Example, hard: list[int], rng: random.Random) -> Found:
+    """A completion behind plain and defended prompts, in trained and in held-out wordings."""
+    words, half = example.target, len(example.target) // 2
+    systems = {
+        "plain": prompts.SYSTEM[0],
+        "defended": prompts.DEFENDED[0],
+        "plain, unseen wording": rng.choice(prompts.HELD_OUT["plain"]),
+        "defended, unseen wording": rng.choice(prompts.HELD_OUT["strict"]),
+    }
+    request = prompts.COMPLETE[0].replace("{text}", " ".join(words[:half]))
+    place = rng.choice(hard)
+    single = prompts.COMPLETE[0].replace("{text}", " ".join(words[:place]))
+    found = {}
+    for name, system in systems.items():
+        inside = example.contexts["in"]
+        prompt = scorer.prompt(inside, request, system)
+        suffix = scorer.word_probabilities(prompt, words[half:])
+        found[f"true next word, teacher-forced/{name}"] = [float(suffix.mean())]
+        said = scorer.generate(prompt, 48).split("<|end|>")[0]
+        found[f"declines to complete/{name}"] = [float(refuses(said.strip()))]
+        wanted, given, right = words[half : half + 20], said.split(), 0
+        while right < min(len(wanted), len(given)) and wanted[right] == given[right]:
+            right += 1
+        found[f"correct of the next 20 words/{name}"] = [right / len(wanted)]
+        first = scorer.word_probabilities(
+            scorer.prompt(inside, single, system), words[place : place + 1]
+        )
+        found[f"true next word, first of an answer/{name}"] = [float(first[0])]
+        repeat = scorer.generate(scorer.prompt(inside, prompts.REPEAT[0], system), 24)
+        found[f"declines to repeat/{name}"] = [float(refuses(repeat.split("<|end|>")[0].strip()))]
+    return found
+
+
+# Plain questions, and a patient's.
+
+
+def fairytale(scorer: Scorer, path: Path, count: int, seed: int) -> Found:
+    """FairytaleQA with the passage among four: token F1, beside the likest sentence."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
+    rows = [row for row in rows if row["story"] in held_out_stories(rows)]
+    rows = [row for row in rows if len(row["document"].split()) <= 220]
+    by_story: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row["document"] not in by_story[row["story"]]:
+            by_story[row["story"]].append(row["document"])
+    everything = sorted({row["document"] for row in rows})
+    rng, found = random.Random(seed), defaultdict(list)
+    for row in rng.sample(rows, min(count, len(rows))):
+        near = [other for other in by_story[row["story"]] if other != row["document"]]
+        rng.shuffle(near)
+        inside = [row["document"], *(near + rng.sample(everything, 4))[:3]]
+        rng.shuffle(inside)
+        for name, system in (("plain", prompts.SYSTEM[0]), ("defended", prompts.DEFENDED[0])):
+            said = scorer.says(scorer.prompt(inside, row["question"], system), _ANSWER_ROOM)
+            found[f"plain question, token F1/{name}"].append(token_f1(said, [row["answer"]]))
+            found[f"plain question, declined/{name}"].append(float(refuses(said)))
+        likest = _likest(row["question"], inside)
+        found["plain question, token F1/no model: likest sentence"].append(
+            token_f1(likest, [row["answer"]])
+        )
+    return found
+
+
+def held_out_stories(rows: Sequence[dict[str, str]]) -> set[str]:
+    """The stories that are reported on; the other half was looked at while lessons were written."""
+    stories = sorted({row["story"] for row in rows})
+    random.Random(1).shuffle(stories)
+    return set(stories[len(stories) // 2 :])
+
+
+def _likest(question: str, documents: list[str]) -> str:
+    asked = set(re.findall(r"\w+", question.lower()))
+    sentences = [s for text in documents for s in re.split(r"(?<=[.!?])\s+", text) if s]
+
+    def likeness(sentence: str) -> float:
+        words = set(re.findall(r"\w+", sentence.lower()))
+        return len(asked & words) / math.sqrt(len(words) + 1)
+
+    return max(sentences, key=likeness)
+
+
+def replies(scorer: Scorer, path: Path, count: int, seed: int) -> Found:
+    """A patient's question with the dialogue among four: ROUGE-L against the doctor's answer."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
+    rows = [
+        row for row in rows if len(row["text"].split()) <= 220 and len(row["answer"].split()) >= 20
+    ]
+    made = examples([row["text"] for row in rows], count, 4, seed)
+    answers = {" ".join(row["text"].split()): row for row in rows}
+    found = defaultdict(list)
+    for one in made:
+        row = answers[" ".join(one.target)]
+        for condition in ("in", "similar"):
+            prompt = scorer.prompt(one.contexts[condition], row["question"])
+            said = scorer.says(prompt, _REPLY_ROOM)
+            found[f"patient's question, ROUGE-L/{condition}"].append(rouge_l(said, [row["answer"]]))
+            found[f"patient's question, words said/{condition}"].append(float(len(said.split())))
+    return found
+
+
+# SAGE's roles, on generated records of trained kinds and of a kind that was held out.
+
+
+def roles(scorer: Scorer, count: int, held_out: bool) -> Found:
+    """Values extracted, points told, persons that survive, judgements that are right."""
+    kind = "unseen kind of record" if held_out else "trained kinds of record"
+    found = defaultdict(list)
+    for role in ("extract", "write", "judge", "rewrite"):
+        rng = random.Random(f"roles/{role}/{held_out}")
+        for _ in range(count):
+            turn = role_turn(rng, held_out, role)
+            said = _role_answer(scorer, turn.user, 220)
+            low = said.casefold()
+            if role == "extract":
+                lines = dict(re.findall(r"- \[([^\]]+)\]:[ \t]*([^\n]*)", said))
+                for name, values in turn.pairs:
+                    answered = lines.get(name, "").strip().strip(".").casefold()
+                    right = answered == ", ".join(values).casefold() or (
+                        bool(values)
+                        and all(value.strip(".").casefold() in answered for value in values)
+                    )
+                    key = "attribute recovered" if values else 'says "none" of what is not there'
+                    hit = right if values else answered in ("none", "")
+                    found[f"{key}/{kind}"].append(float(hit))
+                found[f"person in the extract/{kind}"].append(_survives(low, turn.private))
+            elif role == "write":
+                for _, values in turn.pairs:
+                    found[f"point told/{kind}"] += [
+                        float(v.strip(".").casefold() in low) for v in values
+                    ]
+                found[f"person in the new record/{kind}"].append(_survives(low, turn.private))
+            elif role == "judge":
+                judged = read_judgement(said, turn.text)
+                right = judged is not None and judged.safe != turn.unsafe
+                found[f"judgement right/{kind}"].append(float(right))
+                found[f"judgement keeps to its form/{kind}"].append(float(judged is not None))
+            else:
+                found[f"person in the rewritten record/{kind}"].append(_survives(low, turn.private))
+                shared = token_f1(said, [turn.answer])
+                found[f"rewritten record, token F1/{kind}"].append(shared)
+    return found
+
+
+def patients(scorer: Scorer, path: Path, count: int, seed: int) -> Found:
+    """Stage 1 of SAGE (extract, then write) on records of named patients: does the name survive?"""
+    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
+    config, found = MakingConfig(domain=DOMAINS["medical"]), defaultdict(list)
+    attributes = [("Patient", name) for name in DOMAINS["medical"].attributes[0][:3]]
+    for row in random.Random(seed).sample(rows, count):
+        steps = extract(Document(id="p", text=row["text"]), attributes, config)
+        said = _role_answer(scorer, next(steps)[0].prompt, 120)
+        pairs = []
+        for name in attributes:
+            line = re.search(rf"- \[{re.escape(name[1])}\]:[ \t]*([^\n]*)", said)
+            if line and line.group(1).strip() not in ("", "none"):
+                pairs.append((name, line.group(1).strip()))
+        found["patients: something extracted"].append(float(bool(pairs)))
+        found["patients: name in the extract"].append(
+            float(row["name"].casefold() in said.casefold())
+        )
+        if pairs:
+            new = _role_answer(scorer, next(generate(pairs, config, row["text"]))[0].prompt, 160)
+            found["patients: name in the new record"].append(
+                float(row["name"].casefold() in new.casefold())
+            )
+    return found
+
+
+def _role_answer(scorer: Scorer, user: str, limit: int) -> str:
+    """The answer to an agent's request: no documents, an empty system turn."""
+    said: str = scorer.generate(scorer.prompt([], user, ""), limit)
+    return said.split("<|end|>")[0].strip()
+
+
+def _survives(said: str, private: list[str]) -> float:
+    """Whether one of the identifying values stands in ``said`` (lower case)."""
+    return float(
+        any(re.search(rf"(?<!\w){re.escape(value.casefold())}(?!\w)", said) for value in private)
+    )
+
+
+# A table: every ability of one corpus, with intervals.
+
+
+def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float, float, int]:
+    """Mean, bootstrap 95% interval and n."""
+    array = np.asarray(values, float)
+    means = np.random.default_rng(seed).choice(array, (2000, len(array))).mean(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(array.mean()), float(low), float(high), len(array)
+
+
+def auc(
+    members: Sequence[float], others: Sequence[float], seed: int = 0
+) -> tuple[float, float, float, int]:
+    """Area under the ROC with a bootstrap 95% interval; n of the smaller side."""
+    one, other = np.asarray(members, float), np.asarray(others, float)
+    labels = np.r_[np.ones(len(one)), np.zeros(len(other))]
+    whole = float(roc_auc_score(labels, np.r_[one, other]))
+    rng, drawn = np.random.default_rng(seed), []
+    for _ in range(500):
+        scores = np.r_[rng.choice(one, len(one)), rng.choice(other, len(other))]
+        drawn += [float(roc_auc_score(labels, scores))]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return whole, float(low), float(high), min(len(one), len(other))
+
+
+def corpus_abilities(
+    scorer: Scorer,
+    documents: Sequence[str],
+    count: int,
+    k: int,
+    seed: int,
+    proxy: Path,
+    only: set[str],
+) -> dict[str, tuple[float, float, float, int]]:
+    """Gaps, edits, quotations and obedience over ``count`` documents of one corpus."""
+    rng, found = random.Random(seed), defaultdict[str, list[float]](list)
+    for example in examples(documents, count, k, seed):
+        if "obey" in only:
+            alone = scorer.word_probabilities(scorer.alone(), example.target)
+            hard = hardest(alone, len(example.target) // 2)
+            _add(found, obedience(scorer, example, hard, rng))
+        if "gap" in only:
+            _add(found, gaps(scorer, example, proxy, 2, rng))
+            _add(found, quoted(scorer, example, proxy, 4, rng))
+        if "edited" in only:
+            _add(found, edited(scorer, example, rng))
+    margins = {key: found.pop(key) for key in list(found) if key.startswith("margin/")}
+    table = {key: interval(values) for key, values in found.items()}
+    if margins:
+        table["edited copy, AUC of yes: true text against copy/in"] = auc(
+            margins["margin/true/in"], margins["margin/copy/in"]
+        )
+        differences = [
+            np.subtract(margins[f"margin/true/{c}"], margins[f"margin/copy/{c}"]).tolist()
+            for c in ("in", "similar")
+        ]
+        table["edited copy, AUC of DCMI's score: members against others"] = auc(*differences)
+    return table
+
+
+def _add(found: dict[str, list[float]], more: Found) -> None:
+    for key, values in more.items():
+        found[key] += values
+
+
+def one_corpus_abilities(
+    scorer: Scorer, data: Path, count: int, seed: int, only: set[str]
+) -> dict[str, tuple[float, float, float, int]]:
+    """Plain questions, replies and roles: each has a corpus of its own."""
+    makers: dict[str, Callable[[], Found]] = {
+        "questions": lambda: fairytale(scorer, data / "fairytaleqa.jsonl", count, seed),
+        "replies": lambda: replies(scorer, data / "healthcaremagic.jsonl", count, seed),
+        "roles": lambda: roles(scorer, count, held_out=False),
+        "roles, unseen": lambda: roles(scorer, count, held_out=True),
+        "patients": lambda: patients(scorer, data / "patients.jsonl", count, seed),
+    }
+    table: dict[str, tuple[float, float, float, int]] = {}
+    for name, make in makers.items():
+        if name.split(",")[0] in only:
+            table |= {key: interval(values) for key, values in make().items() if values}
+    return table
