@@ -147,6 +147,7 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
     from ragwitness.audits.evaluation import BatteryPlan
     from ragwitness.cli.common import read_documents
     from ragwitness.cli.evaluate import run_plan
+    from ragwitness.kit.workers import workers
     from ragwitness.lab import rag_config
     from ragwitness.text.sample import load_sample
 
@@ -161,6 +162,7 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
         options=case.options,
         thresholds=case.thresholds,
         control=table.control,
+        in_flight=max(4, 2 * workers()),
     )
     auxiliary = case.shadow_corpus
     others = (

@@ -234,7 +234,10 @@ def test_a_changed_manifest_is_refused_by_work_and_merge(command: Command, files
     [
         (("--engine", "spark"), "There is no engine 'spark'"),
         (("--engine", "processes", "--workers", 0), "At least 1 worker"),
-        (("--engine", "processes", "--max-queries", 3), "cannot be shared by 4 processes"),
+        (
+            ("--engine", "processes", "--workers", 4, "--max-queries", 3),
+            "cannot be shared by 4 processes",
+        ),
     ],
 )
 def test_an_engine_that_cannot_be_is_one_line(command: Command, files, more, said) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from ragwitness.cli.options import (
     Address,
-    Concurrency,
+    ConcurrencyIfAny,
     Documents,
     DryRun,
     EngineName,
@@ -113,7 +113,7 @@ def audit(
     automl: Annotated[
         bool, typer.Option(help="Train the classifier with AutoGluon; needs the extra [automl].")
     ] = False,
-    concurrency: Concurrency = 4,
+    concurrency: ConcurrencyIfAny = None,
     max_queries: MaxQueries = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
@@ -131,7 +131,7 @@ def audit(
         ),
     ] = 0,
     engine: EngineName = "local",
-    workers: Workers = 4,
+    workers: Workers = None,
     worker_gpus: Gpus = 0.0,
     ray_address: RayAddress = None,
     prepare_only: Prepare = False,
@@ -152,7 +152,7 @@ def audit(
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.order import Order, Reach
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console, key_values, read_documents, run_folder
+    from ragwitness.cli.common import console, key_values, on_cores, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs
     from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.spread import Engine, prepare, spread
@@ -172,6 +172,9 @@ def audit(
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
     # sent.
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    cores = on_cores(workers)
+    if concurrency is None:
+        concurrency = max(4, 2 * cores) if target.startswith("lab:") else 4
     # A collection is another errand, with one e-value in place of a p-value for each document. An
     # option that only the other errand reads is refused: ignoring it would audit something else
     # than what was asked for.
@@ -222,7 +225,7 @@ def audit(
     outputs = Outputs.wanted("audit", files, fail_on)
     named = {"mode": mode, "features": features}
     chosen = {key: value for key, value in named.items() if value is not None}
-    by = Engine(engine, workers, worker_gpus, ray_address)
+    by = Engine(engine, workers or (4 if engine == "ray" else cores), worker_gpus, ray_address)
     pace = Pace.up_to(concurrency)
     config = configure(method, {**chosen, **key_values(options or ())})
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among

@@ -33,6 +33,21 @@ def console() -> Console:
     return Console(stderr=False, highlight=False)
 
 
+def on_cores(given: int | None) -> int:
+    """Return in how many processes the reader works, and say so where fewer than asked for.
+
+    Raises:
+        InputError: ``--workers`` is no number of processes.
+    """
+    import sys
+
+    from ragwitness.kit.workers import workers
+
+    if (cores := workers(given)) < (given or 0):
+        sys.stderr.write(f"{given} workers, but the cores that may be used are {cores}.\n")
+    return cores
+
+
 def one_thread_per_answer() -> None:
     """Let numpy use one thread per call.
 

@@ -13,6 +13,7 @@ from ragwitness.cli.options import (
     Paragraphs,
     PassagesPerQuery,
     Proxy,
+    ReaderWorkers,
     Retrieval,
     RunPath,
     Template,
@@ -78,8 +79,13 @@ def evaluate(
     ] = True,
     seed: Annotated[int, typer.Option(help="The seed of the random split.")] = 0,
     concurrency: Annotated[
-        int, typer.Option(help="The number of documents that are asked about at once.")
-    ] = 4,
+        int | None,
+        typer.Option(
+            help="The number of documents that are asked about at once.",
+            show_default="4, and at least 2 for each core",
+        ),
+    ] = None,
+    workers: ReaderWorkers = None,
     run: RunPath = None,
     files: Files | None = None,
     fail_on: Annotated[
@@ -101,12 +107,13 @@ def evaluate(
     show what it costs: what is found and answered with it and without it.
     """
     from ragwitness.audits.evaluation import BatteryPlan
-    from ragwitness.cli.common import console, per_audit, read_documents, run_folder
+    from ragwitness.cli.common import console, on_cores, per_audit, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.kit.run_files import EVALUATION
     from ragwitness.lab import rag_config
     from ragwitness.membership.registry import AUDITS
 
+    cores = on_cores(workers)
     # Options: the plan fixes the split before a document is read, so no figure can choose it.
     names = tuple(AUDITS) if audits == "all" else tuple(n.strip() for n in audits.split(","))
     outputs = Outputs.wanted("evaluation", files, fail_on)
@@ -122,7 +129,7 @@ def evaluate(
         options=per_audit(options or ()),
         control=control,
         benign=benign,
-        in_flight=concurrency,
+        in_flight=max(4, 2 * cores) if concurrency is None else concurrency,
     )
     # Only now the corpus: what is wrong with an option is said before a large file is read.
     documents = read_documents(corpus, text_field, paragraphs=paragraphs)

@@ -6,6 +6,7 @@ Errors are told in two lines, and exit codes are fixed (``errors.ExitCode``).
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from typer.core import TyperGroup
 from ragwitness.cli.config import Configurable
 from ragwitness.cli.outputs import with_formats
 from ragwitness.errors import ExitCode, RagwitnessError, VerificationError
+from ragwitness.kit.workers import ALL
+from ragwitness.kit.workers import VARIABLE as WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +270,8 @@ def _root(
 
 def run() -> None:
     """Entry point: no traceback for what the user can mend."""
+    # The command line may use all cores; a program that imports us says so itself.
+    os.environ.setdefault(WORKERS, ALL)
     try:
         app()
     except RagwitnessError as error:

@@ -171,12 +171,13 @@ AnswerTokens = Annotated[int, typer.Option(help="The most tokens of an answer.")
 
 # How a target is asked, and what may be spent on it.
 
-Concurrency = Annotated[
-    int,
-    typer.Option(
-        help="The most queries that may be under way at once. It starts with 4 and takes more"
-        " while the target keeps up."
-    ),
+_AT_ONCE = (
+    "The most queries that may be under way at once. It starts with 4 and takes more while the"
+    " target keeps up."
+)
+Concurrency = Annotated[int, typer.Option(help=_AT_ONCE)]
+ConcurrencyIfAny = Annotated[
+    int | None, typer.Option(help=_AT_ONCE, show_default="4; for lab: at least 2 for each core")
 ]
 MaxQueries = Annotated[
     int | None,
@@ -283,11 +284,24 @@ EngineName = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="Who does the work: local (this process), processes (several) or ray (a cluster).",
+        help="Who asks: local (this process), processes (several) or ray (a cluster). The embedded"
+        " reader computes on all cores either way.",
     ),
 ]
 Workers = Annotated[
-    int, typer.Option(help="The number of processes, or of scorers of the Ray cluster.")
+    int | None,
+    typer.Option(
+        help="The number of processes that compute, or of scorers of the Ray cluster.",
+        show_default="one for each core; 4 scorers",
+    ),
+]
+ReaderWorkers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        help="The number of processes in which the embedded reader computes.",
+        show_default="one for each core",
+    ),
 ]
 Gpus = Annotated[
     float,

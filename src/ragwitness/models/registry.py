@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 from ragwitness.kit.registry import Listing, Registry
+from ragwitness.kit.workers import workers
 from ragwitness.models.base import Embedder, LanguageModel
 
 LANGUAGE_MODELS = Registry(
@@ -79,6 +81,10 @@ def _load(registry: Registry[Listing], spec: str) -> Any:
     # Looked up before the lock: a bad name must not wait for a model that loads.
     name, option = registry.split(spec)
     make = registry.load(name)
+    if name == "reader" and (size := workers()) > 1:
+        from ragwitness.models.crew import ReaderCrew
+
+        make = partial(ReaderCrew, size)
     with _lock:
         key = (registry.noun, spec)
         if key not in _loaded:

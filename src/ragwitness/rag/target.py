@@ -81,7 +81,8 @@ class LabTarget:
         self._system = system
         self._shows = shows
         self._name = f"lab:{_fingerprint(system)}"
-        self._turns = threading.BoundedSemaphore(PARALLEL)
+        # As many answers at a time as keep the generator busy, wherever it works.
+        self._turns = threading.BoundedSemaphore(getattr(system.generator, "callers", PARALLEL))
 
     @property
     def name(self) -> str:

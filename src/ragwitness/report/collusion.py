@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.collusion.coalition.estimate import Estimates, LogEstimate
-from ragwitness.collusion.gates import Findings
-from ragwitness.collusion.scalar import Cell, SweepConfig
-from ragwitness.privacy.accounting.bounds import Bounds, Certificate, NoisePlan, joint_bounds
+from ragwitness.privacy.accounting.bounds import joint_bounds
 from ragwitness.privacy.accounting.inference import (
     advantage_limit,
     advantage_of,
@@ -26,6 +23,11 @@ from ragwitness.results.kind import finite
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
+
+    from ragwitness.collusion.coalition.estimate import Estimates, LogEstimate
+    from ragwitness.collusion.gates import Findings
+    from ragwitness.collusion.scalar import Cell, SweepConfig
+    from ragwitness.privacy.accounting.bounds import Bounds, Certificate, NoisePlan
 
 _ROWS = (
     ("paper", "Theorem 3.4 (the paper)"),

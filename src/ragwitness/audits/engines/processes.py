@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from ragwitness.asking.scores import finished_units
 from ragwitness.asking.shards import Shard
 from ragwitness.asking.worker import Progress
 from ragwitness.errors import RagwitnessError
+from ragwitness.kit.workers import VARIABLE as WORKERS
 
 _LOOK_EVERY = 0.3  # seconds
 _PATIENCE = 30.0  # seconds that an interrupted process has to leave
@@ -61,7 +63,11 @@ def _started(run: Path, shard: Shard) -> _Child:
     command = [sys.executable, "-m", "ragwitness", "work", str(run), "--shard", str(shard)]
     with log.open("wb") as said:
         process = subprocess.Popen(  # noqa: S603 - ourselves, with a path and two numbers
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {WORKERS: "1"},  # each shard is one process, its reader in it
         )
     return _Child(shard, process, log)
 

@@ -27,6 +27,7 @@ from ragwitness.audits.plan import at_target
 from ragwitness.audits.shards import adopt_target, ask_shadow
 from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
 from ragwitness.kit.quotes import quote_error
+from ragwitness.kit.workers import VARIABLE as WORKERS
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.transport import Setback
 from ragwitness.types import Answer, Document, Probe, Query, Score
@@ -64,6 +65,7 @@ class RunPlace:
     def order(self) -> Order:
         """Go there and return what is to be done."""
         os.chdir(self.home)
+        os.environ[WORKERS] = "1"  # the cluster's actors are the processes
         return read_manifest(self.run).order
 
 
