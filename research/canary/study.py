@@ -493,7 +493,7 @@ def _write(
     table: StudyTable, results: Sequence[tuple[StudyCase, Sequence[Outcome]]], folder: Path
 ) -> None:
     from research.canary.report import study_json, study_markdown, study_svg
-    from research.reproduce.command import leave_table
+    from research.reproduce.files import leave_table
 
     leave_table(
         folder,

@@ -337,6 +337,6 @@ def _numbers(text: str) -> list[int]:
 
 def _write(table: CostTable, rows: Sequence[CostRow], folder: Path) -> None:
     from research.proof_cost.report import cost_json, cost_markdown, cost_svg
-    from research.reproduce.command import leave_table
+    from research.reproduce.files import leave_table
 
     leave_table(folder, cost_markdown(table, rows), cost_json(table, rows), cost_svg(table, rows))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -181,6 +180,7 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
 
 
 def _write(table: Table, results: list[tuple[Case, Battery]], folder: Path) -> None:
+    from research.reproduce.files import leave_table
     from research.reproduce.report import reproduction_json, reproduction_markdown, reproduction_svg
 
     leave_table(
@@ -189,38 +189,3 @@ def _write(table: Table, results: list[tuple[Case, Battery]], folder: Path) -> N
         reproduction_json(table, results),
         reproduction_svg(table, results),
     )
-
-
-# What ``ragwitness reproduce`` leaves of every table: Markdown, JSON, and a figure.
-
-
-def leave_table(
-    folder: Path,
-    text: str,
-    data: Mapping[str, Any],
-    figure: str | None = None,
-    pages: Sequence[str] = (),
-) -> None:
-    """Write a table, print it, and say where it is.
-
-    Args:
-        folder: Of the table; ``ragwitness view`` shows it.
-        text: Markdown.
-        data: The same and more, for programs.
-        figure: SVG; None where there is none.
-        pages: Names of further files that lie there already.
-    """
-    import json
-
-    from ragwitness.cli.common import console
-    from ragwitness.kit.files import replace_file
-
-    told = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    files = {"table.md": text, "table.svg": figure, "table.json": told}
-    kept = {name: content for name, content in files.items() if content is not None}
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in kept.items():
-        replace_file(folder / name, content)
-    screen = console()
-    screen.print(text, markup=False, soft_wrap=True)
-    screen.print(f"written: {folder}/{', '.join([*kept, *pages])}", markup=False)

@@ -158,8 +158,8 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
 
 def _write(table: CompareTable, done: Sequence[Done], folder: Path) -> None:
     from ragwitness.report.html import write_html
-    from research.reproduce.command import leave_table
     from research.reproduce.compare_report import table_json, table_markdown
+    from research.reproduce.files import leave_table
 
     folder.mkdir(parents=True, exist_ok=True)
     pages = []
