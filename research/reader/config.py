@@ -181,7 +181,7 @@ PRESETS: dict[str, TrainConfig] = {
         compile=True,
         model=ModelConfig(width=256, mlp_width=640),
         schedule=ScheduleConfig(
-            steps=1800, step_tokens=8192, micro_tokens=4096, rungs=(100, 250, 500)
+            steps=1800, step_tokens=8192, micro_tokens=4096, rungs=(100, 250, 400)
         ),
     ),
     # Goes on where "cpu" ended.
