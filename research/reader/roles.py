@@ -226,7 +226,7 @@ class _Record:
         return made
 
     def rewritten(self, pairs: list[tuple[str, str, list[str]]]) -> str:
-        """A text with every value of ``pairs`` in sentences of the domain."""
+        """A text with every value of ``pairs``, in their order, in sentences of the domain."""
         domain, rng, parts = GRAMMARS[self.name], self.rng, list[str]()
         for slot, attribute, values in pairs:
             for value in values:
@@ -242,7 +242,6 @@ class _Record:
                     else f"The {attribute}: {{{slot}}}."
                 )
                 parts.append(_told(pattern, slot, value))
-        rng.shuffle(parts)
         return " ".join(parts)
 
 
