@@ -12,7 +12,7 @@ import math
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def gaps(scorer: Scorer, example: Example, proxy: Path, number: int, rng: random
     for question in writer.open(document, number, rng):
         for condition in ("in", "similar"):
             request = query_text(summary, question.text, question.hidden)
-            said = scorer.says(scorer.prompt(example.contexts[condition], request), _GAP_ROOM)
+            said = scorer.generate(scorer.prompt(example.contexts[condition], request), _GAP_ROOM)
             right = gap_word(said).casefold() == core(question.hidden).casefold()
             found[f"gap question, exact/{condition}"].append(float(right))
     return found
@@ -111,7 +111,7 @@ def obedience(scorer: Scorer, example: Example, hard: list[int], rng: random.Ran
         prompt = scorer.prompt(inside, request, system)
         suffix = scorer.word_probabilities(prompt, words[half:])
         found[f"true next word, teacher-forced/{name}"] = [float(suffix.mean())]
-        said = scorer.generate(prompt, 48).split("<|end|>")[0]
+        said = scorer.generate(prompt, 48)
         found[f"declines to complete/{name}"] = [float(refuses(said.strip()))]
         wanted, given, right = words[half : half + 20], said.split(), 0
         while right < min(len(wanted), len(given)) and wanted[right] == given[right]:
@@ -122,7 +122,7 @@ def obedience(scorer: Scorer, example: Example, hard: list[int], rng: random.Ran
         )
         found[f"true next word, first of an answer/{name}"] = [float(first[0])]
         repeat = scorer.generate(scorer.prompt(inside, prompts.REPEAT[0], system), 24)
-        found[f"declines to repeat/{name}"] = [float(refuses(repeat.split("<|end|>")[0].strip()))]
+        found[f"declines to repeat/{name}"] = [float(refuses(repeat.strip()))]
     return found
 
 
@@ -146,7 +146,7 @@ def fairytale(scorer: Scorer, path: Path, count: int, seed: int) -> Found:
         inside = [row["document"], *(near + rng.sample(everything, 4))[:3]]
         rng.shuffle(inside)
         for name, system in (("plain", prompts.SYSTEM[0]), ("defended", prompts.DEFENDED[0])):
-            said = scorer.says(scorer.prompt(inside, row["question"], system), _ANSWER_ROOM)
+            said = scorer.generate(scorer.prompt(inside, row["question"], system), _ANSWER_ROOM)
             found[f"plain question, token F1/{name}"].append(token_f1(said, [row["answer"]]))
             found[f"plain question, declined/{name}"].append(float(refuses(said)))
         likest = _likest(row["question"], inside)
@@ -187,7 +187,7 @@ def replies(scorer: Scorer, path: Path, count: int, seed: int) -> Found:
         row = answers[" ".join(one.target)]
         for condition in ("in", "similar"):
             prompt = scorer.prompt(one.contexts[condition], row["question"])
-            said = scorer.says(prompt, _REPLY_ROOM)
+            said = scorer.generate(prompt, _REPLY_ROOM)
             found[f"patient's question, ROUGE-L/{condition}"].append(rouge_l(said, [row["answer"]]))
             found[f"patient's question, words said/{condition}"].append(float(len(said.split())))
     return found
@@ -264,7 +264,7 @@ def patients(scorer: Scorer, path: Path, count: int, seed: int) -> Found:
 def _role_answer(scorer: Scorer, user: str, limit: int) -> str:
     """The answer to an agent's request: no documents, an empty system turn."""
     said: str = scorer.generate(scorer.prompt([], user, ""), limit)
-    return said.split("<|end|>")[0].strip()
+    return said.strip()
 
 
 def _survives(said: str, private: list[str]) -> float:
@@ -313,7 +313,7 @@ def corpus_abilities(
     rng, found = random.Random(seed), defaultdict[str, list[float]](list)
     for example in examples(documents, count, k, seed):
         if "obey" in only:
-            alone = scorer.word_probabilities(scorer.alone(), example.target)
+            alone = scorer.word_probabilities(None, example.target)
             hard = hardest(alone, len(example.target) // 2)
             _add(found, obedience(scorer, example, hard, rng))
         if "gap" in only:
@@ -342,7 +342,7 @@ def _add(found: dict[str, list[float]], more: Found) -> None:
 
 def one_corpus_abilities(
     scorer: Scorer, data: Path, count: int, seed: int, only: set[str]
-) -> dict[str, tuple[float, float, float, int]]:
+) -> Iterator[dict[str, tuple[float, float, float, int]]]:
     """Plain questions, replies and roles: each has a corpus of its own."""
     makers: dict[str, Callable[[], Found]] = {
         "questions": lambda: fairytale(scorer, data / "fairytaleqa.jsonl", count, seed),
@@ -351,8 +351,6 @@ def one_corpus_abilities(
         "roles, unseen": lambda: roles(scorer, count, held_out=True),
         "patients": lambda: patients(scorer, data / "patients.jsonl", count, seed),
     }
-    table: dict[str, tuple[float, float, float, int]] = {}
     for name, make in makers.items():
         if name.split(",")[0] in only:
-            table |= {key: interval(values) for key, values in make().items() if values}
-    return table
+            yield {key: interval(values) for key, values in make().items() if values}

@@ -17,124 +17,59 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
-from tokenizers import Tokenizer
+from numpy.typing import NDArray
 
-from ragwitness.models.reader.model import PACKAGED_WEIGHTS
+from ragwitness.models.base import ChatPrompt
+from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
+from ragwitness.types import Message, Role
 from research.reader import forms as prompts
-from research.reader.corpus import Vocabulary
 from research.reader.turns import CORE, STOP_WORDS
+
+Floats = NDArray[np.float64]
 
 
 class Scorer:
-    """An exported folder loaded with transformers (so the export is measured, not the trainer).
+    """An exported folder run by the package's own engine: what is measured is what users get.
 
     Args:
         folder: an exported reader.
-        threads: torch threads.
     """
 
-    def __init__(self, folder: Path, threads: int = 1) -> None:
-        from transformers import AutoModelForCausalLM, DynamicCache
-
-        torch.set_num_threads(threads)
-        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-        self.vocabulary = Vocabulary(Tokenizer.from_file(str(folder / "tokenizer.json")))
-        self._cache, self._cached = DynamicCache(), list[int]()
-
-    def _ids(self, text: str) -> list[int]:
-        return list(self.vocabulary.tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def _reuse(self, ids: list[int]) -> int:
-        """Cut the cache to what it shares with ``ids[:-1]``; returns that length."""
-        shared = 0
-        for one, other in zip(self._cached, ids[:-1], strict=False):
-            if one != other:
-                break
-            shared += 1
-        self._keep(shared)
-        return shared
-
-    def _keep(self, length: int) -> None:
-        surplus = self._cache.get_seq_length() - length
-        if surplus > 0:
-            self._cache.crop(-surplus)
-        self._cached = self._cached[:length]
-
-    def _logits(self, ids: list[int], keep: int) -> torch.Tensor:
-        """Scores (keep, vocabulary) after each of the last ``keep`` of ``ids``."""
-        shared = min(self._reuse(ids), len(ids) - keep)
-        self._keep(shared)
-        new = torch.tensor([ids[shared:]])
-        out = self.model(new, past_key_values=self._cache, use_cache=True, logits_to_keep=keep)
-        self._cached = ids
-        return out.logits[0]
-
-    def alone(self) -> list[int]:
-        """The prompt for text without a context."""
-        return [self.vocabulary.end]
+    def __init__(self, folder: Path) -> None:
+        self.reader = Reader.load(folder)
 
     def prompt(
         self, documents: list[str], request: str, system: str = prompts.SYSTEM[0]
-    ) -> list[int]:
-        """System turn with the documents, the user's request, and the answer's opening role."""
-        context = self._ids(system + "\n\n".join(documents))
-        ids = self._ids(request)
-        return [
-            self.vocabulary.system,
-            *context,
-            self.vocabulary.user,
-            *ids,
-            self.vocabulary.assistant,
-        ]
+    ) -> ChatPrompt:
+        """System turn with the documents, then the user's request."""
+        told = Message(Role.SYSTEM, system + "\n\n".join(documents))
+        return ChatPrompt((told, Message(Role.USER, request)))
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def word_probabilities(self, prompt: list[int], words: list[str]) -> np.ndarray:
-        """Probability of each word (product over its tokens) when all words follow ``prompt``."""
-        pieces = [self.vocabulary.encode(" " + word) for word in words]
-        tokens = [token for piece in pieces for token in piece]
-        logits = self._logits([*prompt, *tokens], len(tokens) + 1)[:-1]
-        logs = logits.log_softmax(-1)[torch.arange(len(tokens)), torch.tensor(tokens)].numpy()
-        ends = np.cumsum([len(piece) for piece in pieces])
-        sums = np.diff(np.concatenate([[0.0], np.cumsum(logs)[ends - 1]]))
+    def word_probabilities(self, prompt: ChatPrompt | None, words: list[str]) -> Floats:
+        """Probability of each word (product over its tokens) when all words follow ``prompt``.
+
+        Without a prompt the words follow nothing.
+        """
+        after = None if prompt is None else [prompt]
+        scored = self.reader.score([" ".join(words)], after=after)[0]
+        ends = np.cumsum([len(word) + 1 for word in words])
+        sums = np.zeros(len(words))
+        for (_, end), logprob in zip(scored.offsets, scored.logprobs, strict=True):
+            sums[np.searchsorted(ends, max(end, 1))] += logprob
         return np.exp(sums)
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def generate(self, prompt: list[int], limit: int) -> str:
-        """Greedy answer of at most ``limit`` tokens, special tokens kept in the text."""
-        self._reuse(prompt)
-        ids = torch.tensor([prompt])
-        out = self.model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            past_key_values=self._cache,
-            max_new_tokens=limit,
-            do_sample=False,
-            eos_token_id=self.vocabulary.end,
-            pad_token_id=self.vocabulary.pad,
-        )
-        return str(
-            self.vocabulary.tokenizer.decode(
-                out[0, len(prompt) :].tolist(), skip_special_tokens=False
-            )
-        )
+    def generate(self, prompt: ChatPrompt, limit: int) -> str:
+        """Greedy answer of at most ``limit`` tokens."""
+        return self.reader.generate([prompt], max_tokens=limit)[0].text.strip()
 
-    def says(self, prompt: list[int], limit: int) -> str:
-        """Greedy answer without special tokens but a gap's."""
-        said = self.generate(prompt, limit).split("<|end|>")[0]
-        return " ".join(said.split()) if "\n" not in said.strip() else said.strip()
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def yes_margin(self, prompt: list[int]) -> float:
+    def yes_margin(self, prompt: ChatPrompt) -> float:
         """Log-odds of "Yes" against "No" as the answer's first word."""
-        logits = self._logits(prompt, 1)[-1]
-        yes, no = self.vocabulary.encode(" Yes")[0], self.vocabulary.encode(" No")[0]
-        return float(logits[yes] - logits[no])
+        yes, no = self.reader.score(["Yes", "No"], after=[prompt, prompt])
+        return float(yes.logprobs.sum() - no.logprobs.sum())
 
-    def says_yes(self, prompt: list[int]) -> bool:
+    def says_yes(self, prompt: ChatPrompt) -> bool:
         """Whether "Yes" is more probable than "No" as the answer's first word."""
-        margin: float = self.yes_margin(prompt)
-        return margin > 0
+        return self.yes_margin(prompt) > 0
 
 
 ABILITIES = (
@@ -188,13 +123,13 @@ def examples(documents: Sequence[str], count: int, k: int, seed: int) -> list[Ex
     return made
 
 
-def hardest(alone: np.ndarray, half: int) -> list[int]:
+def hardest(alone: Floats, half: int) -> list[int]:
     """The hardest quarter of the suffix words, by probability without any context."""
     order = np.argsort(alone[half:])[: max(1, (len(alone) - half) // 4)]
     return sorted(half + int(place) for place in order)
 
 
-def _masks(words: list[str], alone: np.ndarray, count: int) -> list[int]:
+def _masks(words: list[str], alone: Floats, count: int) -> list[int]:
     """The hardest word of each of ``count`` equal stretches, as MBA chooses its masks."""
     chosen: list[int] = []
     for part in range(count):
@@ -230,7 +165,7 @@ def _cloze(scorer: Scorer, context: list[str], words: list[str], places: list[in
 def _copied(scorer: Scorer, context: list[str], request: str, suffix: list[str]) -> float:
     """Share of the next 20 words that a greedy answer gives before its first wrong one."""
     wanted = suffix[:20]
-    words = scorer.generate(scorer.prompt(context, request), 60).replace("<|end|>", " ").split()
+    words = scorer.generate(scorer.prompt(context, request), 60).split()
     right = 0
     while right < min(len(words), len(wanted)) and words[right] == wanted[right]:
         right += 1
@@ -248,7 +183,7 @@ def _measure(
 ) -> dict[str, float]:
     """All abilities on one target, keyed ``ability/condition``."""
     words, half = example.target, len(example.target) // 2
-    alone = scorer.word_probabilities(scorer.alone(), words)
+    alone = scorer.word_probabilities(None, words)
     hard = hardest(alone, half)
     places = _masks(words, alone, masks)
     first = rng.sample(hard, min(probes, len(hard)))
@@ -282,7 +217,7 @@ def _measure(
     return seen
 
 
-def _interval(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+def _interval(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
     """Bootstrap 95% interval of the mean over documents."""
     means = rng.choice(values, (2000, len(values))).mean(1)
     low, high = np.quantile(means, [0.025, 0.975])
@@ -327,17 +262,17 @@ def main() -> None:
     )
     parser.add_argument("--masks", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     from research.reader import abilities
 
     only = set(options.only)
-    scorer = Scorer(options.model, options.threads)
+    scorer = Scorer(options.model)
     if only & {"questions", "replies", "roles", "patients"}:
         print("\nquestions, replies and roles")
-        _show(
-            abilities.one_corpus_abilities(scorer, options.data, options.count, options.seed, only)
-        )
+        for table in abilities.one_corpus_abilities(
+            scorer, options.data, options.count, options.seed, only
+        ):
+            _show(table)
     if not only & {"copying", "gap", "edited", "obey"}:
         return
     for path in sorted([*options.data.glob("*.jsonl"), *options.data.glob("*.txt")]):
