@@ -17,7 +17,7 @@ LANGUAGE_MODELS = Registry(
             "ragwitness.models.reader.model:Reader.load",
             "the packaged reader, another of the repository's by name, or a folder of the Qwen3"
             " layout, in numpy",
-            "reader[:NAME_OR_FOLDER]",
+            "reader[:NAME_OR_FOLDER][@TEMPERATURE]",
         ),
         "hf": Listing(
             "ragwitness.models.hf:HFLanguageModel", "any model of transformers", "hf:NAME_OR_FOLDER"
@@ -48,7 +48,8 @@ def load_language_model(spec: str = "reader") -> LanguageModel:
     """Return the language model ``spec`` names, loaded once per process.
 
     Args:
-        spec: ``reader`` (packaged), ``reader:NAME`` (of the repository's ladder),
+        spec: ``reader`` (packaged), ``reader:NAME`` (of the repository's ladder; ``@0.7`` after
+            it sets a temperature),
             ``reader:/folder`` (numpy, Qwen3 layout), or
             ``hf:NAME_OR_FOLDER`` (transformers).
 

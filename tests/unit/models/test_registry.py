@@ -32,7 +32,7 @@ def test_unknown_language_models(spec: str) -> None:
 @pytest.mark.parametrize(
     ("load", "spec", "form"),
     [
-        (load_language_model, "reader:", "reader[:NAME_OR_FOLDER]"),
+        (load_language_model, "reader:", "reader[:NAME_OR_FOLDER][@TEMPERATURE]"),
         (load_language_model, "hf:", "hf:NAME_OR_FOLDER"),
         (load_language_model, "hf", "hf:NAME_OR_FOLDER"),
         (load_embedder, "hf:", "hf:NAME_OR_FOLDER"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import ModelError
-from ragwitness.models.base import ChatPrompt, TextScores
+from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
 from ragwitness.models.reader.cache import DEFAULT_BYTES, PrefixStore
 from ragwitness.models.reader.checkpoint import Float32, read_config, read_weights, weights_digest
@@ -32,10 +33,21 @@ _CALLERS = 4
 Int64 = NDArray[np.int64]
 
 
-def _folder(path: Path) -> Path:
-    """A name without a folder before it may be a reader's of the ladder."""
-    named = LADDER / path
-    return named if len(path.parts) == 1 and not path.is_dir() and named.is_dir() else path
+_TEMPERATURE = re.compile(r"@(\d+(?:\.\d+)?)$")
+
+
+def _named(path: str | Path | None) -> tuple[Path, float]:
+    """The folder and the temperature that a reader's name or path stands for."""
+    said = "" if path is None else str(path)
+    heat = None if Path(said).is_dir() else _TEMPERATURE.search(said)
+    temperature = float(heat.group(1)) if heat else 0.0
+    name = said[: heat.start()] if heat else said
+    if not name:
+        return PACKAGED_WEIGHTS, temperature
+    # A name without a folder before it may be a reader's of the ladder.
+    folder, named = Path(name), LADDER / name
+    ladder = len(folder.parts) == 1 and not folder.is_dir() and named.is_dir()
+    return (named if ladder else folder), temperature
 
 
 class Reader(TokenModel):
@@ -48,6 +60,8 @@ class Reader(TokenModel):
         tokenizer: Its tokenizer and chat layout.
         digest: Hash of the weights, for the name.
         cache_bytes: Memory for prefix reuse; 0 turns it off.
+        temperature: Its answers are never colder: a greedy question is sampled, the same way each
+            time it is asked.
     """
 
     def __init__(
@@ -56,8 +70,10 @@ class Reader(TokenModel):
         tokenizer: ReaderTokenizer,
         digest: str,
         cache_bytes: int = DEFAULT_BYTES,
+        temperature: float = 0.0,
     ) -> None:
         self._network = network
+        self._temperature = temperature
         self.tokenizer = tokenizer
         self._digest = digest
         self.prefixes = PrefixStore(network, cache_bytes)
@@ -71,13 +87,14 @@ class Reader(TokenModel):
         """Load a model folder in Hugging Face's Qwen3 layout.
 
         Args:
-            path: The folder, or the name of a reader in :data:`LADDER`; None is the packaged model.
+            path: The folder, or the name of a reader in :data:`LADDER`, with ``@0.7`` after it for
+                a reader at that temperature; None (or nothing) is the packaged model.
             cache_bytes: Memory for prefix reuse; 0 turns it off.
 
         Raises:
             ModelError: The folder or one of its files cannot be used.
         """
-        folder = PACKAGED_WEIGHTS if path is None else _folder(Path(path))
+        folder, temperature = _named(path)
         if not folder.is_dir():
             raise ModelError(
                 f"There is no model folder {folder}, and no reader of that name here.",
@@ -96,12 +113,13 @@ class Reader(TokenModel):
                 f"the network {network.config.vocabulary}.",
                 "Copy tokenizer and weights from one model.",
             )
-        return cls(network, tokenizer, weights_digest(folder), cache_bytes)
+        return cls(network, tokenizer, weights_digest(folder), cache_bytes, temperature)
 
     @property
     def name(self) -> str:
-        """``reader@`` and the first six digits of the weights' sha256."""
-        return f"reader@{self._digest[:6]}"
+        """``reader@`` and the first six digits of the weights' sha256, with its temperature."""
+        heat = f" T={self._temperature:g}" if self._temperature else ""
+        return f"reader@{self._digest[:6]}{heat}"
 
     @property
     def context_length(self) -> int:
@@ -130,6 +148,28 @@ class Reader(TokenModel):
             self._score_one(text, self._prompt_ids(prompt), top, reuse=True)
             for text, prompt in zip(texts, after, strict=True)
         ]
+
+    def generate(
+        self,
+        prompts: Sequence[ChatPrompt],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        top_logprobs: int = 0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> list[Generation]:
+        """Continue each conversation, at the reader's own temperature at least."""
+        if self._temperature > temperature:
+            temperature, seed = self._temperature, seed or 0
+        return super().generate(
+            prompts,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_logprobs=top_logprobs,
+            stop=stop,
+            seed=seed,
+        )
 
     def _prompt_ids(self, prompt: ChatPrompt) -> Int64:
         return self.tokenizer.encode_prompt(prompt.messages, prompt.prefill)

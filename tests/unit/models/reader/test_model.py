@@ -198,6 +198,16 @@ def test_broken_weights_are_named_in_one_line(
     assert caught.value.hint
 
 
+def test_a_reader_at_a_temperature_answers_warmer_and_the_same_each_time(folder: Path) -> None:
+    warm, cold = Reader.load(f"{folder}@2.0"), Reader.load(folder)
+    assert warm.name == f"{cold.name} T=2"
+    first, again = ([one.text for one in warm.generate(PROMPTS, max_tokens=12)] for _ in range(2))
+    assert first == again
+    assert first != [one.text for one in cold.generate(PROMPTS, max_tokens=12)]
+    asked = {"max_tokens": 12, "temperature": 2.0, "seed": 0}
+    assert first == [one.text for one in cold.generate(PROMPTS, **asked)]
+
+
 def test_importing_is_cheap() -> None:
     program = (
         "import sys, ragwitness.models, ragwitness.models.reader\n"
