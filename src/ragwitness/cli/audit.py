@@ -108,6 +108,7 @@ def audit(
         str | None,
         typer.Option(
             help="What the classifier of s-rag reads: frequencies (ours) or counts (as published)."
+            " none does without classifier and shadow system."
         ),
     ] = None,
     automl: Annotated[

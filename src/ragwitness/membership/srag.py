@@ -68,7 +68,8 @@ class SRagConfig:
             ``"single"`` sends one query per passage and reads every probe word from it.
         segment_factor: k of Alg. 1; the hardest 1/k of the suffix words are probed.
         intervals: m of Eq. 3.
-        features: ``"counts"`` as published, or ``"frequencies"``, ours.
+        features: What the classifier reads: ``"counts"`` as published, or ``"frequencies"``, ours;
+            ``"none"`` does without classifier and shadow system, and ranks the score itself.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
         sampled: 0 reads log-probabilities. Otherwise that many answers are drawn at temperature 1
             in place of each, and probabilities are their shares, with intervals (ours): for
@@ -87,7 +88,7 @@ class SRagConfig:
     mode: Literal["probing", "single"] = "single"
     segment_factor: int = 4
     intervals: int = 10
-    features: Literal["frequencies", "counts"] = "frequencies"
+    features: Literal["frequencies", "counts", "none"] = "frequencies"
     top_logprobs: int = 20
     sampled: int = 0
     skip_stop_words: bool = True
@@ -99,7 +100,7 @@ class SRagConfig:
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "mode", "probing", "single")
-        one_of(self, "features", "frequencies", "counts")
+        one_of(self, "features", "frequencies", "counts", "none")
         at_least(self, 1, "segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words")
         if self.sampled < 0 or self.sampled == 1:
             raise InputError(
@@ -113,6 +114,11 @@ class SRagConfig:
             )
         if "{prefix}" not in self.prompt:
             raise InputError("The audit prompt must hold {prefix}.")
+
+    @property
+    def learns(self) -> bool:
+        """Whether a classifier is trained on a shadow system."""
+        return self.features != "none"
 
 
 # Sentence segmentation: which words of the suffix are worth a query (Alg. 1).
@@ -377,11 +383,15 @@ class SRag:
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.srag.probe.SRag"
-    learns = True
 
     def __init__(self, proxy: LanguageModel, config: SRagConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or SRagConfig()
+
+    @property
+    def learns(self) -> bool:
+        """Whether its scores are read by a classifier."""
+        return self.config.learns
 
     @property
     def requires(self) -> frozenset[Capability]:
@@ -405,7 +415,9 @@ class SRag:
                 if config.sampled
                 else {"alternatives per token": str(config.top_logprobs)}
             ),
-            "features": f"{config.features}, {config.intervals} intervals",
+            "features": f"{config.features}, {config.intervals} intervals"
+            if config.learns
+            else "none: the score itself is ranked",
         }
 
     def probe(self, document: Document) -> Probe:

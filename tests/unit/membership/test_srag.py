@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from ragwitness.audits.order import Order
+from ragwitness.audits.plan import SHADOW_STAGES, AuditPlan
 from ragwitness.errors import InputError
 from ragwitness.membership.reading.outcomes import named_trouble
 from ragwitness.membership.srag import SRag, SRagConfig
@@ -182,3 +184,18 @@ def test_published_features_are_counts() -> None:
 def test_impossible_settings_are_named(options, message) -> None:
     with pytest.raises(InputError, match=message):
         SRagConfig(**options)
+
+
+def test_without_features_it_does_without_a_shadow_system() -> None:
+    plain, learning = _audit(features="none"), _audit()
+    assert (plain.learns, learning.learns) == (False, True)
+    assert plain.describe()["features"] == "none: the score itself is ranked"
+    plan = AuditPlan((Document("d", _TEXT),), known_out=(Document("e", _TEXT + " Now."),))
+    for audit, shadows in ((plain, 0), (learning, 200)):
+        stages = Order("http://x/v1", plan, "s-rag", audit.config).stages()
+        assert sum(len(stages.documents.get(one, ())) for one in SHADOW_STAGES) == shadows
+    scores = []
+    for audit in (plain, learning):
+        probe, queries = _queries(audit)
+        scores.append(_finish(probe, [_said(" ".join(_TEXT.split()[14:]))] * len(queries)).value)
+    assert scores[0] == scores[1]  # the score is the same; only who reads it differs

@@ -1,0 +1,144 @@
+"""The demo, small: what it shows while it works, and that what it says to try next works."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+from rich.console import Console
+
+from ragwitness.cli.demo import LiveTable
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Document, Evidence, Interval, Score
+
+_SMALL = """
+import ragwitness.cli.demo as demo
+from ragwitness.text import sample
+whole = sample.load_sample
+sample.load_sample = lambda words=None: whole(words)[:60]
+demo._AUDITED, demo._KNOWN_OUT = 6, 20
+from ragwitness.cli.main import run
+run()
+"""
+
+
+def _demo(folder: Path) -> str:
+    command = [sys.executable, "-c", _SMALL, "demo"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def said(folder: Path) -> str:
+    return _demo(folder)
+
+
+@pytest.fixture(scope="module")
+def commands(said: str) -> dict[str, str]:
+    """The commands at the end, by their verb."""
+    lines = said[said.index("Try next") :].splitlines()[1:]
+    found = [line for line in lines if line and not line.startswith("#")]
+    return {line.split("ragwitness ", 1)[1].split()[0]: line for line in found}
+
+
+def test_it_says_its_first_verdict_and_writes_its_report(said: str, folder: Path) -> None:
+    assert said.count("first verdict, after ") == 1
+    result = json.loads((folder / "ragwitness-runs" / "demo" / "result.json").read_bytes())
+    assert len(result["documents"]) == 12
+    # Neither shadow system nor classifier: the ranks are those of the score itself.
+    assert result["summary"]["settings"]["features"] == "none: the score itself is ranked"
+    assert not [key for key in result["summary"]["settings"] if key.startswith("shadow")]
+    tables = said[: said.index("report: ")]
+    assert max(map(len, tables.splitlines())) <= 80
+
+
+def test_it_names_three_commands(commands: dict[str, str]) -> None:
+    assert list(commands) == ["view", "leak", "audit"]
+
+
+@pytest.mark.parametrize(("verb", "shown"), [("leak", "leak"), ("audit", "membership audit")])
+def test_a_command_works_as_printed(
+    commands: dict[str, str], folder: Path, verb: str, shown: str
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", commands[verb]], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert shown in done.stdout
+
+
+def test_its_pages_are_shown_as_printed(commands: dict[str, str], folder: Path) -> None:
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {commands['view']}"], cwd=folder, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            address = next(
+                word for line in server.stdout for word in line.split() if word.startswith("http")
+            )
+            assert "s-rag" in httpx2.get(address, timeout=30).text
+        finally:
+            server.terminate()
+
+
+def test_again_it_asks_nothing(said: str, folder: Path) -> None:
+    answers = folder / "ragwitness-runs" / "demo" / "answers.jsonl"
+    before = answers.read_bytes()
+    again = _demo(folder)
+    assert answers.read_bytes() == before
+    assert again[again.index("Ragwitness:") : again.index("\ncost")] in said
+
+
+def _filled() -> LiveTable:
+    known = [Document(f"known-{n}", "x") for n in range(40)]
+    asked = [Document(f"sample-{n:04}", "x", member=n % 2 == 0) for n in range(20)]
+    table = LiveTable(0.05, 20, frozenset(document.id for document in known))
+    word = Evidence("Quoadstrand's-own", "of", Interval(0.97, 0.97), 0.0003)
+    for place, document in enumerate([*known, *asked]):
+        table.found.append((document, Score(9.0 if document.member else -place, (), (word,))))
+    table.found.append((Document("short", "x", member=False), Score(None, reason="too short")))
+    return table
+
+
+def test_the_table_fits_eighty_columns_and_judges_as_the_audit_will() -> None:
+    table = _filled()
+    screen = Console(width=80, file=io.StringIO(), record=True)
+    screen.print(table.drawn())
+    text = screen.export_text()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert "…" not in text.replace("Quoadstrand's…", "")
+    assert "40 of 40 known outside; 21 of 20 in question: 10 in, 10 of them truly." in text
+    assert [verdict.decision.value for verdict in table.judged()][:2] == ["in", "inconclusive"]
+    table.found = table.found[:3]
+    screen.print(table.drawn())
+    assert "calibrates" in screen.export_text()
+
+
+def test_the_table_is_live_on_a_terminal_and_gone_afterwards() -> None:
+    table = _filled()
+    file = io.StringIO()
+    with table.shown(Console(width=80, file=file, force_terminal=True)) as progress:
+        progress("documents", 1, 2)
+    assert "telling word" in file.getvalue()
+    assert file.getvalue().rstrip().endswith("\x1b[2K")  # the last frame is erased
+
+
+def test_short_documents_end_with_a_sentence() -> None:
+    short = load_sample(60)
+    assert max(len(document.text.split()) for document in short) <= 60
+    assert len({document.text for document in short}) == len(short)
+    for document, whole in zip(short, load_sample(), strict=True):
+        assert whole.text.startswith(document.text)
+        assert document.text[-1] in ".?!"
