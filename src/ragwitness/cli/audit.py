@@ -173,7 +173,7 @@ def audit(
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
     # sent.
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    cores = on_cores(workers)
+    cores = on_cores(None if engine == "ray" else workers)
     if concurrency is None:
         concurrency = max(4, 2 * cores) if target.startswith("lab:") else 4
     # A collection is another errand, with one e-value in place of a p-value for each document. An
@@ -226,7 +226,7 @@ def audit(
     outputs = Outputs.wanted("audit", files, fail_on)
     named = {"mode": mode, "features": features}
     chosen = {key: value for key, value in named.items() if value is not None}
-    by = Engine(engine, workers or (4 if engine == "ray" else cores), worker_gpus, ray_address)
+    by = Engine(engine, workers or 4, worker_gpus, ray_address)
     pace = Pace.up_to(concurrency)
     config = configure(method, {**chosen, **key_values(options or ())})
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
@@ -257,7 +257,7 @@ def audit(
     if prepare_only:
         prepare(order, folder, screen)
         return
-    if by.name != "local":
+    if by.name == "ray":
         finish(spread(order, folder, by, screen), folder, screen, outputs)
         return
     # In this process: the governor reserves the worst case of every query before it is sent, and no

@@ -284,8 +284,7 @@ EngineName = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="Who asks: local (this process), processes (several) or ray (a cluster). The embedded"
-        " reader computes on all cores either way.",
+        help="Who asks: local (this process, its reader on all cores) or ray (a cluster).",
     ),
 ]
 Workers = Annotated[

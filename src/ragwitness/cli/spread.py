@@ -1,4 +1,4 @@
-"""``ragwitness audit --engine``: the same audit by several processes, or by a Ray cluster."""
+"""``ragwitness audit --engine``: the same audit by a Ray cluster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from ragwitness.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.asking.worker import Progress
     from ragwitness.audits.order import Order
     from ragwitness.results.membership import AuditResult
-    from ragwitness.types import Audit, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +20,8 @@ class Engine:
     """Who does the work.
 
     Attributes:
-        name: ``"local"``, ``"processes"`` or ``"ray"``.
-        workers: How many.
+        name: ``"local"`` or ``"ray"``; ``"processes"`` is an old spelling of ``"local"``.
+        workers: How many scorers.
         gpus: Of each Ray scorer.
         address: Ray cluster to join; None starts one on this machine.
 
@@ -38,7 +36,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         if self.name not in ("local", "processes", "ray"):
-            raise InputError(f"There is no engine {self.name!r}.", "Use local, processes or ray.")
+            raise InputError(f"There is no engine {self.name!r}.", "Use local or ray.")
         if self.workers < 1 or self.gpus < 0:
             raise InputError("At least 1 worker is needed, and no fewer than 0 GPUs for each.")
 
@@ -63,8 +61,7 @@ def spread(order: Order, folder: Path, engine: Engine, screen: Console) -> Audit
     """Do an audit with several workers, and conclude it.
 
     Raises:
-        InputError: The order cannot be written down, or a cap is smaller than the number of
-            processes.
+        InputError: The order cannot be written down.
         MissingExtraError: Ray is not installed.
         RagwitnessError: A worker failed.
     """
@@ -73,43 +70,12 @@ def spread(order: Order, folder: Path, engine: Engine, screen: Console) -> Audit
     from ragwitness.cli.common import one_thread_per_answer
     from ragwitness.cli.steps import leaving_resumable
 
-    # A cap is divided before the start; processes do not talk to each other about what is left
-    # (docs/design/scale.md).
-    cap = order.budget.queries
-    if engine.name == "processes" and cap is not None and cap < engine.workers:
-        raise InputError(
-            f"A cap of {cap} queries cannot be shared by {engine.workers} processes.",
-            "Give fewer --workers, or more --max-queries.",
-        )
     # The order is written down first: workers read it, and the merge concludes from it alone.
     manifest = write_manifest(folder, order)
-    start = _with_processes if engine.name == "processes" else _with_ray
     with leaving_resumable(folder):
-        start(order, folder, engine, screen)
+        _with_ray(order, folder, engine, screen)
         one_thread_per_answer()
         return merge_run(manifest, folder)
-
-
-def _with_processes(order: Order, folder: Path, engine: Engine, screen: Console) -> None:
-    from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.audits.engines.processes import run_processes
-    from ragwitness.audits.shards import adopt_target
-    from ragwitness.cli.common import progress_bars
-    from ragwitness.cli.steps import driven
-    from ragwitness.targets.resolve import open_target
-
-    async def nothing(target: Target, audit: Audit, identity: str, progress: Progress) -> None:
-        """The target is measured once, here; that is all."""
-
-    # One measurement for all: workers that measured by themselves could disagree about the target
-    # and ask different questions.
-    with Governor.of_run(folder, order.budget, Pace.up_to(1)) as governor:
-        adopt_target(folder, folder)
-        transport = order.reach.transport(1, governor.setback)
-        opening = open_target(order.target, transport)
-        driven(opening, (order.method, order.config, order.proxy), folder, nothing, governor)
-    with progress_bars(screen) as progress:
-        run_processes(folder, engine.workers, order.stages().count, progress)
 
 
 def _with_ray(order: Order, folder: Path, engine: Engine, screen: Console) -> None:
