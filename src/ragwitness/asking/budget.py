@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from ragwitness.errors import InputError
-from ragwitness.kit.files import Appender
+from ragwitness.kit.files import Appender, at_hand, lines_of
 from ragwitness.types import Answer, Query
 
 OPTIONS = {"query": "--max-queries", "token": "--max-tokens", "cost": "--max-cost"}
@@ -196,7 +196,7 @@ def spent_in(path: Path) -> Use:
     Raises:
         InputError: It cannot be read.
     """
-    return sum(_rows(path).values(), Use()) if path.exists() else Use()
+    return sum(_rows(path).values(), Use()) if at_hand(path) else Use()
 
 
 def uses(path: Path) -> tuple[Use, ...]:
@@ -211,13 +211,12 @@ def uses(path: Path) -> tuple[Use, ...]:
 def _rows(path: Path) -> dict[int, Use]:
     found: dict[int, Use] = {}
     try:
-        with path.open("rb") as lines:
-            for line in lines:
-                with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
-                    # The last row of an id counts: what was used replaces the worst case.
-                    row = json.loads(line)
-                    counts = [int(row[key]) for key in ("queries", "prompt", "completion")]
-                    found[int(row["id"])] = Use(*counts)
+        for line in lines_of(path):
+            with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
+                # The last row of an id counts: what was used replaces the worst case.
+                row = json.loads(line)
+                counts = [int(row[key]) for key in ("queries", "prompt", "completion")]
+                found[int(row["id"])] = Use(*counts)
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
     return found

@@ -13,13 +13,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from threading import Lock
+from typing import IO, Any, Self
 
 from ragwitness.asking.shards import files_of_shards
-from ragwitness.errors import InputError
-from ragwitness.kit.files import Appender
-from ragwitness.kit.run_files import ANSWERS
+from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.files import Appender, at_hand, blocks, open_lines, pack
+from ragwitness.kit.run_files import ANSWERS, LINES
 from ragwitness.types import Answer, Query, TokenLogprob
 
 _DIGITS = 6  # of a log-probability; an answer read back equals the one first returned
@@ -98,9 +100,9 @@ class StoredAnswers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, path: Path) -> BinaryIO:
+    def _open(self, path: Path) -> IO[bytes]:
         try:
-            return path.open("rb")
+            return open_lines(path)
         except OSError as error:
             raise InputError(f"Cannot read the journal {path}: {error.strerror}.") from error
 
@@ -261,64 +263,117 @@ class Heard:
 def files_of(folder: Path, name: str) -> list[Path]:
     """Return the files of that name in a run folder and in those of its shards."""
     own = folder / name
-    return [*([own] if own.is_file() else []), *files_of_shards(folder, name)]
+    form = at_hand(own)
+    return [*([own] if form and form.is_file() else []), *files_of_shards(folder, name)]
 
 
-def count_answers(folder: Path) -> int:
-    """Return about how many answers a run keeps: its lines, which is quick to count.
+def pack_run(folder: Path) -> None:
+    """Compress what a finished run and its shards appended to; whoever resumes unpacks it.
 
-    Raises:
-        InputError: A journal cannot be read.
+    A disk that is full or fails leaves them as they are.
     """
-    return sum(1 for _ in _lines(folder))
+    for name in LINES:
+        for path in files_of(folder, name):
+            with suppress(RagwitnessError):
+                pack(path)
 
 
-def exchanges(folder: Path, document: str) -> tuple[Exchange, ...]:
-    """Return what was asked about a document, in the order of arrival.
+class JournalIndex:
+    """Where the journals of a run speak of which document.
 
-    Raises:
-        InputError: A journal cannot be read.
+    Only what was added since the last look is read, so a run under way can be followed.
+
+    Args:
+        folder: Of the run.
     """
-    wanted = f'"document":{json.dumps(document)}'.encode()
-    found: dict[str, Exchange] = {}
-    for line in _lines(folder):
-        head, body, _ = line.partition(_BODY)
-        if body and wanted in head:
-            with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
-                row = json.loads(line)
-                of = row["asked"]
-                asked = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
-                if asked.document == document:
-                    found[row["key"]] = Exchange(asked, decode_answer(row["answer"]))
-    return tuple(found.values())
 
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lock = folder, Lock()
+        self._forget()
 
-def heard(folder: Path) -> Heard:
-    """Return what the journal of a run holds so far.
+    def _forget(self) -> None:
+        self._heard, self._keys = Heard(), set[str]()
+        self._read: dict[Path, int] = {}
+        self._places: dict[str, dict[tuple[Path, int, int], None]] = {}
 
-    Raises:
-        InputError: A journal cannot be read.
-    """
-    found, keys = Heard(), set()
-    for line in _lines(folder):
-        head, body, _ = line.partition(_BODY)
-        if not body or not line.endswith(b"\n"):  # cut short by a crash, or being written
-            continue
+    def heard(self) -> Heard:
+        """Return what the journals hold so far.
+
+        Raises:
+            InputError: A journal cannot be read.
+        """
+        with self._lock:
+            self._look()
+            return self._heard
+
+    def exchanges(self, document: str) -> tuple[Exchange, ...]:
+        """Return what was asked about a document, in the order of arrival.
+
+        Raises:
+            InputError: A journal cannot be read.
+        """
+        wanted = f'"document":{json.dumps(document)}'.encode()
+        found: dict[str, Exchange] = {}
+        with self._lock:
+            self._look()
+            for path, place, length in self._places.get(document, ()):
+                for line in _block(path, place, length).split(b"\n"):
+                    head, body, _ = line.partition(_BODY)
+                    if body and wanted in head:
+                        with suppress(ValueError, KeyError, TypeError):  # of another form
+                            row = json.loads(line)
+                            asked = _asked(row["asked"])
+                            if asked.document == document:
+                                found[row["key"]] = Exchange(asked, decode_answer(row["answer"]))
+        return tuple(found.values())
+
+    def _look(self) -> None:
+        """Read what is new."""
+        forms = [form for path in files_of(self._folder, ANSWERS) if (form := at_hand(path))]
         try:
-            row = json.loads(head + b"}")
-            if row["key"] in keys:  # merged from a shard
-                continue
-            keys.add(row["key"])
-            found.add(row.get("asked"))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return found
-
-
-def _lines(folder: Path) -> Iterator[bytes]:
-    for path in files_of(folder, ANSWERS):
-        try:
-            with path.open("rb") as lines:
-                yield from lines
+            sizes = {form: form.stat().st_size for form in forms}
+            # A journal that is gone or shorter is another one.
+            if any(sizes.get(form, -1) < read for form, read in self._read.items()):
+                self._forget()
+            for form in forms:
+                start = self._read.setdefault(form, 0)
+                if sizes[form] > start:
+                    for place, length, data in blocks(form, start):
+                        if data.endswith(b"\n"):  # else cut short by a crash, or being written
+                            self._read[form] = place + length
+                        self._note((form, place, length), data[: data.rfind(b"\n") + 1])
         except OSError as error:
-            raise InputError(f"Cannot read the journal {path}: {error.strerror}.") from error
+            name = error.filename or self._folder / ANSWERS
+            raise InputError(f"Cannot read the journal {name}: {error.strerror}.") from error
+
+    def _note(self, place: tuple[Path, int, int], data: bytes) -> None:
+        for line in data.split(b"\n"):
+            head, body, _ = line.partition(_BODY)
+            if not body:
+                continue
+            with suppress(ValueError, KeyError, TypeError):
+                row = json.loads(head + b"}")
+                asked = row.get("asked")
+                if row["key"] not in self._keys:  # else merged from a shard, or looked at before
+                    self._heard.add(asked)
+                    self._keys.add(row["key"])
+                if asked is not None:
+                    self._places.setdefault(str(asked["document"]), {})[place] = None
+
+
+def _block(path: Path, place: int, length: int) -> bytes:
+    """Return lines that were noted: of a packed file a member, of a plain one so many bytes."""
+    try:
+        return next(blocks(path, place))[2][: None if path.suffix == ".gz" else length]
+    except (OSError, StopIteration):  # packed or merged meanwhile: the next look finds it
+        return b""
+
+
+def _asked(of: Mapping[str, Any]) -> AskedQuery:
+    return AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
+
+
+@lru_cache(maxsize=16)
+def index_of(folder: Path) -> JournalIndex:
+    """Return the index of a run's journals; those looked at last are kept."""
+    return JournalIndex(folder)

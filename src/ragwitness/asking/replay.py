@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ragwitness.asking.journal import StoredAnswers, query_key
 from ragwitness.errors import InputError, TargetError, TargetResponseError
+from ragwitness.kit.files import blocks
 from ragwitness.kit.quotes import quote
 from ragwitness.kit.run_files import ANSWERS, RESULT
 from ragwitness.targets.objects import read_reply
@@ -179,8 +180,10 @@ def _opened(path: Path, target: str | None) -> ReplayTarget:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[:12]
+    digest = hashlib.sha256()  # of the lines, packed or not: the name stays
+    for _, _, data in blocks(path):
+        digest.update(data)
+    return digest.hexdigest()[:12]
 
 
 def _recorded_target(folder: Path) -> str:

@@ -25,7 +25,7 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.shards import Shard, files_of_shards
 from ragwitness.asking.worker import Outcome, Spender, Worker
 from ragwitness.errors import InputError
-from ragwitness.kit.files import Appender, replace_file
+from ragwitness.kit.files import Appender, at_hand, blocks, lines_of, replace_file
 from ragwitness.kit.run_files import ANSWERS, FINISHED
 from ragwitness.kit.stored_names import stored_name
 from ragwitness.types import Audit, Document, Evidence, Interval, Score, Target
@@ -205,7 +205,7 @@ def write_scores(
     """
     outcomes = {stage: iter(part) for stage, part in found.items()}
     lines = (_line(unit, next(outcomes[unit.stage])) for unit in units)
-    replace_file(path, "".join(lines))
+    replace_file(path, lines)
 
 
 def _encode(score: Score) -> dict[str, Any]:
@@ -243,14 +243,13 @@ def read_scores(paths: Iterable[Path]) -> dict[str, StoredScore]:
     found: dict[str, StoredScore] = {}
     for path in paths:
         try:
-            with path.open("rb") as lines:
-                for line in lines:
-                    with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
-                        stored = json.loads(line)
-                        # Later rows replace earlier ones, but none that lasts by one that may pass.
-                        unit, row = stored["unit"], _decode(stored)
-                        if not row.passing or unit not in found or found[unit].passing:
-                            found[unit] = row
+            for line in lines_of(path):
+                with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
+                    stored = json.loads(line)
+                    # Later rows replace earlier ones, but none that lasts by one that may pass.
+                    unit, row = stored["unit"], _decode(stored)
+                    if not row.passing or unit not in found or found[unit].passing:
+                        found[unit] = row
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -359,4 +358,5 @@ def files_of_scores(run: Path) -> list[Path]:
 
 def finished_units(run: Path) -> int:
     """Return how many rows of scores a run and its shards hold: a measure of progress."""
-    return sum(path.read_bytes().count(b"\n") for path in files_of_scores(run) if path.exists())
+    there = [path for path in files_of_scores(run) if at_hand(path)]
+    return sum(data.count(b"\n") for path in there for _, _, data in blocks(path))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use, spent_in
 from ragwitness.errors import CapReachedError, InputError
-from ragwitness.kit.files import at_work
+from ragwitness.kit.files import at_hand, at_work
 from ragwitness.kit.run_files import SHARDS, SPENT
 
 _NAME = re.compile(r"(\d+)-of-(\d+)")
@@ -81,10 +81,10 @@ def files_of_shards(run: Path, name: str, besides: Shard | None = None) -> Itera
         besides: Leaves out this shard and its siblings, whose units are others; the run's own
             file comes first then.
     """
-    if besides is not None and (run / name).exists():
+    if besides is not None and at_hand(run / name):
         yield run / name
     for shard, folder in shards_of(run):
-        if (besides is None or shard.of != besides.of) and (folder / name).exists():
+        if (besides is None or shard.of != besides.of) and at_hand(folder / name):
             yield folder / name
 
 

@@ -27,6 +27,7 @@ from ragwitness.canary.reading import amplification
 from ragwitness.canary.verdict import Finding, decide
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError
+from ragwitness.kit.files import at_hand
 from ragwitness.kit.run_files import ANSWERS
 from ragwitness.results.canary import KIND, CanaryReport
 from ragwitness.results.kind import plain
@@ -237,7 +238,7 @@ def refuse_look(
             f"First: ragwitness canary plant {folder}",
         )
     closed = read_history(folder).refuse_new(plan.design.releases, twin=twin)
-    if closed and not (run and (run / ANSWERS).exists()):
+    if closed and not (run and at_hand(run / ANSWERS)):
         raise closed
     return closed
 

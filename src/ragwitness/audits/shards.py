@@ -32,7 +32,7 @@ from ragwitness.audits.membership import Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Manifest, Order, fitted
 from ragwitness.audits.plan import SHADOW_STAGES, Systems, at_shadow, at_target, auxiliary_of
 from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.kit.files import replace_file
+from ragwitness.kit.files import at_hand, replace_file
 from ragwitness.kit.run_files import ANSWERS, SCORES, SPENT, TARGET
 from ragwitness.membership.shadow import Shadow, build_shadow
 from ragwitness.results.membership import AuditResult
@@ -241,5 +241,6 @@ def _stopped_by(outcomes: Iterable[Outcome]) -> str | None:
 
 def _seconds(prepared: str, run: Path) -> float:
     """From preparing to the last finished unit."""
-    last = max(path.stat().st_mtime for path in files_of_scores(run) if path.exists())
+    forms = filter(None, map(at_hand, files_of_scores(run)))
+    last = max(form.stat().st_mtime for form in forms)
     return max(0.0, last - datetime.fromisoformat(prepared).timestamp())

@@ -134,6 +134,7 @@ def conclude(
     Raises:
         InputError: A file cannot be written.
     """
+    from ragwitness.asking.journal import pack_run
     from ragwitness.kit.run_files import RESULT
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
@@ -151,7 +152,10 @@ def conclude(
     wanted.write(kind, result)
     screen.print(terminal(said, where=str(page)))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
-    # Step 4: the exit code. Without --fail-on it is 0, whatever was found.
+    # Step 4: what was appended to under way is complete now, and shrinks.
+    if store is not None:
+        pack_run(store)
+    # Step 5: the exit code. Without --fail-on it is 0, whatever was found.
     ruling = kind.rule(result, wanted.fail_on)
     if ruling.why:
         screen.print(ruling.why, markup=False, soft_wrap=True)

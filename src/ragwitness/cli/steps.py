@@ -231,11 +231,12 @@ def _kept(folder: Path, budget: Budget) -> list[str]:
     """
     from ragwitness.asking.journal import StoredAnswers
     from ragwitness.asking.shards import spent_before
+    from ragwitness.kit.files import at_hand
 
     # The journal is opened and not only counted: a preview must fail on a journal that a start
     # would fail on.
     path = folder / "answers.jsonl"
-    if not path.exists():
+    if at_hand(path) is None:
         return [f"run folder: {folder}, new"]
     with StoredAnswers(path) as answers:
         count = len(answers)

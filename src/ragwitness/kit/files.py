@@ -1,7 +1,8 @@
 """The one way files are written, appended to, locked and read.
 
 Written: whole or not at all, and on the disk before its name is (:func:`replace_file`). Appended:
-a line or nothing (:class:`Appender`). Locked: a file beside it, which an ending process frees
+a line or nothing (:class:`Appender`). Packed: compressed once nobody appends to it any more, and
+read all the same (:func:`pack`). Locked: a file beside it, which an ending process frees
 (:func:`only_writer`). Read: with a limit, and one line that names the file and the next command
 where it is not what it should be (:func:`read_file`).
 """
@@ -9,15 +10,19 @@ where it is not what it should be (:func:`read_file`).
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import json
 import os
 import secrets
 import stat
+import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ragwitness.errors import InputError, RagwitnessError
 
@@ -38,7 +43,12 @@ _LOOK = 0.2  # seconds in which another process that only looks lets go again
 
 
 def replace_file(
-    path: str | Path, data: str | bytes, *, secret: bool = False, new: bool = False, hint: str = ""
+    path: str | Path,
+    data: str | bytes | Iterable[str],
+    *,
+    secret: bool = False,
+    new: bool = False,
+    hint: str = "",
 ) -> None:
     """Write a file whole or not at all; when this returns, the disk has it.
 
@@ -47,7 +57,8 @@ def replace_file(
 
     Args:
         path: The file.
-        data: Its content; text becomes UTF-8, half a surrogate pair an escape that JSON reads.
+        data: Its content, at once or in parts; text becomes UTF-8, half a surrogate pair an escape
+            that JSON reads.
         secret: Whether its owner alone may read it (mode 0600).
         new: Refuse to replace a file.
         hint: What to do where it cannot be written, instead of the usual advice.
@@ -57,14 +68,14 @@ def replace_file(
         InputError: It cannot be written there.
         RagwitnessError: The disk is full or fails.
     """
-    data = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+    parts = (data,) if isinstance(data, str | bytes) else data
     target = Path(os.path.realpath(path))
     draft = target if new else target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if _is_device(Path(path), target):
             with Path(path).open("wb") as device:
-                device.write(data)
+                device.writelines(map(_encoded, parts))
             return
         # 1. A draft in the same folder, which no other process or thread knows.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -73,7 +84,7 @@ def replace_file(
             with os.fdopen(handle, "wb") as file:
                 if not secret and not new and os.name == "posix" and target.exists():
                     os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
-                file.write(data)
+                file.writelines(map(_encoded, parts))
                 # 2. Its content reaches the disk before its name does.
                 file.flush()
                 os.fsync(handle)
@@ -93,9 +104,13 @@ def replace_file(
         raise unwritable(path, error, hint) from error
 
 
+def _encoded(part: str | bytes) -> bytes:
+    return part.encode("utf-8", "backslashreplace") if isinstance(part, str) else part
+
+
 def write_rows(path: Path, rows: Iterable[object], *, secret: bool = False, hint: str = "") -> None:
     """Write JSON lines, whole or not at all; see :func:`replace_file`."""
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     replace_file(path, lines, secret=secret, hint=hint)
 
 
@@ -158,23 +173,24 @@ class Appender:
     def __init__(self, path: Path, what: str) -> None:
         self._path = path
         self._what = what
+        # Places of lines are known to one writer only.
+        self._lock = _lock_beside(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if not _taken(self._lock):
+                raise InputError(
+                    f"Another process is at work in {path.parent}.",
+                    "Wait for it, or choose another folder with --run.",
+                )
+            _unpack(path)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._fd = os.open(path, flags, 0o666)
         except OSError as error:
+            self._lock.release()
             raise InputError(
                 f"Cannot write the {what} {path}: {error.strerror}.",
                 "Choose another folder with --run.",
             ) from error
-        # Places of lines are known to one writer only.
-        self._lock = _lock_beside(path)
-        if not _taken(self._lock):
-            os.close(self._fd)
-            raise InputError(
-                f"Another process is at work in {path.parent}.",
-                "Wait for it, or choose another folder with --run.",
-            )
         self._size = os.fstat(self._fd).st_size
         # A line cut short when a process was killed must not swallow the next.
         self._cut = False
@@ -240,6 +256,153 @@ def _append_whole(handle: int, data: bytes, size: int, *, sync: bool = False) ->
             os.ftruncate(handle, size)
         raise
     return len(data)
+
+
+# Packed: a file of lines that is complete lies as NAME.gz, which any gunzip reads, in members of
+# some thousand lines. Where both are there, the plain one counts: it is whole whenever it is there.
+
+PACKED = ".gz"
+_BLOCK = 1 << 20  # bytes of lines in a member, and looked at together
+_WORTH = 1 << 20  # smaller files stay as they are
+
+
+def packed(path: Path) -> Path:
+    """Return where a file lies once it is packed."""
+    return path.with_name(path.name + PACKED)
+
+
+def at_hand(path: Path) -> Path | None:
+    """Return the form in which a file is there, plain or packed; None where it is not."""
+    return next((one for one in (path, packed(path)) if one.exists()), None)
+
+
+def pack(path: Path) -> None:
+    """Compress a file that is complete; nothing happens to a small one, or while it is written.
+
+    Whoever is killed here leaves the plain file, the packed one, or both.
+
+    Raises:
+        InputError: It cannot be read or written.
+        RagwitnessError: The disk is full or fails.
+    """
+    lock = _lock_beside(path)
+    if not path.is_file() or path.stat().st_size < _WORTH or not _taken(lock):
+        return
+    try:
+        with _draft(packed(path)) as (draft, file):
+            sums = [0, 0]
+            for _, _, lines in blocks(path):
+                sums[0] = zlib.crc32(lines, sums[0])
+                file.write(gzip.compress(lines, 6, mtime=0))
+            file.flush()
+            # Read back before the plain file goes: it may have been paid for.
+            for _, _, lines in blocks(draft):
+                sums[1] = zlib.crc32(lines, sums[1])
+            if sums[0] != sums[1]:
+                raise OSError(errno.EIO, "what was compressed does not come back")
+        path.unlink()
+    except OSError as error:
+        raise unwritable(packed(path), error) from error
+    finally:
+        lock.release()
+
+
+def _unpack(path: Path) -> None:
+    """Put the plain file back where it can be appended to; the caller holds the lock."""
+    small = packed(path)
+    if not small.exists():
+        return
+    with _draft(path) as (_, file):
+        for _, _, lines in blocks(small):
+            file.write(lines)
+        # Beside a plain file: that of a killed packing is the same, and one that an earlier version
+        # has begun anew is added.
+        if path.exists():
+            file.flush()
+            with path.open("rb") as plain:
+                same = all(plain.read(len(lines)) == lines for _, _, lines in blocks(small))
+                plain.seek(plain.tell() if same else 0)
+                while more := plain.read(_BLOCK):
+                    file.write(more)
+    small.unlink()
+
+
+@contextmanager
+def _draft(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Open a file that takes its place whole, or not at all."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    try:
+        with draft.open("wb") as file:
+            yield draft, file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def blocks(path: Path, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
+    """Yield a file of lines, plain or packed, in blocks of whole lines.
+
+    Args:
+        path: The file, by either of its names.
+        start: Where a block begins.
+
+    Yields:
+        Place and length of a block in the file as it lies there, and its lines; only the last may
+        end within a line.
+
+    Raises:
+        OSError: It is not there, cannot be read, or is damaged.
+    """
+    form = at_hand(path) or path
+    with form.open("rb") as file:
+        file.seek(start)
+        if form.suffix != PACKED:
+            while data := file.read(_BLOCK):
+                data += file.readline()
+                yield start, len(data), data
+                start += len(data)
+            return
+        rest = b""
+        while rest or (rest := file.read(_BLOCK)):
+            member, lines = zlib.decompressobj(wbits=31), []
+            taken = len(rest)
+            try:
+                lines.append(member.decompress(rest))
+                while not member.eof and (more := file.read(_BLOCK)):
+                    taken += len(more)
+                    lines.append(member.decompress(more))
+            except zlib.error:
+                raise OSError(errno.EIO, "the compressed file is damaged") from None
+            if not member.eof:
+                raise OSError(errno.EIO, "the compressed file ends too early")
+            rest = member.unused_data
+            yield start, taken - len(rest), b"".join(lines)
+            start += taken - len(rest)
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, plain or packed; see :func:`blocks`."""
+    for _, _, data in blocks(path):
+        yield from io.BytesIO(data)
+
+
+def open_lines(path: Path) -> IO[bytes]:
+    """Open a file of lines for reading at any place; a packed one is unpacked out of sight.
+
+    Raises:
+        OSError: It is not there, cannot be read, or is damaged.
+    """
+    if path.exists() or not packed(path).exists():
+        return path.open("rb")
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it, and it is gone
+    for _, _, data in blocks(path):
+        file.write(data)
+    file.seek(0)
+    return file
 
 
 # Locked: by a file beside it, so that readers are never kept out. A process that ends, however it

@@ -44,6 +44,9 @@ COMMITMENT = "commitment.json"
 TRUST = "trust.json"
 """What a plan of canaries publishes, and what readers of an attested window trust."""
 
+LINES = (ANSWERS, SPENT, FINISHED)
+"""What is appended to while a run is under way, and packed when it is done."""
+
 _ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET)
 _OF = {
     "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS),
@@ -59,4 +62,5 @@ _OF = {
 def names_of(errand: str | None = None) -> tuple[str, ...]:
     """Return the names of the files that a run of an errand keeps; of any errand without one."""
     more = [_OF.get(errand, ())] if errand is not None else list(_OF.values())
-    return tuple(dict.fromkeys([*_ALWAYS, *(name for names in more for name in names)]))
+    own = dict.fromkeys([*_ALWAYS, *(name for names in more for name in names)])
+    return (*own, *(f"{name}.gz" for name in own if name in LINES))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,18 +25,26 @@ SUMMARY = b"ragwitness"
 # XML 1.0, production 2; no escape makes another character legal.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 2000
+_GROUP = 10_000  # rows of a Parquet file written together
 
 
-def _json(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> str:  # noqa: ARG001
-    """Return a result as it is stored."""
-    return json.dumps(kind.stored(result), indent=1, **_STRICT) + "\n"
+def _json(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> Iterator[str]:  # noqa: ARG001
+    """Yield a result as it is stored; its rows, of which there may be many, a line each."""
+    if not kind.stored_rows or kind.head is None:
+        yield json.dumps(kind.stored(result), indent=1, **_STRICT) + "\n"
+        return
+    yield f'{{\n "kind": "{kind.name}",\n "version": {kind.version},\n "{kind.stored_rows}": ['
+    before = "\n  "
+    for row in kind.rows(result):
+        yield before + json.dumps(row, **_STRICT)
+        before = ",\n  "
+    yield "\n ]," + json.dumps({"summary": kind.head(result)}, indent=1, **_STRICT)[1:] + "\n"
 
 
-def _jsonl(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> str:  # noqa: ARG001
-    """Return one line per row of a result."""
+def _jsonl(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> Iterator[str]:  # noqa: ARG001
+    """Yield one line per row of a result."""
     # One that holds NaN is written as null, as in the JSON.
-    lines = (json.dumps(plain(row), **_STRICT) for row in kind.rows(result))
-    return "".join(f"{line}\n" for line in lines)
+    return (json.dumps(plain(row), **_STRICT) + "\n" for row in kind.rows(result))
 
 
 def require_parquet() -> ModuleType:
@@ -75,10 +84,12 @@ def _parquet(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> by
         ],
         {SUMMARY: json.dumps(head, allow_nan=False).encode()},
     )
-    # In memory first, then in one step to disk: a file is there whole or not at all.
-    table = arrow.Table.from_pylist([_sound(plain(row)) for row in kind.rows(result)], schema)
-    file = io.BytesIO()
-    arrow.parquet.write_table(table, file)
+    # In memory first, then in one step to disk: a file is there whole or not at all. The rows go
+    # there group by group, compressed.
+    file, rows = io.BytesIO(), iter(kind.rows(result))
+    with arrow.parquet.ParquetWriter(file, schema) as writer:
+        while group := [_sound(plain(row)) for row in islice(rows, _GROUP)]:
+            writer.write_table(arrow.Table.from_pylist(group, schema))
     return file.getvalue()
 
 
@@ -181,7 +192,7 @@ class Format:
     """
 
     help: str
-    content: Callable[[Kind[Any, Any], Any, Sequence[Any]], str | bytes]
+    content: Callable[[Kind[Any, Any], Any, Sequence[Any]], str | bytes | Iterable[str]]
     check: Callable[[], object] | None = None
 
 

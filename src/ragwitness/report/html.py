@@ -7,8 +7,10 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -53,6 +55,7 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
         interval=say.interval,
         cell=_figure,
         code=_code,
+        first_items=lambda named, most: list(islice(named.items(), most)),
         type=lambda value: type(value).__name__,
     )
     return made
@@ -89,13 +92,28 @@ def _style() -> tuple[str, str]:
     return css, policy
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a page cuts long tables, so that it stays one that a browser opens at once.
+
+    Attributes:
+        whole: Rows up to which a table stays whole.
+        most: Rows shown of a longer one.
+        link: Address of a page with all rows; empty where there is none.
+    """
+
+    whole: int = 500
+    most: int = 50
+    link: str = ""
+
+
 def render_page(sheet: Sheet) -> str:
     """Return a sheet as a page; every text in it is escaped."""
     css, policy = _style()
     # The style is ours and read from the package, hence not escaped.
     own = Markup(css)  # noqa: S704
     template = environment().get_template("sheet.html.j2")
-    return template.render(sheet=sheet, css=own, policy=policy, page_of=None)
+    return template.render(sheet=sheet, css=own, policy=policy, page_of=None, cut=Cut())
 
 
 def write_html(result: object, path: str | Path) -> None:

@@ -75,6 +75,8 @@ class Kind(Generic[R, C]):
         sheet: What a report says.
         rows: The result as flat rows: documents, measures, records, slots.
         columns: Names and types of the rows' fields, the first naming the row.
+        stored_rows: Field of the stored form that holds the rows, where the rest is ``head`` under
+            ``summary``; empty for other forms.
         dump: The result as strict JSON, without ``kind`` and ``version``.
         cases: The rows as JUnit has them; None for one case per row and one for the gate.
         head: What stands beside the rows in a table of them; None for the whole result.
@@ -90,13 +92,14 @@ class Kind(Generic[R, C]):
     conditions: Callable[[Sequence[str]], tuple[C, ...]]
     rule: Callable[[R, Sequence[C]], Ruling]
     sheet: Callable[[R], Sheet]
-    rows: Callable[[R], list[Row]]
+    rows: Callable[[R], Sequence[Row]]
     columns: Mapping[str, Any]
     dump: Callable[[R], Row] = lambda result: dict(plain(asdict(cast("Any", result))))
     cases: Callable[[R, Sequence[C]], Sequence[TestCase]] | None = None
     head: Callable[[R], Row] | None = None
     properties: Callable[[R], Mapping[str, str]] | None = None
     version: int = 1
+    stored_rows: str = ""
 
     def stored(self, result: R) -> Row:
         """Return a result as it is stored."""

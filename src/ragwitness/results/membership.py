@@ -32,6 +32,7 @@ from ragwitness.results.sheet import (
     EvidenceWord,
     Figures,
     Fold,
+    LazyRows,
     Mark,
     Name,
     Paragraph,
@@ -149,6 +150,10 @@ def from_json(data: Mapping[str, Any]) -> AuditResult:
 
 
 def _dump(result: AuditResult) -> Row:
+    return {"documents": list(_rows(result)), **_head(result)}
+
+
+def _head(result: AuditResult) -> Row:
     # JSON has no NaN: a calibration score that is not finite is left out, an undefined rate becomes
     # null.
     calibration = asdict(result.calibration)
@@ -172,7 +177,7 @@ def _dump(result: AuditResult) -> Row:
         "warnings": list(result.warnings),
         "version": result.ragwitness,
     }
-    return {"documents": _rows(result), "summary": summary}
+    return {"summary": summary}
 
 
 def _evaluation(found: Evaluation | None) -> Row | None:
@@ -184,8 +189,8 @@ def _evaluation(found: Evaluation | None) -> Row | None:
     return {**data, "roc": [list(corner) for corner in found.roc]}
 
 
-def _rows(result: AuditResult) -> list[Row]:
-    return [document_row(verdict) for verdict in result.verdicts]
+def _rows(result: AuditResult) -> Sequence[Row]:
+    return LazyRows(result.verdicts, document_row)
 
 
 def document_row(verdict: Verdict) -> Row:
@@ -677,15 +682,38 @@ def _truths(result: AuditResult) -> Table | None:
 def _group(result: AuditResult, decision: Decision) -> Fold:
     """The documents of one verdict, strongest evidence first."""
     verdicts = sorted((v for v in result.verdicts if v.decision is decision), key=strength)
+    label = LABELS[decision]
+    return Fold(
+        label.capitalize(),
+        (documents_table(result, verdicts, f"Documents with the verdict “{label}”"),),
+        say.count(len(verdicts)),
+        _STYLES[decision],
+        len(verdicts) <= _OPEN,
+    )
+
+
+def documents_table(
+    result: AuditResult, verdicts: Sequence[Verdict], caption: str, *, decided: bool = False
+) -> Table:
+    """Return the table of some documents of an audit.
+
+    Args:
+        result: The audit, whose documents decide which columns there are.
+        verdicts: What the rows are about, in their order.
+        caption: What the table shows.
+        decided: Whether the verdict is a column.
+    """
     everywhere = result.verdicts
     # A column that nobody fills is left out.
     has = {
+        "Verdict": decided,
         "Truth": any(v.member is not None for v in everywhere),
         "p if inside": any(v.p_out is not None for v in everywhere),
         "Classifier": any(v.classifier is not None for v in everywhere),
     }
     columns = (
         Column("Document", "name"),
+        Column("Verdict", "text"),
         Column("Truth", "text"),
         Column("p", "value"),
         Column("q", "value"),
@@ -696,13 +724,14 @@ def _group(result: AuditResult, decision: Decision) -> Fold:
         Column("Words that decided", "words"),
     )
     kept = [at for at, column in enumerate(columns) if has.get(column.name, True)]
-    rows = []
-    for one in verdicts:
+
+    def cells(one: Verdict) -> tuple[Cell, ...]:
         # A verdict that is known to be wrong is marked: a report with the truth at hand hides no
         # mistake.
         truth = truth_of(one) or say.MISSING
-        cells: tuple[Cell, ...] = (
+        every: tuple[Cell, ...] = (
             Name(one.document, document=one.document),
+            LABELS[one.decision],
             Mark(truth, "in") if is_wrong(one) else truth,
             say.p_text(one.p_value),
             say.p_text(one.q_value),
@@ -712,17 +741,10 @@ def _group(result: AuditResult, decision: Decision) -> Fold:
             one.queries,
             words_of(one),
         )
-        rows.append(tuple(cells[at] for at in kept))
-    label = LABELS[decision]
-    caption = f"Documents with the verdict “{label}”"
-    table = Table(caption, tuple(columns[at] for at in kept), tuple(rows), "documents")
-    return Fold(
-        label.capitalize(),
-        (table,),
-        say.count(len(verdicts)),
-        _STYLES[decision],
-        len(verdicts) <= _OPEN,
-    )
+        return tuple(every[at] for at in kept)
+
+    shown = tuple(columns[at] for at in kept)
+    return Table(caption, shown, LazyRows(verdicts, cells), "documents")
 
 
 def _roc(result: AuditResult) -> Square | None:
@@ -850,6 +872,7 @@ KIND: Kind[AuditResult, Condition] = Kind(
     rows=_rows,
     columns=_COLUMNS,
     cases=_cases,
-    head=lambda result: dict(_dump(result)["summary"]),
+    head=lambda result: dict(_head(result)["summary"]),
+    stored_rows="documents",
     properties=_properties,
 )

@@ -8,8 +8,9 @@ name what cannot be seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 from ragwitness.results.geometry import Course, Histogram, Plane, Square
 from ragwitness.stats.evaluation import Rate
@@ -93,6 +94,30 @@ class Column:
     page: bool = True
 
 
+class LazyRows(Sequence[Any]):
+    """Rows that are made when they are looked at: a page shows few of many.
+
+    Args:
+        items: What the rows are about.
+        make: From one of them to its row.
+    """
+
+    def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
+        self._items, self._make = items, make
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> LazyRows: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return LazyRows(self._items[at], self._make)
+        return self._make(self._items[at])
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table.
@@ -106,7 +131,7 @@ class Table:
 
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[tuple[Cell, ...]]
     look: str = "measures"
 
 

@@ -40,12 +40,14 @@ def create_app(roots: Sequence[Path], access: Access | None = None) -> ASGIApp:
         roots: Run folders, or folders of runs.
         access: Who may read; None admits the loopback alone.
     """
-    # Five pages and two fixed files, all of them GET: nothing here can change a run.
+    # Seven pages and two fixed files, all of them GET: nothing here can change a run.
     site = _Site(roots)
     routes = [
         Route("/", _page(site.runs)),
         Route("/run/{key}", _page(site.run)),
         Route("/run/{key}/document", _page(site.document)),
+        Route("/run/{key}/rows", _page(site.rows)),
+        Route("/run/{key}/asked", _page(site.asked)),
         Route("/run/{key}/figure.svg", _figure(site)),
         Route("/compare", _page(site.compare)),
         Route("/style.css", _fixed(pages.style_sheet, "text/css")),
@@ -78,6 +80,12 @@ class _Site:
             shown = visible(name, 80)
             raise HTTPException(404, f"Nothing is known of the document {shown} in this run.")
         return page
+
+    def rows(self, given: dict[str, str]) -> str:
+        return pages.rows_page(self._find(given.get("key", "")), given)
+
+    def asked(self, given: dict[str, str]) -> str:
+        return pages.asked_page(self._find(given.get("key", "")), given)
 
     def figure(self, key: str) -> bytes:
         figure = pages.figure_of(self._find(key))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -11,21 +11,22 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ragwitness.asking.budget import Use
-from ragwitness.asking.journal import Exchange, count_answers, exchanges, heard
+from ragwitness.asking.journal import Exchange, index_of
 from ragwitness.errors import RagwitnessError
 from ragwitness.kit.run_files import TABLE_FIGURE
-from ragwitness.report.html import environment, resource
+from ragwitness.report.html import Cut, environment, resource
 from ragwitness.results import wording as say
-from ragwitness.results.geometry import Course
-from ragwitness.results.membership import LABELS, is_wrong, strength, truth_of, words_of
+from ragwitness.results.membership import LABELS, is_wrong, truth_of, words_of
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Verdict
 from ragwitness.web import comparison as comparing
 from ragwitness.web import evidence, figures
-from ragwitness.web.runs import Run, spending_of
+from ragwitness.web.rows import PAGE, Rows, listed, rows_of_journal
+from ragwitness.web.runs import Run, curves_of, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
-_MOST_CHANGES = 500
+_MOST_CHANGES = 200
+_WHOLE = 60  # rows of a table up to which the page of a run shows them all
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,42 @@ def run_page(run: Run) -> str:
         "run": run,
         "row": _row(run),
         "page_of": lambda name: document_link(run, name),
-        "curves": _curves(run),
+        "curves": curves_of(run),
+        "cut": Cut(_WHOLE, PAGE, f"{run_link(run)}/rows"),
+        "asked_link": f"{run_link(run)}/asked",
         "figure": figure_of(run),
         # An audit lists its documents in its report.
-        "heard": None if run.audit or _is_table(run) else heard(run.folder),
+        "heard": None if run.audit or _is_table(run) else index_of(run.folder).heard(),
     }
     if sheet is None:
         spent = sum(spending_of(run), Use())
         return _render("unfinished.html.j2", **own, spent=spent)
     return _render("run.html.j2", **own, sheet=sheet)
+
+
+def rows_page(run: Run, given: Mapping[str, str]) -> str:
+    """Return a page of everything that a run's result lists, or of what was asked without one."""
+    return _listing(run, run.opened.rows, given) if run.opened else asked_page(run, given)
+
+
+def asked_page(run: Run, given: Mapping[str, str]) -> str:
+    """Return a page of the documents that were asked about.
+
+    Raises:
+        InputError: A journal cannot be read.
+    """
+    return _listing(run, rows_of_journal(index_of(run.folder).heard().stages), given)
+
+
+def _listing(run: Run, rows: Rows, given: Mapping[str, str]) -> str:
+    return _render(
+        "rows.html.j2",
+        run=run,
+        listing=listed(rows, given),
+        group_name="Verdict" if run.audit else "Stage",
+        page_of=lambda name: document_link(run, name),
+        cut=Cut(),
+    )
 
 
 def figure_of(run: Run) -> Path | None:
@@ -92,10 +120,10 @@ def document_page(run: Run, document: str) -> str | None:
         InputError: The journal cannot be read.
     """
     # The order of the report, so that "next" leads where a reader of the report expects.
-    verdicts = sorted(run.audit.verdicts, key=strength) if run.audit else []
-    place = next((i for i, v in enumerate(verdicts) if v.document == document), None)
+    verdicts = run.opened.ranked if run.opened else ()
+    place = run.opened.places.get(document) if run.opened else None
     # The shadow system was asked about documents of the same names: its answers are no evidence.
-    found = _of_target(run, exchanges(run.folder, document))
+    found = _of_target(run, index_of(run.folder).exchanges(document))
     if place is None and not found:
         return None
     verdict = verdicts[place] if place is not None else None
@@ -182,13 +210,11 @@ def _version() -> str:
 
 def _row(run: Run) -> _Row:
     written = datetime.fromtimestamp(run.changed, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    sheet, auc = run.sheet, run.audit.evaluation.auc if run.audit and run.audit.evaluation else None
-    if sheet is None:
-        found = run.problem or _so_far(run)
-        return _Row(run, run_link(run), "", "", found, auc, say.MISSING, written)
-    queries = say.MISSING if sheet.queries is None else say.count(sheet.queries)
-    link = run_link(run)
-    return _Row(run, link, sheet.method, sheet.target, sheet.title, auc, queries, written)
+    brief, link = run.brief, run_link(run)
+    if brief.kind is None:
+        return _Row(run, link, "", "", run.problem or _so_far(run), None, say.MISSING, written)
+    queries = say.MISSING if brief.queries is None else say.count(brief.queries)
+    return _Row(run, link, brief.method, brief.target, brief.title, brief.auc, queries, written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +254,9 @@ def _verdict(one: Verdict) -> _Verdict:
 
 def _so_far(run: Run) -> str:
     try:
-        return f"{say.count(count_answers(run.folder))} answers so far"
+        return f"{say.count(index_of(run.folder).heard().answers)} answers so far"
     except RagwitnessError as error:
         return error.message
-
-
-def _curves(run: Run) -> list[Course]:
-    spent, known = spending_of(run), getattr(run.result, "spent", None)
-    found = (figures.tokens_figure(spent, known), figures.money_figure(spent, known))
-    return [one for one in found if one is not None]
 
 
 def _of_target(run: Run, found: Sequence[Exchange]) -> tuple[Exchange, ...]:

@@ -5,21 +5,81 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from ragwitness.asking.budget import Use, uses
 from ragwitness.asking.journal import files_of
 from ragwitness.errors import RagwitnessError
+from ragwitness.kit.files import at_hand
 from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, SPENT, TABLE
+from ragwitness.results.geometry import Course
 from ragwitness.results.kind import Kind
 from ragwitness.results.membership import AuditResult
 from ragwitness.results.registry import open_result
 from ragwitness.results.sheet import Sheet
+from ragwitness.results.spending import Spending
+from ragwitness.stats.evaluation import Rate
+from ragwitness.types import Verdict
+from ragwitness.web.figures import money_figure, tokens_figure
+from ragwitness.web.rows import Rows, ranked, rows_of_audit, rows_of_kind
 
 _SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST, TABLE)
-_CACHED = 256
+_BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves
+
+
+class Opened:
+    """A result that was read, and what follows from it for its pages.
+
+    Args:
+        kind: What it is.
+        result: The result.
+    """
+
+    def __init__(self, kind: Kind[Any, Any], result: Any) -> None:
+        self.kind, self.result = kind, result
+        self.sheet: Sheet = kind.sheet(result)
+
+    @cached_property
+    def ranked(self) -> tuple[Verdict, ...]:
+        """The verdicts of an audit of documents, the most telling first; empty for others."""
+        return ranked(self.result) if isinstance(self.result, AuditResult) else ()
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each document stands among them."""
+        return {one.document: place for place, one in reversed(list(enumerate(self.ranked)))}
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Everything that the result lists."""
+        if isinstance(self.result, AuditResult):
+            return rows_of_audit(self.result, self.ranked)
+        return rows_of_kind(self.kind, self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What the list of runs says of a result; kept for every run, whatever its size.
+
+    Attributes:
+        kind: What it is; None where it cannot be read.
+        problem: Why.
+        method: How it was asked.
+        target: Whom.
+        title: What was found.
+        queries: How many were sent; None where that is not known.
+        auc: Of an audit whose truth is known.
+    """
+
+    kind: Kind[Any, Any] | None = None
+    problem: str = ""
+    method: str = ""
+    target: str = ""
+    title: str = ""
+    queries: int | None = None
+    auc: Rate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +91,26 @@ class Run:
         name: Of the folder, for a table behind that of its paper.
         folder: Its path.
         changed: When its newest file was written, seconds since the epoch.
-        kind: What it holds; None where there is no result yet, or none that can be read.
-        result: What was found; None likewise.
-        problem: Why it cannot be read.
+        state: Of its result: when it was written, and its size.
+        brief: What the list says of it.
     """
 
     key: str
     name: str
     folder: Path
     changed: float
-    kind: Kind[Any, Any] | None = None
-    result: Any = None
-    problem: str = ""
+    state: tuple[int, int] = (0, 0)
+    brief: Brief = Brief()
+
+    @property
+    def kind(self) -> Kind[Any, Any] | None:
+        """What it holds; None where there is no result yet, or none that can be read."""
+        return self.brief.kind
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be read."""
+        return self.brief.problem
 
     @property
     def words(self) -> str:
@@ -52,14 +120,25 @@ class Run:
         return "not readable" if self.problem else "not finished"
 
     @property
+    def opened(self) -> Opened | None:
+        """Its result; None where there is none, or none that can be read."""
+        return None if self.kind is None else _opened(self.folder, *self.state)
+
+    @property
+    def result(self) -> Any:
+        """What was found; None likewise."""
+        return self.opened.result if self.opened else None
+
+    @property
     def sheet(self) -> Sheet | None:
-        """What a report says of it; None without a result."""
-        return None if self.kind is None else self.kind.sheet(self.result)
+        """What a report says of it; None likewise."""
+        return self.opened.sheet if self.opened else None
 
     @property
     def audit(self) -> AuditResult | None:
         """The result of an audit of documents, which have pages of their own; None for others."""
-        return self.result if isinstance(self.result, AuditResult) else None
+        found = self.result
+        return found if isinstance(found, AuditResult) else None
 
 
 def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
@@ -103,7 +182,7 @@ def _children(root: Path) -> list[Path]:
 
 def _is_run(folder: Path) -> bool:
     try:
-        return folder.is_dir() and any((folder / name).exists() for name in _SIGNS)
+        return folder.is_dir() and any(at_hand(folder / name) for name in _SIGNS)
     except OSError:
         return False
 
@@ -111,31 +190,59 @@ def _is_run(folder: Path) -> bool:
 def _run(folder: Path) -> Run:
     # The address of a run follows from its path: it stays the same over restarts and shows no path.
     key = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:10]
-    kind, result, problem, changed = None, None, "", 0.0
+    brief, state, changed = Brief(), (0, 0), 0.0
     try:
         changed = max(entry.stat().st_mtime for entry in [folder, *folder.iterdir()])
         # Reading is cached by time and size of the file: a finished run is parsed once, a new
         # result at once.
         path = next((folder / one for one in (RESULT, TABLE) if (folder / one).exists()), None)
         if path is not None:
-            state = path.stat()
-            kind, result, problem = _read(folder, state.st_mtime_ns, state.st_size)
+            found = path.stat()
+            state = (found.st_mtime_ns, found.st_size)
+            brief = _brief(folder, *state)
     except OSError as error:
-        problem = f"{folder}: {error.strerror}."
+        brief = Brief(problem=f"{folder}: {error.strerror}.")
+    kind = brief.kind
     paper = f"{folder.parent.name}/" if kind is not None and kind.name == "table" else ""
-    return Run(key, paper + folder.name, folder, changed, kind, result, problem)
+    return Run(key, paper + folder.name, folder, changed, state, brief)
 
 
-@lru_cache(maxsize=_CACHED)
-def _read(folder: Path, _changed: int, _size: int) -> tuple[Kind[Any, Any] | None, Any, str]:
+@lru_cache(maxsize=_BRIEFS)
+def _brief(folder: Path, changed: int, size: int) -> Brief:
     """Read a result once for each of its states."""
     try:
-        kind, result = open_result(folder)
-        kind.sheet(result)  # what cannot be shown is found here
+        found = _opened(folder, changed, size)
     except RagwitnessError as error:
-        return None, None, error.message
+        return Brief(problem=error.message)
     # A file from elsewhere can break a renderer; it breaks its own row in the list and not the
     # list.
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
-        return None, None, f"It cannot be shown: {type(error).__name__}: {error}."
-    return kind, result, ""
+        return Brief(problem=f"It cannot be shown: {type(error).__name__}: {error}.")
+    sheet, result = found.sheet, found.result
+    known = result.evaluation if isinstance(result, AuditResult) else None
+    auc = known.auc if known else None
+    named = (sheet.method, sheet.target, sheet.title, sheet.queries, auc)
+    return Brief(found.kind, "", *named)
+
+
+@lru_cache(maxsize=_OPEN)
+def _opened(folder: Path, _changed: int, _size: int) -> Opened:
+    return Opened(*open_result(folder))
+
+
+def curves_of(run: Run) -> tuple[Course, ...]:
+    """Return the figures of what a run has spent.
+
+    Raises:
+        InputError: A record of spending cannot be read.
+    """
+    forms = filter(None, map(at_hand, files_of(run.folder, SPENT)))
+    states = tuple((form.stat().st_mtime_ns, form.stat().st_size) for form in forms)
+    return _curves(run.folder, states, getattr(run.result, "spent", None))
+
+
+@lru_cache(maxsize=_BRIEFS)
+def _curves(folder: Path, _states: object, known: Spending | None) -> tuple[Course, ...]:
+    spent = tuple(use for path in files_of(folder, SPENT) for use in uses(path))
+    found = (tokens_figure(spent, known), money_figure(spent, known))
+    return tuple(one for one in found if one is not None)
