@@ -3,9 +3,9 @@
     python benchmarks/audit_scale.py [documents] [method]
 
 By the command line, as a user runs it, with a method of one question and no model, so that what is
-measured is the harness (name another method to add its own work): CPU and wall seconds, peak memory (goal 2 GB), the files of
-the run; then `report` on it, and the pages of `view` (goals 300 ms and 300 kB each): the first
-page, which reads the result, and every page after it.
+measured is the harness (name another method to add its own work): CPU and wall seconds, peak memory
+(goal 2 GB), the files of the run; then `report` on it, and the pages of `view` (goals 300 ms and
+300 kB each): the first page, which reads the result, and every page after it.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Cut:
         link: Address of a page with all rows; empty where there is none.
     """
 
-    whole: int = 500
+    whole: int = 200
     most: int = 50
     link: str = ""
 

@@ -80,7 +80,9 @@ def run_page(run: Run) -> str:
 
 def rows_page(run: Run, given: Mapping[str, str]) -> str:
     """Return a page of everything that a run's result lists, or of what was asked without one."""
-    return _listing(run, run.opened.rows, given) if run.opened else asked_page(run, given)
+    if run.opened is None:
+        return asked_page(run, given)
+    return _listing(run, "rows", run.opened.rows, given)
 
 
 def asked_page(run: Run, given: Mapping[str, str]) -> str:
@@ -89,14 +91,15 @@ def asked_page(run: Run, given: Mapping[str, str]) -> str:
     Raises:
         InputError: A journal cannot be read.
     """
-    return _listing(run, rows_of_journal(index_of(run.folder).heard().stages), given)
+    return _listing(run, "asked", rows_of_journal(index_of(run.folder).heard().stages), given)
 
 
-def _listing(run: Run, rows: Rows, given: Mapping[str, str]) -> str:
+def _listing(run: Run, name: str, rows: Rows, given: Mapping[str, str]) -> str:
     return _render(
         "rows.html.j2",
         run=run,
         listing=listed(rows, given),
+        here=f"{run_link(run)}/{name}",
         group_name="Verdict" if run.audit else "Stage",
         page_of=lambda name: document_link(run, name),
         cut=Cut(),
