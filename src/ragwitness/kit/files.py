@@ -44,7 +44,7 @@ _LOOK = 0.2  # seconds in which another process that only looks lets go again
 
 def replace_file(
     path: str | Path,
-    data: str | bytes | Iterable[str],
+    data: str | bytes | Iterable[str | bytes],
     *,
     secret: bool = False,
     new: bool = False,
@@ -185,6 +185,9 @@ class Appender:
             _unpack(path)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._fd = os.open(path, flags, 0o666)
+        except RagwitnessError:
+            self._lock.release()
+            raise
         except OSError as error:
             self._lock.release()
             raise InputError(
@@ -285,24 +288,18 @@ def pack(path: Path) -> None:
         InputError: It cannot be read or written.
         RagwitnessError: The disk is full or fails.
     """
-    lock = _lock_beside(path)
+    lock, small = _lock_beside(path), packed(path)
     if not path.is_file() or path.stat().st_size < _WORTH or not _taken(lock):
         return
     try:
-        with _draft(packed(path)) as (draft, file):
-            sums = [0, 0]
-            for _, _, lines in blocks(path):
-                sums[0] = zlib.crc32(lines, sums[0])
-                file.write(gzip.compress(lines, 6, mtime=0))
-            file.flush()
-            # Read back before the plain file goes: it may have been paid for.
-            for _, _, lines in blocks(draft):
-                sums[1] = zlib.crc32(lines, sums[1])
-            if sums[0] != sums[1]:
-                raise OSError(errno.EIO, "what was compressed does not come back")
+        replace_file(small, (gzip.compress(data, 6, mtime=0) for _, _, data in blocks(path)))
+        # Read back before the plain file goes: it may have been paid for.
+        if not _begins_with(path, small):
+            small.unlink()
+            raise OSError(errno.EIO, "what was compressed does not come back")
         path.unlink()
     except OSError as error:
-        raise unwritable(packed(path), error) from error
+        raise unwritable(small, error) from error
     finally:
         lock.release()
 
@@ -312,52 +309,37 @@ def _unpack(path: Path) -> None:
     small = packed(path)
     if not small.exists():
         return
-    with _draft(path) as (_, file):
-        for _, _, lines in blocks(small):
-            file.write(lines)
-        # Beside a plain file: that of a killed packing is the same, and one that an earlier version
-        # has begun anew is added.
-        if path.exists():
-            file.flush()
-            with path.open("rb") as plain:
-                same = all(plain.read(len(lines)) == lines for _, _, lines in blocks(small))
-                plain.seek(plain.tell() if same else 0)
-                while more := plain.read(_BLOCK):
-                    file.write(more)
+    # Beside a plain file: that of a killed packing is the same; one that an earlier version has
+    # begun anew is added.
+    both = [small, path] if path.exists() else [small]
+    if len(both) == 1 or not _begins_with(path, small):
+        replace_file(path, (data for one in both for _, _, data in _blocks_in(one)))
     small.unlink()
 
 
-@contextmanager
-def _draft(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Open a file that takes its place whole, or not at all."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
-    try:
-        with draft.open("wb") as file:
-            yield draft, file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        _sync_folder(path.parent)
-    finally:
-        with suppress(OSError):
-            draft.unlink()
+def _begins_with(path: Path, small: Path) -> bool:
+    with path.open("rb") as plain:
+        return all(plain.read(len(data)) == data for _, _, data in _blocks_in(small))
 
 
 def blocks(path: Path, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
-    """Yield a file of lines, plain or packed, in blocks of whole lines.
+    """Return a file of lines, plain or packed, in blocks of whole lines.
 
     Args:
         path: The file, by either of its names.
         start: Where a block begins.
 
-    Yields:
-        Place and length of a block in the file as it lies there, and its lines; only the last may
-        end within a line.
+    Returns:
+        Place and length of each block in the file as it lies there, and its lines; only the last
+        may end within a line.
 
     Raises:
         OSError: It is not there, cannot be read, or is damaged.
     """
-    form = at_hand(path) or path
+    return _blocks_in(at_hand(path) or path, start)
+
+
+def _blocks_in(form: Path, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
     with form.open("rb") as file:
         file.seek(start)
         if form.suffix != PACKED:

@@ -73,7 +73,7 @@ def run_page(run: Run) -> str:
         "heard": None if run.audit or _is_table(run) else index_of(run.folder).heard(),
     }
     if sheet is None:
-        spent = sum(spending_of(run), Use())
+        spent = sum(spending_of(run.folder), Use())
         return _render("unfinished.html.j2", **own, spent=spent)
     return _render("run.html.j2", **own, sheet=sheet)
 

@@ -20,16 +20,9 @@ _LAST = (1, 0.0)  # after every number: what has none
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that can be listed.
+    """Rows that can be listed, in the order of a report; what of each is searched and sorted by.
 
-    Attributes:
-        what: One of them, for people.
-        items: All, in the order of a report.
-        text: What of an item is searched.
-        table: Shows some of them.
-        sorts: Keys by name, the first of which is the items' own order.
-        groups: Labels by name; empty where there are none.
-        group: Group of an item.
+    The first of ``sorts`` is that order itself; ``groups`` are labels by name.
     """
 
     what: str
@@ -43,17 +36,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of rows, with what was asked for.
-
-    Attributes:
-        rows: What is listed.
-        table: The page's rows.
-        total: Rows in all.
-        found: Rows that fit.
-        page: Number of the page, from 1.
-        pages: How many there are.
-        chosen: The search, the group and the order that are in force.
-    """
+    """One page of rows: how many there are in all, how many fit, and what was asked for."""
 
     rows: Rows
     table: Table
@@ -67,16 +50,6 @@ class Listing:
         """Return the query of another page of the same rows."""
         kept = {name: value for name, value in self.chosen.items() if value}
         return "?" + urlencode({**kept, "page": page}, errors="surrogatepass")
-
-    @property
-    def around(self) -> tuple[tuple[str, int], ...]:
-        """Names and numbers of the pages that links lead to."""
-        steps = {"First": 1, "Previous": self.page - 1, "Next": self.page + 1, "Last": self.pages}
-        return tuple(
-            (name, page)
-            for name, page in steps.items()
-            if 1 <= page <= self.pages and page != self.page
-        )
 
 
 def listed(rows: Rows, given: Mapping[str, str]) -> Listing:
@@ -114,12 +87,7 @@ def listed(rows: Rows, given: Mapping[str, str]) -> Listing:
 
 
 def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:
-    """Return the documents of an audit.
-
-    Args:
-        result: The audit.
-        ranked: Its verdicts, the most telling first.
-    """
+    """Return the documents of an audit, in the order of ``ranked``."""
     fields: dict[str, Callable[[Verdict], float | None]] = {
         "p": lambda one: one.p_value,
         "p if inside": lambda one: one.p_out,

@@ -61,17 +61,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What the list of runs says of a result; kept for every run, whatever its size.
-
-    Attributes:
-        kind: What it is; None where it cannot be read.
-        problem: Why.
-        method: How it was asked.
-        target: Whom.
-        title: What was found.
-        queries: How many were sent; None where that is not known.
-        auc: Of an audit whose truth is known.
-    """
+    """What the list of runs says of a result, or why it cannot be read; kept of every run."""
 
     kind: Kind[Any, Any] | None = None
     problem: str = ""
@@ -158,13 +148,13 @@ def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
     return tuple(sorted(runs, key=lambda run: (-run.changed, run.name)))
 
 
-def spending_of(run: Run) -> tuple[Use, ...]:
+def spending_of(folder: Path) -> tuple[Use, ...]:
     """Return what each query of a run used, in their order; nothing where that is not known.
 
     Raises:
         InputError: A record of spending cannot be read.
     """
-    return tuple(use for path in files_of(run.folder, SPENT) for use in uses(path))
+    return tuple(use for path in files_of(folder, SPENT) for use in uses(path))
 
 
 def _inside(root: Path) -> list[Path]:
@@ -243,6 +233,6 @@ def curves_of(run: Run) -> tuple[Course, ...]:
 
 @lru_cache(maxsize=_BRIEFS)
 def _curves(folder: Path, _states: object, known: Spending | None) -> tuple[Course, ...]:
-    spent = tuple(use for path in files_of(folder, SPENT) for use in uses(path))
+    spent = spending_of(folder)
     found = (tokens_figure(spent, known), money_figure(spent, known))
     return tuple(one for one in found if one is not None)
