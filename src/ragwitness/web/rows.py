@@ -35,7 +35,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class RowsPage:
     """One page of rows: how many there are in all, how many fit, and what was asked for."""
 
     rows: Rows
@@ -52,7 +52,7 @@ class Listing:
         return "?" + urlencode({**kept, "page": page}, errors="surrogatepass")
 
 
-def listed(rows: Rows, given: Mapping[str, str]) -> Listing:
+def listed(rows: Rows, given: Mapping[str, str]) -> RowsPage:
     """Return the page that the parameters of an address ask for; what is not known is ignored.
 
     Args:
@@ -83,7 +83,7 @@ def listed(rows: Rows, given: Mapping[str, str]) -> Listing:
     page = min(max(1, int(number) if number.isdecimal() and len(number) < 9 else 1), pages)
     shown = rows.table(found[PAGE * (page - 1) : PAGE * page])
     chosen = {"search": search, "group": group, "sort": order if order != first else ""}
-    return Listing(rows, shown, len(rows.items), len(found), page, pages, chosen)
+    return RowsPage(rows, shown, len(rows.items), len(found), page, pages, chosen)
 
 
 def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:

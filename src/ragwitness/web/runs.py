@@ -29,7 +29,7 @@ _SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST, TABLE)
 _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves
 
 
-class Opened:
+class OpenedRun:
     """A result that was read, and what follows from it for its pages.
 
     Args:
@@ -110,7 +110,7 @@ class Run:
         return "not readable" if self.problem else "not finished"
 
     @property
-    def opened(self) -> Opened | None:
+    def opened(self) -> OpenedRun | None:
         """Its result; None where there is none, or none that can be read."""
         return None if self.kind is None else _opened(self.folder, *self.state)
 
@@ -216,8 +216,8 @@ def _brief(folder: Path, changed: int, size: int) -> Brief:
 
 
 @lru_cache(maxsize=_OPEN)
-def _opened(folder: Path, _changed: int, _size: int) -> Opened:
-    return Opened(*open_result(folder))
+def _opened(folder: Path, _changed: int, _size: int) -> OpenedRun:
+    return OpenedRun(*open_result(folder))
 
 
 def curves_of(run: Run) -> tuple[Course, ...]:
