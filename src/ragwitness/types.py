@@ -138,7 +138,8 @@ class Evidence:
         before: The few words that precede it.
         probability: What the target gave it; an interval where the target's list of
             alternatives was cut off before it.
-        baseline: Probability under the proxy model that never saw the target's database.
+        baseline: Probability under the proxy model that never saw the target's database; NaN
+            where it was not asked, as the score does not need it.
     """
 
     word: str

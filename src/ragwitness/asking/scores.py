@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -219,7 +220,7 @@ def _encode(score: Score) -> dict[str, Any]:
                 e.before,
                 float(e.probability.low),
                 float(e.probability.high),
-                float(e.baseline),
+                None if math.isnan(e.baseline) else float(e.baseline),
             ]
             for e in score.evidence
         ],
@@ -263,8 +264,8 @@ def _decode(stored: Mapping[str, Any]) -> StoredScore:
             stored["value"],
             tuple(stored["features"]),
             tuple(
-                Evidence(word, before, Interval(low, high), baseline)
-                for word, before, low, high, baseline in stored["evidence"]
+                Evidence(word, before, Interval(low, high), math.nan if proxy is None else proxy)
+                for word, before, low, high, proxy in stored["evidence"]
             ),
             stored["reason"],
             stored["details"],

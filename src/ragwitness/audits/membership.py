@@ -46,7 +46,7 @@ from ragwitness.results.membership import AuditResult
 from ragwitness.results.spending import Spending
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.evaluation import Evaluation, evaluate
-from ragwitness.types import Audit, Document, Score, Target, Verdict
+from ragwitness.types import Audit, Decision, Document, Score, Target, Verdict
 
 # What p-values are computed from: an audit's own score, or a classifier trained on a shadow.
 
@@ -351,7 +351,7 @@ def conclude(
         started=effort.started,
         seconds=effort.seconds,
         queries=sum(outcome.queries for outcome in asked),
-        verdicts=tuple(replace(one, evidence=one.evidence[:_DECISIVE]) for one in verdicts),
+        verdicts=_explained(plan, audit, verdicts),
         calibration=calibration,
         evaluation=_evaluation(verdicts, plan.alpha),
         settings=settings,
@@ -359,6 +359,23 @@ def conclude(
         ragwitness=version("ragwitness"),
         spent=spent,
     )
+
+
+def _explained(plan: AuditPlan, audit: Audit, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts with their most telling words, and what the proxy says of those that accuse.
+
+    Some methods need no proxy for the score; its word beside the target's is what a report
+    shows, and costs more than the score. So only what is called in has it.
+    """
+    texts = {document.id: document for document in plan.documents}
+    found = []
+    for one in verdicts:
+        words = one.evidence[:_DECISIVE]
+        if one.decision is Decision.IN and any(math.isnan(word.baseline) for word in words):
+            said = getattr(audit, "baselines", lambda _: ())(texts[one.document])
+            words = tuple(replace(word, baseline=p) for word, p in zip(words, said, strict=False))
+        found.append(replace(one, evidence=words))
+    return tuple(found)
 
 
 def _evaluation(verdicts: Sequence[Verdict], alpha: float) -> Evaluation | None:

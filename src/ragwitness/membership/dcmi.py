@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -355,7 +356,17 @@ class Dcmi:
         answers = yield [
             Query(q, max_tokens=config.max_tokens, top_logprobs=top) for q in questions
         ]
-        return self._score(questions, copy, answers, details)
+        return self._score(copy, answers, details)
+
+    def baselines(self, document: Document) -> tuple[float, ...]:
+        """Return what the proxy gives the words of the evidence; four passes, so on request."""
+        text, _ = cut_words(document.text, self.config.max_words)
+        words = sum(bool(core(word.text)) for word in split_words(text))
+        copy, _ = self._copy(text, words, document.id)
+        shown = (text,) if copy is None else (text, copy.text)
+        return tuple(
+            proxy_yes(self.proxy, self.config.prompt.replace("{doc}", said)) for said in shown
+        )
 
     def _copy(self, text: str, words: int, identity: str) -> tuple[Perturbed | None, bool]:
         n = quota(words, self.config.share, self.config.most)
@@ -378,13 +389,7 @@ class Dcmi:
         changes = changed_words(text, made)
         return Perturbed(made, changes, "llm") if changes and len(changes) <= 2 * n else None
 
-    def _score(
-        self,
-        questions: list[str],
-        copy: Perturbed,
-        answers: list[Answer],
-        details: dict[str, float],
-    ) -> Score:
+    def _score(self, copy: Perturbed, answers: list[Answer], details: dict[str, float]) -> Score:
         gray = self.config.access == "gray"
         # 3. f(document) and f(copy).
         one, other = (read_yes_no(answer, gray=gray) for answer in answers)
@@ -399,23 +404,21 @@ class Dcmi:
         details["score/uncalibrated"] = values[0]
         return Score(
             values[0] - values[1],
-            evidence=self._evidence(questions, copy, (one, other)),
+            evidence=self._evidence(copy, (one, other)),
             details=details,
         )
 
-    def _evidence(
-        self, questions: list[str], copy: Perturbed, readings: tuple[YesNo, YesNo]
-    ) -> tuple[Evidence, ...]:
+    def _evidence(self, copy: Perturbed, readings: tuple[YesNo, YesNo]) -> tuple[Evidence, ...]:
         """Both questions, told by the words in which they differ."""
         olds = ", ".join(old for old, _ in copy.changes)
         news = ", ".join(new for _, new in copy.changes)
         labels = (f"right? (as it stands: {olds})", f"right? (turned round: {news})")
         found = []
-        for label, question, reading in zip(labels, questions, readings, strict=True):
+        for label, reading in zip(labels, readings, strict=True):
             said = reading.yes
             if self.config.access == "text" and reading.text is not None:
                 said = Interval(reading.text, reading.text)
-            found.append(Evidence("Yes", label, said, proxy_yes(self.proxy, question)))
+            found.append(Evidence("Yes", label, said, math.nan))
         return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -109,10 +110,9 @@ class RagMia:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         config, gray = self.config, self.config.access == "gray"
         # One question about the text; what is left out of it is counted.
-        text, cut = cut_characters(document.text.strip(), config.max_chars)
+        text, question, cut = self._question(document)
         if sum(bool(core(word.text)) for word in split_words(text)) < config.min_words:
             return Score(None, reason=f"fewer than {config.min_words} words to ask about")
-        question = TEMPLATES[config.template].replace("{s}", text)
         answers = yield [
             Query(
                 question,
@@ -126,16 +126,25 @@ class RagMia:
         details = _details(reading) | {"cut": float(cut)}
         if value is None:
             return Score(None, reason=reading.reason, details=details)
-        return Score(value, evidence=(self._evidence(text, question, reading),), details=details)
+        return Score(value, evidence=(self._evidence(text, reading),), details=details)
 
-    def _evidence(self, text: str, question: str, reading: YesNo) -> Evidence:
+    def baselines(self, document: Document) -> tuple[float, ...]:
+        """Return what the proxy gives the words of the evidence: two passes, so on request."""
+        return (proxy_yes(self.proxy, self._question(document)[1]),)
+
+    def _question(self, document: Document) -> tuple[str, str, int]:
+        """The text asked about, the question, and the number of words left out."""
+        text, cut = cut_characters(document.text.strip(), self.config.max_chars)
+        return text, TEMPLATES[self.config.template].replace("{s}", text), cut
+
+    def _evidence(self, text: str, reading: YesNo) -> Evidence:
         said = reading.yes
         if self.config.access == "text" and reading.text is not None:
             said = Interval(reading.text, reading.text)
         words = split_words(text)
         opening = text[: words[_SHOWN - 1].end] + " \u2026" if len(words) > _SHOWN else text
         shown = TEMPLATES[self.config.template].replace("{s}", opening)
-        return Evidence("Yes", shown, said, proxy_yes(self.proxy, question))
+        return Evidence("Yes", shown, said, math.nan)
 
 
 def cut_characters(text: str, most: int) -> tuple[str, int]:

@@ -128,29 +128,41 @@ class Decoding:
         self._cut: int | None = None
         self.finish_reason: str | None = "length" if room <= 0 else None
 
-    def push(self, row: Float32) -> int | None:
-        """Choose the next token from its logits (vocabulary,).
+    def push(self, rows: Float32, guessed: Sequence[int] = ()) -> list[int]:
+        """Choose the next tokens from their logits.
+
+        Args:
+            rows: Shape (1 + n, vocabulary). The first is of the next token; each further one
+                holds only where the token before it is the guessed one.
+            guessed: The n tokens the model has been given ahead of the answer.
 
         Returns:
-            The token, to be read by the model; None where the answer is complete.
+            The tokens chosen, at least one: as long as they are those guessed, and one more.
+            The model has yet to read the last of them, unless the answer is complete.
         """
-        # 1. Choose; the answer's own generator makes it independent of what runs beside it.
-        token = sample(row, self._temperature, self._generator)
-        self._spent += 1
-        if token in self._vocabulary.stop_ids:
-            self.finish_reason = "stop"
-            return None
-        # 2. Describe it as the model saw it, before any temperature.
-        self._ids.append(token)
-        true, rows = np.array([token]), row[None]
-        logprobs, _ = score_rows(rows, true)
-        self._tokens += _described(true, logprobs, rows, self._top, self._vocabulary.token_text)
-        # 3. Stop at a stop string, or for want of room.
-        if self._stop and self._found_stop():
-            self.finish_reason = "stop"
-        elif self._spent >= self.room:
-            self.finish_reason = "length"
-        return token if self.finish_reason is None else None
+        chosen: list[int] = []
+        for place, row in enumerate(rows):
+            # 1. Choose; the answer's own generator makes it independent of what runs beside it.
+            token = sample(row, self._temperature, self._generator)
+            self._spent += 1
+            if token in self._vocabulary.stop_ids:
+                self.finish_reason = "stop"
+                break
+            chosen.append(token)
+            self._ids.append(token)
+            # 2. Stop at a stop string, or for want of room.
+            if self._stop and self._found_stop():
+                self.finish_reason = "stop"
+            elif self._spent >= self.room:
+                self.finish_reason = "length"
+            if self.finish_reason or place == len(guessed) or token != guessed[place]:
+                break
+        # 3. Describe them as the model saw them, before any temperature.
+        if chosen:
+            true, rows = np.array(chosen), rows[: len(chosen)]
+            logprobs, _ = score_rows(rows, true)
+            self._tokens += _described(true, logprobs, rows, self._top, self._vocabulary.token_text)
+        return chosen
 
     def _found_stop(self) -> bool:
         # The whole answer is decoded: a stop string may begin inside a token and end in another.

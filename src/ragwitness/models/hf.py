@@ -314,7 +314,7 @@ class HFLanguageModel(TokenModel):
                     past = output.past_key_values
                     logits = output.logits[:, -1].float().cpu().numpy()
                     chosen = [
-                        (answer.push(row) or 0) if answer.finish_reason is None else 0
+                        (answer.push(row[None]) or [0])[0] if answer.finish_reason is None else 0
                         for answer, row in zip(batch, logits, strict=True)
                     ]
                     ids = self._tensor(np.array(chosen, np.int64)[:, None])

@@ -19,7 +19,7 @@ Use: TypeAlias = Literal["retrieve", "answer"]
 """What a rewritten query is for: the index, or the generator."""
 
 PARALLEL = min(4, os.cpu_count() or 1)
-"""Answers made at a time: one per core; more would fight for them."""
+"""Answers made at a time: one per core; more would fight for them. See ``RagSystem.parallel``."""
 
 
 class QueryTooLongError(InputError):
@@ -138,6 +138,11 @@ class RagSystem:
     def fit_counts(self) -> FitCounts:
         """How many prompts had to lose passages so far."""
         return self._fit_log.counts
+
+    @property
+    def parallel(self) -> int:
+        """Answers worth making at a time; more than cores where the generator batches them."""
+        return int(getattr(self.generator, "callers", PARALLEL))
 
     def retrieve(self, query: str) -> list[Hit]:
         """Return the hits of a query, nearest first; none in the control without retrieval."""

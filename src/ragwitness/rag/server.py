@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from ragwitness.errors import RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
-from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
+from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.protocol import (
     ApiError,
     ChatRequest,
@@ -59,7 +59,7 @@ class _Lab:
         self._key = key
         self._created = int(time.time())
         # The event loop stays free for everything else.
-        self._free = asyncio.Semaphore(PARALLEL)
+        self._free = asyncio.Semaphore(system.parallel)
 
     async def health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})

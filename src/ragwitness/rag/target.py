@@ -15,7 +15,7 @@ from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig
 from ragwitness.rag.index.lexical import LexicalIndex
-from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
+from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.types import Answer, Capability, Message, Query, Role, TokenLogprob
 
 # Raw texts scored and continued, as the completions protocol tells it.
@@ -82,7 +82,7 @@ class LabTarget:
         self._shows = shows
         self._name = f"lab:{_fingerprint(system)}"
         # As many answers at a time as keep the generator busy, wherever it works.
-        self._turns = threading.BoundedSemaphore(getattr(system.generator, "callers", PARALLEL))
+        self._turns = threading.BoundedSemaphore(system.parallel)
 
     @property
     def name(self) -> str:

@@ -240,14 +240,13 @@ def _evidence(word: Evidence) -> Row:
         "word": word.word,
         "before": word.before,
         "probability": {"low": word.probability.low, "high": word.probability.high},
-        "baseline": word.baseline,
+        "baseline": finite(word.baseline),
     }
 
 
 def _measured(word: Evidence) -> bool:
     """Whether a word's numbers are numbers; without them it is not evidence."""
-    numbers = (word.probability.low, word.probability.high, word.baseline)
-    return all(math.isfinite(number) for number in numbers)
+    return math.isfinite(word.probability.low) and math.isfinite(word.probability.high)
 
 
 def _load(data: Mapping[str, Any]) -> AuditResult:
@@ -271,13 +270,21 @@ def _load(data: Mapping[str, Any]) -> AuditResult:
     documents = data.get("documents")
     if not isinstance(documents, list):
         raise malformed(KIND, "documents", "missing, or not a list")
-    summary["verdicts"] = [
-        {_PRIVATE.get(key, key): value for key, value in one.items()}
-        if isinstance(one, Mapping)
-        else one
-        for one in documents
-    ]
+    summary["verdicts"] = [_verdict(one) if isinstance(one, Mapping) else one for one in documents]
     return restored(AuditResult, summary, KIND, _NAMES)
+
+
+def _verdict(stored: Mapping[str, Any]) -> Row:
+    found = {_PRIVATE.get(key, key): value for key, value in stored.items()}
+    if isinstance(words := found.get("evidence"), list):
+        # What the proxy was not asked is null in JSON and NaN in memory.
+        found["evidence"] = [
+            {**word, "baseline": math.nan}
+            if isinstance(word, Mapping) and word.get("baseline", 0) is None
+            else word
+            for word in words
+        ]
+    return found
 
 
 def _object(parent: Mapping[str, Any], name: str) -> Row:

@@ -12,7 +12,7 @@ from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig
 from ragwitness.rag.index.base import Hit
-from ragwitness.rag.pipeline import PARALLEL, RagSystem
+from ragwitness.rag.pipeline import RagSystem
 from ragwitness.types import Answer, Query
 
 
@@ -48,7 +48,7 @@ class OwnGenerator:
         # A stand-in for the passages of a query: the overhead of a prompt is measured once.
         config = RagConfig(template=template)
         self._system = RagSystem([Passage("", 0, 1, "-")], _Chosen(1), model, config)
-        self._free = asyncio.Semaphore(PARALLEL)
+        self._free = asyncio.Semaphore(self._system.parallel)
 
     async def check(self, query: Query) -> None:
         """Refuse what is too long; see :class:`Generator`."""

@@ -72,7 +72,8 @@ def _decode(script: str, **options: object) -> Decoding:
     for letter in script:
         row = np.zeros(27, np.float32)
         row[ord(letter) - 96] = 9
-        if decoding.push(row) is None:
+        decoding.push(row[None])
+        if decoding.finish_reason:
             break
     return decoding
 
@@ -92,6 +93,31 @@ def test_decoding_ends_at_the_first_stop_string() -> None:
 def test_decoding_ends_when_there_is_no_more_room() -> None:
     result = _decode("abcdef", room=4).result()
     assert (result.text, result.finish_reason, result.completion_tokens) == ("abcd", "length", 4)
+
+
+@pytest.mark.parametrize(
+    ("guessed", "chosen"),
+    [("", "a"), ("a", "ab"), ("x", "a"), ("ab", "abc"), ("ax", "ab"), ("abcde", "abcd")],
+)
+def test_guesses_go_as_far_as_they_are_right(guessed: str, chosen: str) -> None:
+    """The model says ``abcd`` and ends; a row behind a wrong guess counts for nothing."""
+    decoding, script = _decode(""), "abcd`zzz"
+    rows = np.zeros((len(guessed) + 1, 27), np.float32)
+    for row, letter in zip(rows, script, strict=False):
+        row[ord(letter) - 96] = 9
+    found = decoding.push(rows, [ord(letter) - 96 for letter in guessed])
+    assert "".join(chr(token + 96) for token in found) == chosen
+    assert decoding.result().text == chosen
+    assert (decoding.finish_reason == "stop") == (guessed == "abcde")
+
+
+def test_guesses_end_where_the_answer_does() -> None:
+    rows = 9 * np.eye(27, dtype=np.float32)[[1, 2, 3, 4, 5]]
+    for options, text in (({"room": 3}, "abc"), ({"stop": ("d",)}, "abc")):
+        decoding = _decode("", **options)
+        decoding.push(rows, [1, 2, 3, 4])
+        assert decoding.finish_reason
+        assert decoding.result().text == text
 
 
 @pytest.mark.parametrize(
@@ -116,7 +142,8 @@ def test_tokens_of_split_characters_join_to_the_answer(
         vocabulary, prompt_tokens=1, room=99, temperature=0, top=1, stop=stop, seed=None
     )
     for token in [*range(1, len(data)), 0]:
-        if decoding.push(9 * np.eye(len(data), dtype=np.float32)[token]) is None:
+        decoding.push(9 * np.eye(len(data), dtype=np.float32)[[token]])
+        if decoding.finish_reason:
             break
     result = decoding.result()
     assert result.text == text
@@ -132,8 +159,10 @@ def test_a_stop_string_may_end_inside_a_token() -> None:
     decoding = Decoding(
         vocabulary, prompt_tokens=1, room=9, temperature=0, top=0, stop=["x"], seed=None
     )
-    decoding.push(np.array([0, 5, 0], np.float32))
-    assert decoding.push(np.array([0, 0, 5], np.float32)) is None
+    decoding.push(np.array([[0, 5, 0]], np.float32))
+    assert decoding.finish_reason is None
+    decoding.push(np.array([[0, 0, 5]], np.float32))
+    assert decoding.finish_reason == "stop"
     result = decoding.result()
     assert result.text == "abc"
     assert [token.token for token in result.tokens] == ["ab", "c"]

@@ -1,42 +1,38 @@
 """Prefix reuse: a prompt that begins like an earlier one computes only what is new.
 
-An audit asks many questions over the same system prompt, context and passage; without this
-every one of them would be read from its first token. Only whole blocks are reused, so that an
-answer does not depend, not even in its last bit, on what was asked before.
+An audit asks many questions over the same system prompt, passages and text; without this every
+one of them would be read from its first token. Stored are blocks, each under a hash of all tokens
+up to its end: prompts that begin alike share the blocks of that beginning, whichever of them came
+first. A block's keys and values have the same bits whether they come from here or are computed,
+so that an answer does not depend on what was asked before.
 """
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
-from ragwitness.models.reader.forward import BLOCK_TOKENS, KeyValues, Network, Tokens
+from ragwitness.models.reader.checkpoint import Float32
+from ragwitness.models.reader.forward import (
+    BLOCK_TOKENS,
+    PASS_TOKENS,
+    KeyValues,
+    Network,
+    Span,
+    Tokens,
+)
 
-DEFAULT_BYTES = 224 * 1024 * 1024
-"""Memory for stored sequences; about 15,000 tokens of the packaged reader."""
-
-
-def _shared(first: Tokens, second: Tokens) -> int:
-    """Length of the common prefix of two token sequences."""
-    size = min(len(first), len(second))
-    different = np.flatnonzero(first[:size] != second[:size])
-    return int(different[0]) if len(different) else size
-
-
-def _reusable(first: Tokens, second: Tokens) -> int:
-    """The whole blocks of it, in tokens."""
-    return _shared(first, second) // BLOCK_TOKENS * BLOCK_TOKENS
+DEFAULT_BYTES = 256 * 1024 * 1024
+"""Memory for stored blocks; some 17,000 tokens of the packaged reader."""
 
 
 class PrefixStore:
-    """The sequences used last, by their tokens; safe to share between threads.
-
-    What is stored is never written again: a sequence may grow behind the stored length, but
-    its rows below stay, so copying needs no lock.
+    """The blocks used last; safe to share between threads.
 
     Args:
         network: Whose keys and values these are.
@@ -44,104 +40,180 @@ class PrefixStore:
 
     Attributes:
         reused_tokens: Tokens that needed no computation so far.
+        read_tokens: Tokens that did.
     """
 
     def __init__(self, network: Network, limit_bytes: int = DEFAULT_BYTES) -> None:
         self._network = network
         self._limit = limit_bytes
-        self._entries: OrderedDict[bytes, tuple[Tokens, KeyValues]] = OrderedDict()
+        # The least recently used first; a block always later than those that continue it.
+        self._blocks: OrderedDict[bytes, tuple[Float32, Float32]] = OrderedDict()
         self._bytes = 0
-        self._in_flight: list[Tokens] = []
+        self._claimed: set[bytes] = set()
         self._changed = threading.Condition()
         self.reused_tokens = 0
+        self.read_tokens = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._blocks)
 
     @property
     def nbytes(self) -> int:
-        """Memory held by stored sequences, in bytes."""
+        """Memory held by stored blocks, in bytes."""
         return self._bytes
-
-    @contextlib.contextmanager
-    def reading(self, ids: Tokens, *, capacity: int, most: int) -> Iterator[KeyValues]:
-        """Give a new sequence that already holds the longest stored prefix of whole blocks.
-
-        Where another thread is reading a sequence with a much longer common prefix, this waits
-        for it: a burst of questions over one context reads the context once. When the block
-        ends without an error, the sequence, read up to ``ids``, is stored.
-
-        Args:
-            ids: The sequence about to be read, shape (n,).
-            capacity: Tokens it may grow to, later too.
-            most: Tokens that may come from the store; positions from there on are computed,
-                because their logits are wanted.
-        """
-        if self._limit <= 0:
-            yield self._network.new_cache(capacity)
-            return
-        with self._changed:
-            # 1. The longest stored prefix; from now on others wait for what is read here.
-            source, length = self._found(ids[:most])
-            self._in_flight.append(ids)
-        try:
-            cache = self._network.new_cache(capacity)
-            if source is not None:
-                # 2. Copied without a lock: stored rows never change.
-                cache.copy_prefix(source, length)
-            yield cache
-            # 3. Stored, unless the reading failed.
-            self._keep(ids, cache)
-        finally:
-            with self._changed:
-                self._in_flight = [other for other in self._in_flight if other is not ids]
-                self._changed.notify_all()
-
-    def _found(self, ids: Tokens) -> tuple[KeyValues | None, int]:
-        """The longest stored prefix, once nobody is about to store a much longer one."""
-        while True:
-            key, length = self._longest(ids)
-            coming = max((_reusable(other, ids) for other in self._in_flight), default=0)
-            if coming <= length:
-                break
-            self._changed.wait()
-        if key is None:
-            return None, 0
-        self._entries.move_to_end(key)
-        self.reused_tokens += length
-        return self._entries[key][1], length
-
-    def _longest(self, ids: Tokens) -> tuple[bytes | None, int]:
-        best_key, best = None, 0
-        for key, (stored, _) in self._entries.items():
-            length = _reusable(stored, ids)
-            if length > best:
-                best_key, best = key, length
-        return best_key, best
-
-    def _keep(self, ids: Tokens, cache: KeyValues) -> None:
-        """Store a sequence; the least recently used make room."""
-        if cache.nbytes > self._limit or len(ids) < BLOCK_TOKENS:
-            return
-        with self._changed:
-            for key, (stored, _) in list(self._entries.items()):
-                shared = _shared(stored, ids)
-                if shared == len(ids):  # already there, perhaps as part of a longer one
-                    self._entries.move_to_end(key)
-                    return
-                if shared == len(stored):  # says nothing that ids does not
-                    self._drop(key)
-            self._entries[ids.tobytes()] = (ids, cache)
-            self._bytes += cache.nbytes
-            while self._bytes > self._limit:
-                self._drop(next(iter(self._entries)))
-
-    def _drop(self, key: bytes) -> None:
-        _, cache = self._entries.pop(key)
-        self._bytes -= cache.nbytes
 
     def clear(self) -> None:
         """Forget everything."""
         with self._changed:
-            self._entries.clear()
+            self._blocks.clear()
             self._bytes = 0
+
+    def reading(self, ids: Tokens, *, capacity: int, keep: int, reuse: bool = True) -> Reading:
+        """Begin to read a sequence.
+
+        Args:
+            ids: The sequence, shape (n,).
+            capacity: Tokens it may grow to, later too.
+            keep: How many of the last positions' hidden states are wanted; those are computed.
+            reuse: Whether blocks are taken from here and left here.
+        """
+        names = self._names(ids) if reuse else []
+        return Reading(self, self._network, ids, names, capacity, keep)
+
+    def _names(self, ids: Tokens) -> list[bytes]:
+        """The hash of every whole block with all before it; none where reuse is off."""
+        found, digest = [], b""
+        for stop in range(BLOCK_TOKENS, len(ids) + 1 if self._limit > 0 else 0, BLOCK_TOKENS):
+            part = digest + ids[stop - BLOCK_TOKENS : stop].tobytes()
+            digest = hashlib.blake2b(part, digest_size=16).digest()
+            found.append(digest)
+        return found
+
+    def copy(self, names: list[bytes], cache: KeyValues) -> None:
+        """Append the blocks of these names to a sequence, up to the first that is not stored."""
+        with self._changed:
+            found = []
+            for name in names:
+                if name not in self._blocks:
+                    break
+                found.append(self._blocks[name])
+            self._touch(names[: len(found)])
+            self.reused_tokens += len(found) * BLOCK_TOKENS
+        # Stored blocks never change, so they are copied without the lock.
+        for keys, values in found:
+            part = slice(cache.length, cache.length + BLOCK_TOKENS)
+            cache.keys[..., part], cache.values[..., part, :] = keys, values
+            cache.length += BLOCK_TOKENS
+
+    @contextmanager
+    def claimed(self, name: bytes | None, *, wait: bool) -> Iterator[bool]:
+        """Compute a block while nobody else does.
+
+        Gives False where somebody else is at it; with ``wait`` only once that is over. Nobody
+        waits who has claimed anything, so no two can wait for each other.
+        """
+        with self._changed:
+            free = name is None or name not in self._claimed
+            if not free and wait:
+                self._changed.wait_for(lambda: name not in self._claimed)
+            elif free and name is not None:
+                self._claimed.add(name)
+        try:
+            yield free
+        finally:
+            if free and name is not None:
+                with self._changed:
+                    self._claimed.discard(name)
+                    self._changed.notify_all()
+
+    def keep(self, names: list[bytes], cache: KeyValues, read: int) -> None:
+        """Store the blocks of a sequence that are missing, from its first; old ones make room.
+
+        Args:
+            names: Of its blocks so far.
+            cache: The sequence.
+            read: Tokens of it that were computed just now.
+        """
+        with self._changed:
+            self.read_tokens += read
+            missing = [place for place, name in enumerate(names) if name not in self._blocks]
+        fresh = {}
+        for place in missing:
+            part = slice(place * BLOCK_TOKENS, (place + 1) * BLOCK_TOKENS)
+            fresh[names[place]] = cache.keys[..., part].copy(), cache.values[..., part, :].copy()
+        with self._changed:
+            for name, block in fresh.items():
+                if name not in self._blocks:
+                    self._blocks[name] = block
+                    self._bytes += sum(array.nbytes for array in block)
+            self._touch(names)
+            while self._bytes > self._limit:
+                _, block = self._blocks.popitem(last=False)
+                self._bytes -= sum(array.nbytes for array in block)
+
+    def _touch(self, names: list[bytes]) -> None:
+        # From the last to the first: what goes first is never needed by what stays.
+        for name in reversed(names):
+            if name in self._blocks:
+                self._blocks.move_to_end(name)
+
+
+class Reading:
+    """A sequence on its way into keys and values, pass by pass.
+
+    Attributes:
+        cache: What has been read.
+    """
+
+    def __init__(
+        self,
+        store: PrefixStore,
+        network: Network,
+        ids: Tokens,
+        names: list[bytes],
+        capacity: int,
+        keep: int,
+    ) -> None:
+        self._store, self._network, self._ids, self._names = store, network, ids, names
+        self._reusable = len(ids) - keep
+        self._kept: list[Float32] = []
+        self.cache = network.new_cache(capacity)
+
+    @property
+    def done(self) -> bool:
+        """Whether the whole sequence has been read."""
+        return self.cache.length >= len(self._ids)
+
+    def step(self, *, wait: bool) -> bool:
+        """Take what is stored, then compute one pass.
+
+        Args:
+            wait: Whether to wait where another thread computes what comes next.
+
+        Returns:
+            Whether anything was computed; False where another thread is at it.
+        """
+        cache, store = self.cache, self._store
+        if cache.length % BLOCK_TOKENS == 0:
+            usable = slice(cache.length // BLOCK_TOKENS, self._reusable // BLOCK_TOKENS)
+            store.copy(self._names[usable], cache)
+        coming = self._names[cache.length // BLOCK_TOKENS : self._reusable // BLOCK_TOKENS]
+        name = coming[0] if coming else None
+        with store.claimed(name, wait=wait) as free:
+            if free:
+                self._compute()
+        return free
+
+    def hidden(self) -> Float32:
+        """Read what is left; return the final hidden states wanted, (keep, width)."""
+        while not self.done:
+            self.step(wait=True)
+        return np.concatenate(self._kept)
+
+    def _compute(self) -> None:
+        cache, start = self.cache, self.cache.length
+        # Passes end at multiples of their length, whatever came from the store.
+        stop = min(start - start % PASS_TOKENS + PASS_TOKENS, len(self._ids))
+        wanted = max(0, min(stop - self._reusable, stop - start))
+        self._kept.append(self._network.run([Span(cache, self._ids[start:stop], wanted)]))
+        self._store.keep(self._names[: stop // BLOCK_TOKENS], cache, stop - start)

@@ -179,7 +179,8 @@ def read_weights(folder: Path) -> dict[str, Float32]:
     """Return every tensor of ``folder`` by name, as float32.
 
     Raises:
-        ModelError: No weights, a damaged file, or an unknown number format.
+        ModelError: No weights, a damaged file, an unknown number format, or a number that is
+            none (NaN or infinity).
     """
     weights: dict[str, Float32] = {}
     for path in weight_files(folder):

@@ -11,7 +11,9 @@ block norms are multiplied into the weights that follow them, once, at load.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,13 +25,15 @@ from ragwitness.models.reader.checkpoint import Float32, NetworkConfig
 
 # Weights of the network, laid out once at load the way the forward pass wants them.
 #
-# Three rearrangements, none of which changes what is computed:
+# Four rearrangements, none of which changes what is computed:
 #
 # - A norm's gain is multiplied into the weights that follow it. The forward pass divides by the
 # length ``sqrt(sum(x^2) + d * e)``, not by the root mean square, so gains also carry ``sqrt(d)``.
 # - Query and key rows are reordered so that a rotary pair is adjacent: a rotation is then one
 # complex multiplication. Both are reordered alike, which leaves their products as they are.
 # - Matrices are transposed and fused for ``rows @ weight``.
+# - Gate and up have their signs turned: ``silu(g) * u = (-g) / (1 + exp(-g)) * (-u)`` then needs
+# no negation of its own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,9 @@ class Layer:
         head_gain: Norm gain of every query and key head, queries scaled by
             ``head_dim ** -0.5``; (heads + key_value_heads, head_dim).
         output: (heads * head_dim, width).
-        gate_up: (width, 2 * mlp_width).
+        gate_up: Both with their signs turned, (width, 2 * mlp_width).
         down: (mlp_width, width).
+        bounded: Whether no softmax of this block can overflow; see :func:`_is_bounded`.
     """
 
     query_key_value: Float32
@@ -50,6 +55,7 @@ class Layer:
     output: Float32
     gate_up: Float32
     down: Float32
+    bounded: bool
 
 
 def _transposed(weight: Float32) -> Float32:
@@ -73,6 +79,36 @@ def rotary_phases(config: NetworkConfig) -> NDArray[np.complex64]:
     phases = np.empty(angles.shape, np.complex64)
     phases.real, phases.imag = np.cos(angles), np.sin(angles)
     return phases[:, None]
+
+
+_LARGEST = 3e38
+"""What a sum in an unshifted softmax may reach; float32 ends at 3.4e38."""
+
+_FAINTEST = np.float32(-80)
+"""Scores this far below the largest are raised to here: ``exp`` of less is a denormal number, and
+a processor multiplies those a hundred times more slowly."""
+
+
+def _is_bounded(head_gain: Float32, value: Float32, config: NetworkConfig) -> bool:
+    """Whether ``exp`` of any score, and any sum over it, stays far inside float32.
+
+    Queries and keys are brought to unit length, then multiplied by their gains, then rotated in
+    pairs. So by Cauchy-Schwarz no score exceeds the largest product of a pair's gains, whatever
+    the text; and a value is at most as long as its column of weights. Where this holds, the
+    softmax needs no maximum taken off.
+
+    Args:
+        head_gain: See :class:`Layer`.
+        value: Weights of the values after their norm's gain, (out, width).
+        config: Shape of the network.
+    """
+    pairs = np.abs(head_gain).reshape(len(head_gain), -1, 2).max(-1)
+    queries = pairs[: config.heads].reshape(config.key_value_heads, -1, pairs.shape[1])
+    # A thousandth for rounding, which is a hundred times smaller.
+    score = 1.001 * float((queries * pairs[config.heads :, None]).max())
+    longest = 1.0 + float(np.sqrt(np.square(value, dtype=np.float64).sum(-1).max()))
+    largest = score + math.log(config.positions * longest)
+    return bool(-score > _FAINTEST and largest < math.log(_LARGEST))
 
 
 class Parts:
@@ -139,23 +175,34 @@ class Parts:
         # The 1 / sqrt(d) of attention rides on the gain of the queries.
         gains = [query_gain * np.float32(shape.head_dim**-0.5)] * shape.heads
         gains += [key_gain] * shape.key_value_heads
-        head_gain = _interleaved(np.concatenate(gains), shape.head_dim)
+        turned_gain = _interleaved(np.concatenate(gains), shape.head_dim)
+        head_gain = turned_gain.reshape(-1, shape.head_dim)
+        value = value * before_attention
         return Layer(
-            query_key_value=_transposed(np.concatenate((turned, value)) * before_attention),
-            head_gain=head_gain.reshape(-1, shape.head_dim),
+            query_key_value=_transposed(np.concatenate((turned * before_attention, value))),
+            head_gain=head_gain,
             output=_transposed(self.take(attention + "o_proj.weight", shape.width, inner)),
-            gate_up=_transposed(np.concatenate(gate_up) * before_mlp),
+            gate_up=_transposed(np.concatenate(gate_up) * -before_mlp),
             down=_transposed(self.take(mlp + "down_proj.weight", shape.width, shape.mlp_width)),
+            bounded=_is_bounded(head_gain, value, shape),
         )
 
 
-BLOCK_TOKENS = 128
-"""Tokens per block of a prefill: bounds the attention matrix, and fits the processor's cache.
+# BLAS rounds by the shape of a product, and an answer must not depend, not even in its last bit, on
+# what was asked before it or beside it. Attention runs in shapes that follow from the sequence
+# alone: blocks that begin at multiples of BLOCK_TOKENS, whatever came from a store. Linear maps
+# take rows of many sequences at once; from LEAST_ROWS rows on a row of their product is the same in
+# whatever company. Where a BLAS breaks that rule, which is tried at load, every product has exactly
+# so many.
 
-Blocks begin at multiples of it. BLAS rounds by the shape of a product, so a token's keys and
-values are the same to the last bit only if it is always read in a block of the same shape; then a
-stored prefix of whole blocks changes no answer, whatever was asked before.
-"""
+BLOCK_TOKENS = 128
+"""Tokens whose attention is computed at once: their scores fit the processor's cache."""
+
+PASS_TOKENS = 256
+"""Tokens read at once, in whole blocks: the weights are fetched once for all of them."""
+
+LEAST_ROWS = 16
+"""Rows of the smallest product with a weight; fewer are filled up."""
 
 Tokens: TypeAlias = NDArray[np.int64]
 
@@ -170,23 +217,23 @@ class KeyValues:
         capacity: Tokens there is room for.
 
     Attributes:
-        keys: Shape (layers, key_value_heads, capacity, head_dim).
-        values: The same.
+        keys: Shape (layers, key_value_heads, head_dim, capacity).
+        values: Shape (layers, key_value_heads, capacity, head_dim).
         length: Tokens held.
     """
 
     __slots__ = ("keys", "length", "values")
 
     def __init__(self, config: NetworkConfig, capacity: int) -> None:
-        shape = (config.layers, config.key_value_heads, capacity, config.head_dim)
-        self.keys: Float32 = np.empty(shape, np.float32)
-        self.values: Float32 = np.empty(shape, np.float32)
+        heads, dim = (config.layers, config.key_value_heads), config.head_dim
+        self.keys: Float32 = np.empty((*heads, dim, capacity), np.float32)
+        self.values: Float32 = np.empty((*heads, capacity, dim), np.float32)
         self.length = 0
 
     @property
     def capacity(self) -> int:
         """Tokens there is room for."""
-        return int(self.keys.shape[2])
+        return int(self.keys.shape[3])
 
     @property
     def nbytes(self) -> int:
@@ -195,7 +242,7 @@ class KeyValues:
 
     def copy_prefix(self, other: KeyValues, length: int) -> None:
         """Become the first ``length`` tokens of ``other``."""
-        self.keys[:, :, :length] = other.keys[:, :, :length]
+        self.keys[..., :length] = other.keys[..., :length]
         self.values[:, :, :length] = other.values[:, :, :length]
         self.length = length
 
@@ -215,37 +262,27 @@ class Span:
     keep: int
 
 
-def _normalise(rows: Float32, epsilon: np.float32) -> Float32:
-    """Bring the last axis to unit length; RMS norm up to a factor that is in the weights.
+class _Scratch(threading.local):
+    """Memory for what a pass makes along the way, one set per thread, used again and again.
 
-    ``x / sqrt(mean(x^2) + e) = sqrt(d) * x / sqrt(sum(x^2) + d * e)``: the ``sqrt(d)`` is
-    multiplied into the gains, and ``epsilon`` here is ``d * e``.
+    Fresh megabytes for every product would cost page faults and push the weights out of the
+    processor's cache.
     """
-    length = np.vecdot(rows, rows)
-    length += epsilon
-    np.sqrt(length, out=length)
-    unit: Float32 = rows / length[..., None]
-    return unit
+
+    def __init__(self) -> None:
+        self._held: dict[str, Float32] = {}
+
+    def take(self, name: str, *shape: int) -> Float32:
+        """Return an array of undefined content; the next one of this name takes its place."""
+        size = math.prod(shape)
+        held = self._held.get(name)
+        if held is None or held.size < size:
+            held = self._held[name] = np.empty(size, np.float32)
+        return held[:size].reshape(shape)
 
 
-def _silu_product(gate_up: Float32) -> Float32:
-    """``silu(gate) * up`` of (rows, 2 * mlp_width), gate first."""
-    middle = gate_up.shape[1] // 2
-    gate = gate_up[:, :middle]
-    shrink = np.exp(-gate)
-    shrink += np.float32(1)
-    np.divide(gate, shrink, out=shrink)
-    shrink *= gate_up[:, middle:]
-    return shrink
-
-
-def _softmax_mix(scores: Float32, values: Float32) -> Float32:
-    """Softmax ``scores`` (heads, queries, keys) in place and mix ``values`` (heads, keys, dim)."""
-    scores -= scores.max(-1, keepdims=True)
-    np.exp(scores, out=scores)
-    mixed = scores @ values
-    mixed /= scores.sum(-1, keepdims=True)
-    return mixed
+_ATTENDED = 1 << 18
+"""Scores made at once: 1 MB, so that they stay in the processor's cache until they are mixed."""
 
 
 class Network:
@@ -269,9 +306,12 @@ class Network:
         self._unembedding = parts.unembedding()
         self._layers = [parts.layer(index) for index in range(config.layers)]
         self._phases = rotary_phases(config)
-        self._causal: Float32 = np.triu(
-            np.full((BLOCK_TOKENS, BLOCK_TOKENS), -np.inf, np.float32), 1
-        )
+        # What a block's positions see of each other: as factors, and as terms before a softmax.
+        self._seen: Float32 = np.tri(BLOCK_TOKENS, dtype=np.float32)
+        self._unseen: Float32 = np.where(self._seen, np.float32(0), np.float32(-np.inf))
+        self._ones: Float32 = np.ones(config.positions, np.float32)
+        self._scratch = _Scratch()
+        self._rows_agree = all(map(_rows_agree, self._weights()))
 
     def new_cache(self, capacity: int) -> KeyValues:
         """Return an empty sequence with room for ``capacity`` tokens."""
@@ -285,8 +325,8 @@ class Network:
         """
         total, kept, stop = len(ids), [], 0
         while stop < total:
-            # Blocks begin at multiples of BLOCK_TOKENS, whatever the sequence holds already.
-            start, room = stop, BLOCK_TOKENS - cache.length % BLOCK_TOKENS
+            # Passes end at multiples of their length, whatever the sequence holds already.
+            start, room = stop, PASS_TOKENS - cache.length % PASS_TOKENS
             stop = min(start + room, total)
             wanted = max(0, min(stop - (total - keep), stop - start))
             kept.append(self.run([Span(cache, ids[start:stop], wanted)]))
@@ -294,11 +334,10 @@ class Network:
 
     def logits(self, hidden: Float32) -> Float32:
         """Unnormalised log-probabilities (n, vocabulary) from hidden states (n, width)."""
-        scores: Float32 = hidden @ self._unembedding
-        return scores
+        return self._product(hidden, self._unembedding)
 
     def run(self, spans: Sequence[Span]) -> Float32:
-        """Advance every span's sequence at once; at most ``BLOCK_TOKENS`` tokens per span.
+        """Advance every span's sequence at once; at most ``PASS_TOKENS`` tokens per span.
 
         Returns:
             Final hidden states of the kept positions, span after span, shape (kept, width).
@@ -318,9 +357,40 @@ class Network:
                 rows = self._block(index, rows, spans, keeps, phases)
         for span, count in zip(spans, counts, strict=True):
             span.cache.length += count
-        normed = _normalise(rows, self._row_epsilon)
+        normed = np.array(self._normalised(rows))
         normed *= self._final_gain
         return normed
+
+    def _normalised(self, rows: Float32) -> Float32:
+        """Rows (n, width) at unit length; valid until the next call."""
+        return _normalise(rows, self._row_epsilon, self._scratch.take("normed", *rows.shape))
+
+    def _weights(self) -> list[Float32]:
+        """One weight of each shape."""
+        layer = self._layers[0]
+        return [
+            layer.query_key_value,
+            layer.output,
+            layer.gate_up,
+            layer.down,
+            self._unembedding,
+        ]
+
+    def _product(self, rows: Float32, weight: Float32, name: str = "") -> Float32:
+        """``rows @ weight``, in the scratch memory of that name if one is given."""
+        count, width = len(rows), weight.shape[1]
+        short = max(0, LEAST_ROWS - count) if self._rows_agree else -count % LEAST_ROWS
+        if short:
+            filled = self._scratch.take("filled", count + short, rows.shape[1])
+            filled[:count], filled[count:] = rows, 0
+            rows = filled
+        shape = (len(rows), width)
+        out = self._scratch.take(name, *shape) if name else np.empty(shape, np.float32)
+        step = len(rows) if self._rows_agree else LEAST_ROWS
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            np.matmul(rows[part], weight, out=out[part])
+        return out[:count]
 
     def _block(
         self,
@@ -330,29 +400,48 @@ class Network:
         keeps: Sequence[int],
         phases: NDArray[np.complex64],
     ) -> Float32:
-        """One decoder block over ``rows``; returns only each span's last ``keeps`` rows."""
-        layer = self._layers[index]
+        """One decoder block over ``rows``, in place; returns each span's last ``keeps`` rows."""
+        layer, heads = self._layers[index], self.config.heads
         # 1. Norm, projections, rotary positions: all rows of all sequences in one product.
         query_key, value = self._project(layer, rows, phases)
-        mixed, residual, start = [], [], 0
+        if sum(keeps) < len(rows):
+            stops = np.cumsum([len(span.ids) for span in spans])
+            kept = [np.arange(stop - n, stop) for stop, n in zip(stops, keeps, strict=True)]
+            rows = rows[np.concatenate(kept)]
+        mixed = self._scratch.take("mixed", len(rows), heads * self.config.head_dim)
+        start = done = 0
         # 2. Attention, sequence by sequence, over its own keys and values.
         for span, keep in zip(spans, keeps, strict=True):
             stop = start + len(span.ids)
-            heads = self.config.heads
             self._remember(index, span.cache, query_key[start:stop, heads:], value[start:stop])
-            if keep:
-                queries = query_key[stop - keep : stop, :heads]
-                mixed.append(self._attend(index, span.cache, len(span.ids), queries))
-                residual.append(rows[stop - keep : stop])
+            # Block by block, so that little is computed of what a position must not see.
+            last = span.cache.length + len(span.ids)
+            first = last - keep
+            while first < last:
+                end = min(last, first - first % BLOCK_TOKENS + BLOCK_TOKENS)
+                queries = query_key[stop - last + first : stop - last + end, :heads]
+                self._attend(index, span.cache, end, queries, mixed[done : done + end - first])
+                done, first = done + end - first, end
             start = stop
-        if not mixed:
-            return rows[:0]
+        if not len(rows):
+            return rows
         # 3. Output projection and residual, then the gated MLP and residual.
-        merged = len(mixed) > 1
-        rows = np.concatenate(residual) if merged else residual[0]
-        rows = rows + (np.concatenate(mixed) if merged else mixed[0]) @ layer.output
-        rows += _silu_product(_normalise(rows, self._row_epsilon) @ layer.gate_up) @ layer.down
+        rows += self._product(mixed, layer.output, "narrow")
+        gate_up = self._product(self._normalised(rows), layer.gate_up, "wide")
+        rows += self._product(self._gated(gate_up), layer.down, "narrow")
         return rows
+
+    def _gated(self, gate_up: Float32) -> Float32:
+        """``silu(gate) * up`` of negated (rows, 2 * mlp_width), gate first."""
+        middle = gate_up.shape[1] // 2
+        gated = self._scratch.take("gated", len(gate_up), middle)
+        for part in _tiles(len(gate_up)):
+            gate, up, shrink = gate_up[part, :middle], gate_up[part, middle:], gated[part]
+            np.exp(gate, out=shrink)
+            shrink += np.float32(1)
+            np.divide(gate, shrink, out=shrink)
+            shrink *= up
+        return gated
 
     def _project(
         self, layer: Layer, rows: Float32, phases: NDArray[np.complex64]
@@ -360,33 +449,83 @@ class Network:
         """Rotated queries and keys (n, heads + kv, dim) and values (n, kv, dim)."""
         shape = self.config
         turned = shape.heads + shape.key_value_heads
-        projected = (_normalise(rows, self._row_epsilon) @ layer.query_key_value).reshape(
-            len(rows), -1, shape.head_dim
-        )
-        normed = _normalise(projected[:, :turned], self._head_epsilon)
-        normed *= layer.head_gain
-        # A rotation of an adjacent pair is one complex product.
-        pairs = normed.view(np.complex64)
-        pairs *= phases
-        return normed, projected[:, turned:]
+        projected = self._product(self._normalised(rows), layer.query_key_value, "wide")
+        heads = projected.reshape(len(rows), -1, shape.head_dim)
+        room = self._scratch.take("turned", len(rows), turned, shape.head_dim)
+        for part in _tiles(len(rows)):
+            normed = _normalise(heads[part, :turned], self._head_epsilon, room[part])
+            normed *= layer.head_gain
+            # A rotation of an adjacent pair is one complex product.
+            pairs = normed.view(np.complex64)
+            pairs *= phases[part]
+        return room, heads[:, turned:]
 
     @staticmethod
     def _remember(index: int, cache: KeyValues, key: Float32, value: Float32) -> None:
         """Write keys and values (n, kv, dim) behind those the sequence has."""
         start, stop = cache.length, cache.length + len(key)
-        cache.keys[index, :, start:stop] = key.transpose(1, 0, 2)
+        cache.keys[index, :, :, start:stop] = key.transpose(1, 2, 0)
         cache.values[index, :, start:stop] = value.transpose(1, 0, 2)
 
-    def _attend(self, index: int, cache: KeyValues, new: int, queries: Float32) -> Float32:
-        """Causal attention of the last positions; (n, heads, dim) to (n, heads * dim)."""
-        stop, count, shared = cache.length + new, len(queries), self.config.key_value_heads
-        keys, values = cache.keys[index, :, :stop], cache.values[index, :, :stop]
+    def _attend(
+        self, index: int, cache: KeyValues, stop: int, queries: Float32, mixed: Float32
+    ) -> None:
+        """Causal attention of those before ``stop``, (n, heads, dim), into (n, heads * dim)."""
+        count, shared = len(queries), self.config.key_value_heads
+        keys, values = cache.keys[index, ..., :stop], cache.values[index, :, :stop]
         # Query heads that share a key head become further rows of one product.
         grouped = queries.transpose(1, 0, 2).reshape(shared, -1, self.config.head_dim)
-        scores = grouped @ keys.transpose(0, 2, 1)
-        # The last ``count`` positions must not see each other's future.
+        rows = grouped.shape[1]
+        out = self._scratch.take("heads", shared, rows, self.config.head_dim)
+        # As many heads at once as the processor's cache has room for the scores of.
+        step = max(1, _ATTENDED // (rows * stop))
+        for first in range(0, shared, step):
+            part = slice(first, min(first + step, shared))
+            scores = self._scratch.take("scores", part.stop - first, rows, stop)
+            np.matmul(grouped[part], keys[part], out=scores)
+            self._weigh(scores.reshape(-1, count, stop), self._layers[index].bounded)
+            np.matmul(scores, values[part], out=out[part])
+            out[part] /= (scores @ self._ones[:stop])[..., None]
+        heads = out.reshape(self.config.heads, count, -1).transpose(1, 0, 2)
+        mixed.reshape(heads.shape)[...] = heads
+
+    def _weigh(self, scores: Float32, bounded: bool) -> None:
+        """Turn scores (heads, queries, keys) into weights yet to be divided by their sum."""
+        count = scores.shape[1]
+        own = scores[..., -count:]
+        # The last positions must not see each other's future.
+        if not bounded:
+            own += self._unseen[:count, :count]
+            scores -= scores.max(-1, keepdims=True)
+            np.maximum(scores, _FAINTEST, out=scores)
+        np.exp(scores, out=scores)
         if count > 1:
-            folded = scores.reshape(shared, -1, count, stop)
-            folded[..., stop - count :] += self._causal[:count, :count]
-        mixed = _softmax_mix(scores, values)
-        return mixed.reshape(self.config.heads, count, -1).transpose(1, 0, 2).reshape(count, -1)
+            own *= self._seen[:count, :count]
+
+
+_TILE = 64
+"""Rows worked on at once between two products, so that they stay in the processor's cache."""
+
+
+def _tiles(count: int) -> Iterator[slice]:
+    return (slice(start, start + _TILE) for start in range(0, count, _TILE))
+
+
+def _rows_agree(weight: Float32) -> bool:
+    """Whether a row times this weight has the same bits among few rows and among many."""
+    rows = np.random.default_rng(0).standard_normal((3 * LEAST_ROWS, len(weight)), np.float32)
+    few = rows[5 : 5 + LEAST_ROWS] @ weight
+    return np.array_equal((rows @ weight)[5 : 5 + LEAST_ROWS], few)
+
+
+def _normalise(rows: Float32, epsilon: np.float32, out: Float32) -> Float32:
+    """Bring the last axis to unit length; RMS norm up to a factor that is in the weights.
+
+    ``x / sqrt(mean(x^2) + e) = sqrt(d) * x / sqrt(sum(x^2) + d * e)``: the ``sqrt(d)`` is
+    multiplied into the gains, and ``epsilon`` here is ``d * e``.
+    """
+    length = np.vecdot(rows, rows)
+    length += epsilon
+    np.sqrt(length, out=length)
+    np.divide(rows, length[..., None], out=out)
+    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Sequence
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import ModelError
+from ragwitness.kit.threads import one_blas_thread
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
+from ragwitness.models.reader.batch import LANE, Batch
 from ragwitness.models.reader.cache import DEFAULT_BYTES, PrefixStore
-from ragwitness.models.reader.checkpoint import Float32, read_config, read_weights, weights_digest
-from ragwitness.models.reader.forward import KeyValues, Network, Span
+from ragwitness.models.reader.checkpoint import read_config, read_weights, weights_digest
+from ragwitness.models.reader.forward import Network
 from ragwitness.models.reader.tokens import ReaderTokenizer
 
 PACKAGED_WEIGHTS = Path(__file__).parent / "weights"
@@ -24,10 +27,7 @@ PACKAGED_WEIGHTS = Path(__file__).parent / "weights"
 LADDER = Path(__file__).parents[4] / "experiments" / "readers"
 """Other readers, by the names of their folders: in a checkout of the repository, not in a wheel."""
 
-_PARALLEL = 8
-"""Sequences decoded together."""
-
-_CALLERS = 4
+_LANES = min(4, os.cpu_count() or 1)
 """Threads that compute at once; more would share the same cores and take more memory."""
 
 Int64 = NDArray[np.int64]
@@ -53,7 +53,8 @@ def _named(path: str | Path | None) -> tuple[Path, float]:
 class Reader(TokenModel):
     """A :class:`~ragwitness.models.base.LanguageModel` run in numpy; threads may share it.
 
-    Build it with :meth:`load`.
+    Build it with :meth:`load`. Threads that ask at the same time are answered in one batch. While
+    it computes, numpy's matrix products take one thread each in this process.
 
     Args:
         network: The decoder.
@@ -77,7 +78,8 @@ class Reader(TokenModel):
         self.tokenizer = tokenizer
         self._digest = digest
         self.prefixes = PrefixStore(network, cache_bytes)
-        self._turns = threading.BoundedSemaphore(_CALLERS)
+        self._batch = Batch(network, self.prefixes, _LANES)
+        self._turns = threading.BoundedSemaphore(_LANES)
         self._vocabulary = TokenVocabulary(
             tokenizer.token_text, tokenizer.decode, tokenizer.stop_ids
         )
@@ -125,6 +127,11 @@ class Reader(TokenModel):
     def context_length(self) -> int:
         """Tokens it can attend to, prompt and answer together."""
         return self._network.config.positions
+
+    @property
+    def callers(self) -> int:
+        """Threads worth asking it at the same time; see :mod:`ragwitness.models.reader.batch`."""
+        return _LANES * LANE
 
     def count_tokens(self, text: str) -> int:
         """Tokens of ``text`` as the assistant would say it."""
@@ -181,55 +188,18 @@ class Reader(TokenModel):
         if len(ids) == 0:
             nothing = np.empty(0, np.int64)
             return TextScores(nothing, offsets, np.empty(0), nothing, (), len(prompt))
-        with self._turns:
-            # Teacher forcing: position i predicts token i + 1, so the last token is never read.
-            hidden, _ = self._read(whole[:-1], len(ids), capacity=len(whole) - 1, reuse=reuse)
+        # Teacher forcing: position i predicts token i + 1, so the last token is never read.
+        read = whole[:-1]
+        with self._turns, one_blas_thread():
+            # Prompts that begin alike share their keys and values: computed once.
+            hidden = self.prefixes.reading(
+                read, capacity=len(read), keep=len(ids), reuse=reuse
+            ).hidden()
             logprobs, ranks, tokens = score_tokens(
                 lambda part: self._network.logits(hidden[part]), ids, top, self.tokenizer.token_text
             )
         return TextScores(ids, offsets, logprobs, ranks, tokens, len(prompt))
 
-    def _read(
-        self, ids: Int64, keep: int, *, capacity: int, reuse: bool
-    ) -> tuple[Float32, KeyValues]:
-        """Run ``ids``; hidden states of the last ``keep`` positions, and the sequence."""
-        if not reuse:
-            cache = self._network.new_cache(capacity)
-            return self._network.advance(cache, ids, keep), cache
-        # Prompts that begin alike share their keys and values: the beginning is computed once.
-        with self.prefixes.reading(ids, capacity=capacity, most=len(ids) - keep) as cache:
-            hidden = self._network.advance(cache, ids[cache.length :], keep)
-        return hidden, cache
-
     def _decode(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
-        """Decode up to ``_PARALLEL`` answers together; who finishes makes room for the next."""
-        # Continuous batching: an answer that ends makes room at once, not when its batch ends. What
-        # is decoded beside an answer does not change it.
-        waiting = [pair for pair in zip(encoded, answers, strict=True) if not pair[1].finish_reason]
-        waiting.reverse()
-        running: list[tuple[Decoding, KeyValues, int]] = []
-        with self._turns:
-            while waiting or running:
-                while waiting and len(running) < _PARALLEL:
-                    running += self._start(*waiting.pop())
-                if running:
-                    running = self._step(running)
-
-    def _start(self, ids: Int64, answer: Decoding) -> list[tuple[Decoding, KeyValues, int]]:
-        capacity = min(len(ids) + answer.room, self.context_length)
-        hidden, cache = self._read(ids, 1, capacity=capacity, reuse=True)
-        token = answer.push(self._network.logits(hidden)[0])
-        return [] if token is None else [(answer, cache, token)]
-
-    def _step(
-        self, running: list[tuple[Decoding, KeyValues, int]]
-    ) -> list[tuple[Decoding, KeyValues, int]]:
-        # One new token a sequence; all of them share each matrix product.
-        spans = [Span(cache, np.array([token], np.int64), 1) for _, cache, token in running]
-        logits = self._network.logits(self._network.run(spans))
-        chosen = [answer.push(row) for (answer, _, _), row in zip(running, logits, strict=True)]
-        return [
-            (answer, cache, token)
-            for (answer, cache, _), token in zip(running, chosen, strict=True)
-            if token is not None
-        ]
+        with one_blas_thread():
+            self._batch.complete(encoded, answers, self.tokenizer.stop_ids)

@@ -66,47 +66,76 @@ def network(folder: Path) -> Network:
     return Network(read_config(folder), read_weights(folder))
 
 
-def _read(network: Network, store: PrefixStore, ids: np.ndarray) -> int:
-    with store.reading(ids, capacity=len(ids), most=len(ids) - 1) as cache:
-        reused = cache.length
-        network.advance(cache, ids[cache.length :], 1)
-    return reused
+def _read(store: PrefixStore, ids: np.ndarray) -> int:
+    before = store.reused_tokens
+    store.reading(ids, capacity=len(ids), keep=1).hidden()
+    return store.reused_tokens - before
 
 
 def test_longest_prefix_is_taken(network: Network) -> None:
     """In whole blocks of 128 tokens."""
     store, ids = PrefixStore(network), np.arange(512) + 5
     other = np.concatenate((ids[:200], ids[:150]))
-    assert _read(network, store, ids) == 0
-    assert _read(network, store, other) == 128
-    assert _read(network, store, np.concatenate((ids[:300], ids[:5]))) == 256
-    assert _read(network, store, ids) == 384, "the last position is computed, its logits are wanted"
-    assert _read(network, store, ids[10:]) == 0
-    assert _read(network, store, ids[:100]) == 0, "less than a block"
+    assert _read(store, ids) == 0
+    assert _read(store, other) == 128
+    assert _read(store, np.concatenate((ids[:300], ids[:5]))) == 256
+    assert _read(store, ids) == 384, "the last position is computed, its logits are wanted"
+    assert _read(store, ids[10:]) == 0
+    assert _read(store, ids[:100]) == 0, "less than a block"
 
 
-def test_longer_sequences_replace_their_beginnings(network: Network) -> None:
+def test_prompts_that_begin_alike_share_blocks(network: Network) -> None:
     store, ids = PrefixStore(network), np.arange(300) + 5
-    _read(network, store, ids[:140])
-    _read(network, store, ids)
-    assert len(store) == 1
-    _read(network, store, ids[:150])
-    assert len(store) == 1
+    _read(store, ids[:140])
+    _read(store, ids)
+    assert len(store) == 2
+    _read(store, np.concatenate((ids[:150], ids[:140])))
+    assert len(store) == 3, "the first block is there once"
     store.clear()
     assert len(store) == store.nbytes == 0
 
 
 def test_memory_is_bounded_and_the_least_used_goes(network: Network) -> None:
-    one = network.new_cache(130).nbytes
+    one = network.new_cache(128).nbytes
     store = PrefixStore(network, limit_bytes=3 * one)
     sequences = [np.arange(130) + start for start in (5, 105, 205, 305)]
     for ids in sequences[:3]:
-        _read(network, store, ids)
-    assert _read(network, store, sequences[0]) == 128  # used again, so the second is the oldest
-    _read(network, store, sequences[3])
+        _read(store, ids)
+    assert _read(store, sequences[0]) == 128  # used again, so the second is the oldest
+    _read(store, sequences[3])
     assert store.nbytes <= 3 * one
-    assert _read(network, store, sequences[0]) == 128
-    assert _read(network, store, sequences[1]) == 0
+    assert _read(store, sequences[0]) == 128
+    assert _read(store, sequences[1]) == 0
+
+
+def test_a_sequence_loses_its_end_before_its_beginning(network: Network) -> None:
+    one = network.new_cache(128).nbytes
+    store, ids = PrefixStore(network, limit_bytes=2 * one), np.arange(520) + 5
+    _read(store, ids)
+    assert _read(store, ids) == 256
+    assert store.nbytes <= 2 * one
+
+
+def test_a_bound_below_one_block_stores_nothing_and_changes_nothing(
+    folder: Path, long_context: str
+) -> None:
+    plain, tight = Reader.load(folder, cache_bytes=0), Reader.load(folder, cache_bytes=1)
+    _, prompts = zip(*_questions(long_context), strict=True)
+    expected = plain.generate(prompts, max_tokens=4)
+    assert tight.generate(prompts, max_tokens=4) == expected
+    assert tight.prefixes.nbytes == len(tight.prefixes) == 0
+
+
+def test_eviction_changes_no_bit(folder: Path, long_context: str) -> None:
+    plain = Reader.load(folder, cache_bytes=0)
+    block = plain._network.new_cache(128).nbytes
+    tight = Reader.load(folder, cache_bytes=3 * block)
+    _, prompts = zip(*_questions(long_context), strict=True)
+    expected = plain.generate(prompts, max_tokens=4, top_logprobs=3)
+    for _ in range(2):
+        for prompt, answer in zip(prompts, expected, strict=True):
+            assert tight.generate([prompt], max_tokens=4, top_logprobs=3) == [answer]
+        assert tight.prefixes.nbytes <= 3 * block
 
 
 def test_threads_share_a_reader(folder: Path, long_context: str) -> None:
@@ -134,27 +163,31 @@ def test_a_burst_over_one_context_reads_it_once(network: Network) -> None:
     prompts = [np.concatenate((context, np.full(5, 7 + i))) for i in range(6)]
     barrier = threading.Barrier(len(prompts))
 
-    def work(ids: np.ndarray) -> int:
+    def work(ids: np.ndarray) -> None:
         barrier.wait()
-        return _read(network, store, ids)
+        store.reading(ids, capacity=len(ids), keep=1).hidden()
 
     with ThreadPoolExecutor(len(prompts)) as pool:
-        reused = sorted(pool.map(work, prompts))
-    assert reused == [0, *[256] * 5]
+        list(pool.map(work, prompts))
+    assert store.reused_tokens == 5 * 256
+    assert store.read_tokens == 305 + 5 * 49
 
 
-def test_a_failed_reading_frees_those_who_wait(network: Network) -> None:
+def test_a_failed_reading_frees_those_who_wait(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, ids = PrefixStore(network), np.arange(300)
-    started = threading.Event()
+    started, run = threading.Event(), network.run
 
-    def fail() -> None:
-        with store.reading(ids, capacity=300, most=299):
-            started.set()
-            raise RuntimeError
+    def fail(spans: object) -> np.ndarray:
+        monkeypatch.setattr(network, "run", run)
+        started.set()
+        raise RuntimeError
 
+    monkeypatch.setattr(network, "run", fail)
     with ThreadPoolExecutor(2) as pool:
-        failing = pool.submit(fail)
+        failing = pool.submit(_read, store, ids)
         started.wait(5)
-        assert pool.submit(_read, network, store, ids).result(timeout=10) == 0
-        assert isinstance(failing.exception(timeout=10), RuntimeError)
-    assert len(store) == 1
+        assert pool.submit(_read, store, ids).result(timeout=30) == 0
+        assert isinstance(failing.exception(timeout=30), RuntimeError)
+    assert len(store) == 2

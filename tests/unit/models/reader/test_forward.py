@@ -85,9 +85,101 @@ def test_block_size_does_not_matter(
     folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forward, "BLOCK_TOKENS", 37)
+    monkeypatch.setattr(forward, "PASS_TOKENS", 74)
     small = Network(read_config(folder), read_weights(folder))
     logits = small.logits(small.advance(small.new_cache(600), ids, 600))
     np.testing.assert_allclose(logits, full, atol=1e-4)
+
+
+def _naive(network: Network, weights: dict[str, np.ndarray], ids: np.ndarray) -> np.ndarray:
+    """Qwen3 as its paper has it, in float64: no blocks, no caches, no fused or folded weights."""
+    c, n = network.config, len(ids)
+
+    def norm(rows: np.ndarray, name: str) -> np.ndarray:
+        return rows / np.sqrt(np.square(rows).mean(-1, keepdims=True) + c.epsilon) * weights[name]
+
+    def turned(heads: np.ndarray) -> np.ndarray:
+        half = c.head_dim // 2
+        angles = np.arange(n)[:, None] / c.rope_theta ** (2 * np.arange(half) / c.head_dim)
+        one, other = heads[..., :half], heads[..., half:]
+        cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+        return np.concatenate((one * cos - other * sin, other * cos + one * sin), -1)
+
+    weights = {name: tensor.astype(np.float64) for name, tensor in weights.items()}
+    rows = weights["model.embed_tokens.weight"][ids]
+    for index in range(c.layers):
+        stem = f"model.layers.{index}."
+        inside = norm(rows, stem + "input_layernorm.weight")
+        query, key, value = (
+            (inside @ weights[f"{stem}self_attn.{letter}_proj.weight"].T).reshape(n, -1, c.head_dim)
+            for letter in "qkv"
+        )
+        query = turned(norm(query, stem + "self_attn.q_norm.weight"))
+        key = turned(norm(key, stem + "self_attn.k_norm.weight"))
+        mixed = np.empty((n, c.heads, c.head_dim))
+        for head in range(c.heads):
+            shared = head // (c.heads // c.key_value_heads)
+            for place in range(n):
+                scores = key[: place + 1, shared] @ query[place, head] / np.sqrt(c.head_dim)
+                shares = np.exp(scores - scores.max())
+                mixed[place, head] = shares @ value[: place + 1, shared] / shares.sum()
+        rows = rows + mixed.reshape(n, -1) @ weights[stem + "self_attn.o_proj.weight"].T
+        inside = norm(rows, stem + "post_attention_layernorm.weight")
+        gate, up = (inside @ weights[f"{stem}mlp.{part}_proj.weight"].T for part in ("gate", "up"))
+        rows = rows + (gate / (1 + np.exp(-gate)) * up) @ weights[f"{stem}mlp.down_proj.weight"].T
+    return norm(rows, "model.norm.weight") @ weights["model.embed_tokens.weight"].T
+
+
+def test_logits_equal_the_textbook(folder: Path, ids: np.ndarray, full: np.ndarray) -> None:
+    weights = read_weights(folder)
+    exact = _naive(Network(read_config(folder), weights), weights, ids)
+    assert np.abs(exact).max() > 1, "logits too flat to tell anything"
+    np.testing.assert_allclose(full, exact, atol=5e-5)
+
+
+def test_sharp_attention_keeps_its_maximum(folder: Path, ids: np.ndarray) -> None:
+    """Gains so large that ``exp`` of a score could overflow are seen at load."""
+    config, weights = read_config(folder), read_weights(folder)
+    mild = Network(config, weights)
+    assert all(layer.bounded for layer in mild._layers)
+    sharp = "model.layers.1.self_attn.q_norm.weight"
+    weights[sharp] = weights[sharp] * np.float32(60)
+    network = Network(config, weights)
+    assert [layer.bounded for layer in network._layers] == [True, False, True]
+    found = network.logits(network.advance(network.new_cache(300), ids[:300], 300))
+    exact = _naive(network, weights, ids[:300])
+    np.testing.assert_allclose(found, exact, atol=2e-2)  # such scores magnify rounding
+    assert np.abs(found - exact).mean() < 1e-3
+
+
+def test_no_score_passes_its_bound(folder: Path, ids: np.ndarray) -> None:
+    """With the factor's rounding, and met by a text made to meet it."""
+    config, weights = read_config(folder), read_weights(folder)
+    network, scores = Network(config, weights), []
+    network._weigh = lambda found, bounded: scores.append(np.abs(found).max())  # type: ignore[method-assign]
+    network.advance(network.new_cache(600), ids, 600)
+    pairs = [np.abs(x.head_gain).reshape(6, -1, 2).max(-1) for x in network._layers]
+    bound = max(float((p[:4].reshape(2, 2, -1) * p[4:, None]).max()) for p in pairs)
+    assert 0.2 * bound < max(scores) <= 1.001 * bound
+
+
+def test_a_blas_whose_rows_disagree_changes_no_answer(
+    folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward, "_rows_agree", lambda weight: False)
+    network = Network(read_config(folder), read_weights(folder))
+    logits = network.logits(network.advance(network.new_cache(600), ids, 600))
+    np.testing.assert_allclose(logits, full, atol=1e-4)
+
+
+def test_passes_of_any_length_give_the_same_bits(
+    folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Network(read_config(folder), read_weights(folder))
+    for length in (128, 512):
+        monkeypatch.setattr(forward, "PASS_TOKENS", length)
+        logits = network.logits(network.advance(network.new_cache(600), ids, 600))
+        np.testing.assert_array_equal(logits, full, strict=True)
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])

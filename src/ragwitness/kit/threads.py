@@ -1,0 +1,53 @@
+"""One BLAS thread while a block of code runs, whichever thread of the process enters it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+_lock = threading.Lock()
+_inside = 0
+_limit: Any = None
+
+
+@cache
+def _controller() -> Any:
+    """The BLAS libraries of the process; looking for them takes a hundred times a limit's time."""
+    import numpy as np  # noqa: F401 - the library must be loaded to be limited
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let numpy's matrix products take one thread each; the former number returns at the end.
+
+    Answers are made side by side: threads that wait for each other inside one small product cost
+    more than they bring. The number is one for the whole process, so the first to enter sets it
+    and the last to leave restores it.
+    """
+    global _inside, _limit
+    with _lock:
+        if not _inside:
+            _limit = _controller().limit(limits=1)
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _restore()
+
+
+def _restore() -> None:
+    # Since 3.8 threadpoolctl lets only the thread that set a limit change it; here that may have
+    # been another caller's, which is done.
+    for library in _controller().lib_controllers:
+        if free := getattr(library, "clear_controlling_thread", None):
+            free(force=True)
+    _limit.restore_original_limits()
