@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -10,8 +11,10 @@ import pytest
 import uvicorn
 
 from ragwitness.errors import InputError
+from ragwitness.models.registry import load_language_model
 from ragwitness.rag.server import create_app, serve
-from tests.unit.rag.rag_fakes import FakeModel, make_system, served
+from ragwitness.types import Query
+from tests.unit.rag.rag_fakes import CORPUS, FakeModel, make_system, served
 
 SCRIPT = "from rag_fakes import make_system\nfrom ragwitness.rag.server import serve\n"
 
@@ -75,3 +78,27 @@ def test_taken_port_and_bad_host_are_one_line() -> None:
         serve(make_system(), port=70_000)
     with pytest.raises(InputError, match="Cannot listen"):
         serve(make_system(), host="256.0.0.1", port=0)
+
+
+def test_a_client_that_leaves_changes_no_answer_beside_its_own() -> None:
+    """Its answer stands in the running batch of the others when it hangs up."""
+    reader = load_language_model("reader")
+    system = make_system(reader)
+    texts = [document.text for document in CORPUS]
+    alone = [system.answer(Query(text, 40)).text for text in texts]
+
+    def ask(url: str, text: str, patience: float) -> str | None:
+        body = {"messages": [{"role": "user", "content": text}], "max_tokens": 40}
+        try:
+            reply = httpx2.post(
+                f"{url}/chat/completions", json=body, timeout=patience, trust_env=False
+            )
+        except httpx2.TimeoutException:
+            return None
+        return str(reply.json()["choices"][0]["message"]["content"])
+
+    with served(create_app(system, key="")) as url, ThreadPoolExecutor(12) as pool:
+        gone = [pool.submit(ask, url, text, 0.02) for text in texts]
+        found = list(pool.map(lambda text: ask(url, text, 120), texts))
+    assert None in [one.result() for one in gone]
+    assert found == alone
