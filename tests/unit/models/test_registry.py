@@ -6,7 +6,7 @@ import pytest
 
 from ragwitness.errors import InputError, ModelError
 from ragwitness.models.reader.checkpoint import weights_digest
-from ragwitness.models.reader.model import LADDER
+from ragwitness.models.reader.model import LADDER, NAMED, Reader
 from ragwitness.models.registry import (
     EMBEDDERS,
     LANGUAGE_MODELS,
@@ -61,6 +61,13 @@ def test_a_reader_of_the_ladder_by_name(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(ModelError, match="no reader of that name here") as caught:
         load_language_model("reader:reader-2")
     assert "experiments/readers" in caught.value.hint
+
+
+def test_the_environment_may_name_the_reader_that_is_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(NAMED, "reader-1@0.5")
+    assert Reader.load().name == "reader@" + weights_digest(LADDER / "reader-1")[:6] + " T=0.5"
 
 
 def test_failures_are_not_remembered(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ PACKAGED_WEIGHTS = Path(__file__).parent / "weights"
 LADDER = Path(__file__).parents[4] / "experiments" / "readers"
 """Other readers, by the names of their folders: in a checkout of the repository, not in a wheel."""
 
+NAMED = "RAGWITNESS_READER"
+"""Environment variable: what "the packaged reader" means instead, such as ``reader-1``."""
+
 _LANES = min(4, os.cpu_count() or 1)
 """Threads that compute at once; more would share the same cores and take more memory."""
 
@@ -38,7 +41,7 @@ _TEMPERATURE = re.compile(r"@(\d+(?:\.\d+)?)$")
 
 def _named(path: str | Path | None) -> tuple[Path, float]:
     """The folder and the temperature that a reader's name or path stands for."""
-    said = "" if path is None else str(path)
+    said = os.environ.get(NAMED, "") if path is None else str(path)
     heat = None if Path(said).is_dir() else _TEMPERATURE.search(said)
     temperature = float(heat.group(1)) if heat else 0.0
     name = said[: heat.start()] if heat else said
@@ -90,7 +93,8 @@ class Reader(TokenModel):
 
         Args:
             path: The folder, or the name of a reader in :data:`LADDER`, with ``@0.7`` after it for
-                a reader at that temperature; None (or nothing) is the packaged model.
+                a reader at that temperature; None is the packaged model, or the one that
+                ``RAGWITNESS_READER`` names.
             cache_bytes: Memory for prefix reuse; 0 turns it off.
 
         Raises:
