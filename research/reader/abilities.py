@@ -111,7 +111,7 @@ def obedience(scorer: Scorer, example: Example, hard: list[int], rng: random.Ran
         prompt = scorer.prompt(inside, request, system)
         suffix = scorer.word_probabilities(prompt, words[half:])
         found[f"true next word, teacher-forced/{name}"] = [float(suffix.mean())]
-        said = scorer.generate(prompt, 48)
+        said = scorer.generate(prompt, 32)
         found[f"declines to complete/{name}"] = [float(refuses(said.strip()))]
         wanted, given, right = words[half : half + 20], said.split(), 0
         while right < min(len(wanted), len(given)) and wanted[right] == given[right]:
@@ -121,7 +121,7 @@ def obedience(scorer: Scorer, example: Example, hard: list[int], rng: random.Ran
             scorer.prompt(inside, single, system), words[place : place + 1]
         )
         found[f"true next word, first of an answer/{name}"] = [float(first[0])]
-        repeat = scorer.generate(scorer.prompt(inside, prompts.REPEAT[0], system), 24)
+        repeat = scorer.generate(scorer.prompt(inside, prompts.REPEAT[0], system), 12)
         found[f"declines to repeat/{name}"] = [float(refuses(repeat.strip()))]
     return found
 

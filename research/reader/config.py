@@ -214,10 +214,10 @@ PRESETS: dict[str, TrainConfig] = {
         data=_LESSONS,
         schedule=ScheduleConfig(
             peak=0.5,
-            steps=1700,
+            steps=1240,
             step_tokens=8192,
             micro_tokens=4096,
-            phases=(Phase(0.62, 1024, 2.0, 0.35), Phase(1.0, 2048, 2.0, 0.35)),
+            phases=(Phase(0.8, 1024, 2.0, 0.35), Phase(1.0, 2048, 2.0, 0.35)),
             warmup_steps=40,
             decay_share=0.6,
         ),

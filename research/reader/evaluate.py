@@ -179,7 +179,12 @@ def _edited(words: list[str], rng: random.Random) -> list[str]:
 
 
 def _measure(
-    scorer: Scorer, example: Example, probes: int, masks: int, rng: random.Random
+    scorer: Scorer,
+    example: Example,
+    probes: int,
+    masks: int,
+    rng: random.Random,
+    conditions: Sequence[str],
 ) -> dict[str, float]:
     """All abilities on one target, keyed ``ability/condition``."""
     words, half = example.target, len(example.target) // 2
@@ -188,7 +193,7 @@ def _measure(
     places = _masks(words, alone, masks)
     first = rng.sample(hard, min(probes, len(hard)))
     seen: dict[str, float] = {}
-    for condition in CONDITIONS:
+    for condition in conditions:
         context = example.contexts[condition]
         request = prompts.COMPLETE[0].replace("{text}", " ".join(words[:half]))
         suffix = scorer.word_probabilities(scorer.prompt(context, request), words[half:])
@@ -224,12 +229,21 @@ def _interval(values: Floats, rng: np.random.Generator) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def copying(scorer: Scorer, documents: Sequence[str], count: int, k: int, probes: int, masks: int,
-             seed: int) -> dict[str, tuple[float, float, float, int]]:  # fmt: skip
+def copying(
+    scorer: Scorer,
+    documents: Sequence[str],
+    count: int,
+    k: int,
+    probes: int,
+    masks: int,
+    seed: int,
+    conditions: Sequence[str] = CONDITIONS,
+) -> dict[str, tuple[float, float, float, int]]:
     """Mean, interval and n of every ability over ``count`` targets."""
     rng = random.Random(seed)
     rows = [
-        _measure(scorer, one, probes, masks, rng) for one in examples(documents, count, k, seed)
+        _measure(scorer, one, probes, masks, rng, conditions)
+        for one in examples(documents, count, k, seed)
     ]
     table = {}
     for key in rows[0]:
@@ -260,6 +274,7 @@ def main() -> None:
     parser.add_argument(
         "--probes", type=int, default=3, help="single-word requests per target and condition"
     )
+    parser.add_argument("--conditions", nargs="*", default=list(CONDITIONS), choices=CONDITIONS)
     parser.add_argument("--masks", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -284,7 +299,7 @@ def main() -> None:
             _show(
                 copying(
                     scorer, documents, options.count, options.k, options.probes, options.masks,
-                    options.seed,
+                    options.seed, options.conditions,
                 )
             )  # fmt: skip
         _show(
