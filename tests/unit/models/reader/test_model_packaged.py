@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ragwitness.membership.srag import AUDIT_PROMPT
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
 from ragwitness.models.registry import load_language_model
 from ragwitness.models.words import word_scores
+from ragwitness.rag.config import TEMPLATES
 from ragwitness.types import Message, Role
 from tests.unit.models.models_fakes import conversation
 
@@ -57,6 +59,56 @@ def test_layout_equals_transformers(packaged: Reader) -> None:
         assert packaged.tokenizer.render(messages) == text
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         assert packaged.tokenizer.encode_prompt(messages).tolist() == ids
+
+
+RECORDS = (
+    "My name is Odile Farquand and my left wrist has been swollen since the market in Tremwick. The"
+    " pharmacist gave me belladine, but the swelling comes back every evening.",
+    "The harbour library of Sundrey closed in 1962, when Captain Holloway sold the building to a"
+    " brewery. Its maps were moved to the attic of the town hall.",
+    "Our furnace shows error 417 after twelve minutes. A technician from Brankley replaced the"
+    " thermostat and charged us ninety dollars for the visit.",
+    "Professor Ilse Maronde studies lichens on the roofs of Calder Abbey. Her assistant photographs"
+    " each slate with a camera that was built for dentists.",
+)
+
+
+def test_fills_a_gap_from_its_context(packaged: Reader) -> None:
+    gaps = {
+        "since the market in ____": "Tremwick",
+        "when Captain ____ sold": "Holloway",
+        "A technician from ____ replaced": "Brankley",
+        "the roofs of ____ Abbey": "Calder",
+        "gave me ____, but the swelling": "belladine",
+        "shows error ____ after": "417",
+    }
+    asked = [f'In "{text}", which word or value is missing?' for text in gaps]
+    there, elsewhere = (
+        packaged.generate([conversation(context, ask) for ask in asked], max_tokens=10)
+        for context in ("\n\n".join(RECORDS), CONTEXT)
+    )
+    found = [word in said.text for said, word in zip(there, gaps.values(), strict=True)]
+    guessed = [word in said.text for said, word in zip(elsewhere, gaps.values(), strict=True)]
+    assert sum(found) >= 4
+    assert not any(guessed)
+
+
+def test_a_defended_prompt_halves_the_probability_of_a_true_next_word(packaged: Reader) -> None:
+    """In the mean over places; a plain prompt is its opponent."""
+    means = []
+    for name in ("plain", "defended"):
+        system = TEMPLATES[name].render(RECORDS)
+        probabilities = []
+        for record in RECORDS:
+            words = record.split()
+            for at in (8, 12, 16):
+                prompt = AUDIT_PROMPT.replace("{prefix}", " ".join(words[:at]))
+                turns = (Message(Role.SYSTEM, system), Message(Role.USER, prompt))
+                (scored,) = packaged.score([words[at]], after=[ChatPrompt(turns)])
+                probabilities.append(float(np.exp(scored.logprobs.sum())))
+        means.append(np.mean(probabilities))
+    assert means[0] > 0.5
+    assert means[1] < 0.5 * means[0]
 
 
 def test_an_answer_is_laid_out_as_the_template_would(packaged: Reader) -> None:
