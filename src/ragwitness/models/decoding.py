@@ -141,27 +141,30 @@ class Decoding:
             The model has yet to read the last of them, unless the answer is complete.
         """
         chosen: list[int] = []
+        finished: str | None = None
         for place, row in enumerate(rows):
             # 1. Choose; the answer's own generator makes it independent of what runs beside it.
             token = sample(row, self._temperature, self._generator)
             self._spent += 1
             if token in self._vocabulary.stop_ids:
-                self.finish_reason = "stop"
+                finished = "stop"
                 break
             chosen.append(token)
             self._ids.append(token)
             # 2. Stop at a stop string, or for want of room.
             if self._stop and self._found_stop():
-                self.finish_reason = "stop"
+                finished = "stop"
             elif self._spent >= self.room:
-                self.finish_reason = "length"
-            if self.finish_reason or place == len(guessed) or token != guessed[place]:
+                finished = "length"
+            if finished or place == len(guessed) or token != guessed[place]:
                 break
         # 3. Describe them as the model saw them, before any temperature.
         if chosen:
             true, rows = np.array(chosen), rows[: len(chosen)]
             logprobs, _ = score_rows(rows, true)
             self._tokens += _described(true, logprobs, rows, self._top, self._vocabulary.token_text)
+        # 4. Only now is it complete: another thread may be waiting to take the result.
+        self.finish_reason = finished
         return chosen
 
     def _found_stop(self) -> bool:
