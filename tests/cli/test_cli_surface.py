@@ -70,6 +70,29 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "heavy: []"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        ("--help", "numpy scipy rich pydantic joblib jinja2 ragwitness.cli.audit"),
+        ("demo --help", "numpy scipy rich.console joblib ragwitness.models"),
+        (
+            "collusion bound --epsilon 1 --delta 1e-6 --queries 10 --accounts 2",
+            "scipy.stats scipy.sparse sklearn tokenizers joblib jinja2 ragwitness.text.documents"
+            " ragwitness.report.figures ragwitness.results.geometry ragwitness.collusion.gates",
+        ),
+    ],
+)
+def test_a_verb_imports_only_what_it_needs(arguments, unwanted):
+    code = (
+        "import sys\nfrom ragwitness.cli.main import run\n"
+        f"sys.argv = ['ragwitness', *{arguments!r}.split()]\n"
+        "try: run()\nexcept SystemExit: pass\n"
+        f"print('needless:', sorted(set({unwanted!r}.split()) & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "needless: []"
+
+
 def test_an_unknown_word_is_named_with_what_comes_near(command):
     code, text = command("adit")
     assert code == 2

@@ -15,8 +15,6 @@ from ragwitness.privacy.accounting.inference import (
     auc_of,
     mu_of_auc,
 )
-from ragwitness.report.figures import Axis, Line, lines_svg
-from ragwitness.report.figures import LinesPanel as Panel
 from ragwitness.report.terminal import figure_table
 from ragwitness.results import wording as say
 from ragwitness.results.kind import finite
@@ -144,6 +142,8 @@ def _verdict(made: Certificate) -> str:
 
 def bounds_svg(bounds: Bounds) -> str:
     """Return epsilon against the number of accounts, one curve per account of it."""
+    from ragwitness.report.figures import Axis, Line, LinesPanel, lines_svg
+
     # Powers of 4 up to the number asked for: the growth is like a root, and the axis logarithmic.
     sizes = powers_to(bounds.service.accounts)
     rows = [joint_bounds(replace(bounds.service, accounts=k)) for k in sizes]
@@ -154,7 +154,7 @@ def bounds_svg(bounds: Bounds) -> str:
         if points:
             lines.append(Line(words, points, colour, marks=len(points) == 1))
     asked = bounds.service
-    panel = Panel(
+    panel = LinesPanel(
         f"{asked.queries:,} queries per account, sigma {bounds.sigma:.4g}",
         Axis("accounts that pool", tuple(map(float, sizes)) if len(sizes) <= 6 else (), log=True),
         Axis("joint epsilon", _ticks([point[1] for line in lines for point in line.points]), True),
@@ -220,11 +220,13 @@ def _room(room: Room, asked: dict[str, Any]) -> str:
 
 def plan_svg(plans: Sequence[NoisePlan], asked: dict[str, Any]) -> str:
     """Return the noise against the number of accounts."""
+    from ragwitness.report.figures import Axis, Line, LinesPanel, lines_svg
+
     exact = tuple((float(plan.accounts), plan.exact) for plan in plans)
     paper = tuple((float(p.accounts), p.paper) for p in plans if p.paper is not None)
     named = (("exact", exact, 4), ("the paper", paper, 0))
     lines = [Line(*of, marks=len(plans) == 1) for of in named if of[1]]
-    panel = Panel(
+    panel = LinesPanel(
         f"joint epsilon {asked['epsilon']:g}, {asked['queries']:,} queries per account",
         Axis("accounts that pool", log=True),
         Axis("sigma", _ticks([point[1] for line in lines for point in line.points]), True),
@@ -349,6 +351,8 @@ def coalition_svg(curve: Sequence[tuple[float, int, int]], found: Estimates) -> 
         curve: (threshold, accounts in the component, accounts in the core).
         found: The estimates.
     """
+    from ragwitness.report.figures import Axis, Line, LinesPanel, lines_svg
+
     most = max(component for _, component, _ in curve)
     lines = (
         Line("largest component (R5)", tuple((tau, float(size)) for tau, size, _ in curve), 0),
@@ -362,7 +366,11 @@ def coalition_svg(curve: Sequence[tuple[float, int, int]], found: Estimates) -> 
     )
     return lines_svg(
         "Accounts joined by similar queries",
-        [Panel("by least cosine of two queries", Axis("cosine"), Axis("accounts"), lines, 0.0)],
+        [
+            LinesPanel(
+                "by least cosine of two queries", Axis("cosine"), Axis("accounts"), lines, 0.0
+            )
+        ],
     )
 
 
@@ -448,6 +456,8 @@ def _notes_of_sweep(config: SweepConfig, cells: Sequence[Cell], findings: Findin
 
 def sweep_svg(config: SweepConfig, cells: Sequence[Cell]) -> str:
     """Return the AUC against k, and the scale on which theory is a line."""
+    from ragwitness.report.figures import Axis, Line, LinesPanel, lines_svg
+
     largest = max(config.accounts)
     dense = [1 + (largest - 1) * step / 60 for step in range(61)] if largest > 1 else [1.0]
     areas, scaled = [], []
@@ -477,8 +487,8 @@ def sweep_svg(config: SweepConfig, cells: Sequence[Cell]) -> str:
     return lines_svg(
         "Accounts that pool their answers: how well they tell one document's presence",
         [
-            Panel("coalition size k", Axis("k", ks, log=True), Axis("AUC"), tuple(areas), 0.5),
-            Panel(
+            LinesPanel("coalition size k", Axis("k", ks, log=True), Axis("AUC"), tuple(areas), 0.5),
+            LinesPanel(
                 "P1: a line in sqrt k",
                 Axis("sqrt k"),
                 Axis("sqrt 2 · probit of AUC"),

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from ragwitness.results.geometry import Course, Histogram, Plane, Square
-from ragwitness.stats.evaluation import Rate
+if TYPE_CHECKING:
+    from ragwitness.results.geometry import Course, Histogram, Plane, Square
+    from ragwitness.stats.evaluation import Rate
+
 
 Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
 """``in`` accuses or warns, ``out`` does not, ``inconclusive`` says neither."""
