@@ -22,16 +22,29 @@ def _write(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
+def _rows(words: int) -> list[dict[str, object]]:
+    # The first words alone: how long documents are is not what is tried here, and costs time.
+    return [{"id": d.id, "text": " ".join(d.text.split()[:words])} for d in load_sample()[::9]]
+
+
 @pytest.fixture
 def rows() -> list[dict[str, object]]:
-    # The first words alone: how long documents are is not what is tried here, and costs time.
-    return [{"id": d.id, "text": " ".join(d.text.split()[:70])} for d in load_sample()[::9]]
+    return _rows(48)
 
 
 def test_evaluate_prints_writes_json_and_a_page(command, rows, tmp_path: Path) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
-    arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia,mba", "--limit", 12]
-    arguments += ["--calibration", 6, "--run", tmp_path / "run", "--json", tmp_path / "out.json"]
+    arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia,mba", "--limit", 8]
+    arguments += [
+        "--set",
+        "mba.masks=5",
+        "--calibration",
+        4,
+        "--run",
+        tmp_path / "run",
+        "--json",
+        tmp_path / "out.json",
+    ]
     code, said = command(*arguments)
     assert code == 0, said
     data = json.loads((tmp_path / "out.json").read_text())
@@ -82,7 +95,8 @@ def test_evaluate_refuses_in_one_line(command, rows, tmp_path: Path, arguments, 
     assert says in said
 
 
-def test_owner_asks_until_it_is_decided(command, rows, tmp_path: Path) -> None:
+def test_owner_asks_until_it_is_decided(command, tmp_path: Path) -> None:
+    rows = _rows(70)
     mine = _write(tmp_path / "mine.jsonl", rows[:30])
     known = _write(tmp_path / "known.jsonl", rows[60:90])
     arguments = ["owner", f"lab:{mine}", "--documents", mine, "--known-out", known]

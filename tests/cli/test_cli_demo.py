@@ -20,8 +20,8 @@ _SMALL = """
 import ragwitness.cli.demo as demo
 from ragwitness.text import sample
 whole = sample.load_sample
-sample.load_sample = lambda words=None: whole(words)[:60]
-demo._AUDITED, demo._KNOWN_OUT = 6, 20
+sample.load_sample = lambda words=None: whole(words)[:40]
+demo._AUDITED, demo._KNOWN_OUT = 4, 10
 from ragwitness.cli.main import run
 run()
 """
@@ -57,7 +57,7 @@ def commands(said: str) -> dict[str, str]:
 def test_it_says_its_first_verdict_and_writes_its_report(said: str, folder: Path) -> None:
     assert said.count("first verdict, after ") == 1
     result = json.loads((folder / "ragwitness-runs" / "demo" / "result.json").read_bytes())
-    assert len(result["documents"]) == 12
+    assert len(result["documents"]) == 8
     # Neither shadow system nor classifier: the ranks are those of the score itself.
     assert result["summary"]["settings"]["features"] == "none: the score itself is ranked"
     assert not [key for key in result["summary"]["settings"] if key.startswith("shadow")]
