@@ -21,6 +21,12 @@ def _write(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
+def _journal(run: Path) -> Path:
+    """The journal of a run, packed or not."""
+    [found] = run.glob("answers.jsonl*")
+    return found
+
+
 def _opening(text: str) -> str:
     """The first words of a document: its length is not what is tried here, and costs time."""
     return " ".join(text.split()[:50])
@@ -118,7 +124,7 @@ def test_report_is_one_escaped_page(audited, files) -> None:
 
 
 def test_same_command_again_is_answered_from_the_journal(audited, files) -> None:
-    journal = files["folder"] / "run" / "answers.jsonl"
+    journal = _journal(files["folder"] / "run")
     before = journal.read_bytes()
     out = files["folder"] / "again.json"
     assert _call(*audited["arguments"], "--json", out).returncode == 0
@@ -127,7 +133,7 @@ def test_same_command_again_is_answered_from_the_journal(audited, files) -> None
 
 
 def test_conditions_and_formats_cost_nothing_more(audited, files) -> None:
-    journal, out = files["folder"] / "run" / "answers.jsonl", files["folder"] / "ci"
+    journal, out = _journal(files["folder"] / "run"), files["folder"] / "ci"
     before = journal.read_bytes()
     wanted = ["--fail-on", "unscorable:5%", "--junit", f"{out}.xml", "--jsonl", f"{out}.jsonl"]
     done = _call(*audited["arguments"], *wanted)
