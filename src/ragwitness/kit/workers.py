@@ -26,14 +26,14 @@ def workers(given: int | None = None) -> int:
     Raises:
         InputError: That is no number of processes.
     """
-    if given is not None:
-        os.environ[VARIABLE] = str(given)
-    wanted = os.environ.get(VARIABLE, "1")
+    wanted = os.environ.get(VARIABLE, "1") if given is None else str(given)
     if wanted != ALL and not (wanted.isdecimal() and int(wanted)):
         raise InputError(
             f"At least 1 worker is needed, not {wanted!r}.",
             f"Correct --workers or {VARIABLE}: a whole number, or {ALL}.",
         )
+    if given is not None:
+        os.environ[VARIABLE] = wanted
     if wanted == "1":
         return 1
     from joblib import cpu_count
