@@ -29,7 +29,7 @@ def _journal(run: Path) -> Path:
 
 def _opening(text: str) -> str:
     """The first words of a document: its length is not what is tried here, and costs time."""
-    return " ".join(text.split()[:50])
+    return " ".join(text.split()[:60])
 
 
 def _call(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -48,8 +48,8 @@ def files(tmp_path_factory) -> dict[str, Path]:
     return {
         "corpus": _write(folder / "corpus.jsonl", rows[:40]),
         "documents": _write(folder / "documents.jsonl", questions),
-        "known": _write(folder / "known.jsonl", rows[48:72]),
-        "auxiliary": _write(folder / "auxiliary.jsonl", rows[78:106]),
+        "known": _write(folder / "known.jsonl", rows[48:78]),
+        "auxiliary": _write(folder / "auxiliary.jsonl", rows[78:118]),
         "folder": folder,
     }
 
