@@ -248,3 +248,15 @@ def test_the_folder_of_an_index_in_an_address_is_written_and_checked(command, tm
     assert code == 2
     assert "is what" in text
     assert [path.name for path in given.iterdir()] == ["a.txt"]
+
+
+def test_the_paths_of_a_command_are_forgotten_with_it(tmp_path, monkeypatch) -> None:
+    """A program may call one verb after another."""
+    from ragwitness.cli.paths import check_run_folder
+    from tests.golden import errands
+
+    monkeypatch.chdir(tmp_path)
+    Path("mine.jsonl").write_text("{}")
+    code, _ = errands.call("audit", "lab:no.jsonl", "--documents", "mine.jsonl", "--json", "o.json")
+    assert code == 2
+    check_run_folder(tmp_path / "o.json")  # nobody writes it any longer

@@ -9,6 +9,7 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -92,6 +93,10 @@ class Configurable(TyperCommand):
         Raises:
             InputError: An input would be lost, or an output cannot be written.
         """
+        # What is kept of the command's paths is forgotten with it.
+        return copy_context().run(self._invoke, ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
         # Every path of the command, whatever option it came from, the file of options included.
         uses: list[PathUse] = []
         for param in self.params:
