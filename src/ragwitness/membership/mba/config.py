@@ -18,6 +18,13 @@ MASK_PROMPT = (
 )
 """Fig. 6 without its slot for retrieved documents: the target adds its own."""
 
+PUBLISHED_PROMPT = (
+    "Predict the answers of the masks in the given texts:\n\n{masked_document}\n\n"
+    "You should strictly follow the contexts below to answer, and provide your answers in the"
+    ' specified format: "[Mask_i]: answer_i\n" for each mask:'
+)
+"""Fig. 6 word for word, up to where the retrieved documents follow."""
+
 LLM_MASK_PROMPT = (
     "Choose {masks} single words in the text below that nobody could guess without having read"
     " it: names, numbers, technical terms, unusual words. Write the text out again word for word"
@@ -80,6 +87,23 @@ class MbaConfig:
     prompt: str = MASK_PROMPT
     mask_prompt: str = LLM_MASK_PROMPT
     seed: int = 0
+
+    @classmethod
+    def paper(cls) -> MbaConfig:
+        """Return the published method: M = 10, gamma = .5, the words of Fig. 6 (§5.4.2, App. B).
+
+        What the configuration cannot name stays with the caller: the proxy (the paper's is
+        GPT-2 XL) and, where a model can be had, the paper's speller,
+        ``hf:oliverguhr/spelling-correction-english-base``.
+        """
+        return cls(
+            masks=10,
+            skip_words=5,
+            unique_words=False,
+            max_chars=2048,
+            gamma=PUBLISHED_GAMMA,
+            prompt=PUBLISHED_PROMPT,
+        )
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""

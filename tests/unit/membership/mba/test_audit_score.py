@@ -7,7 +7,7 @@ import pytest
 from ragwitness.errors import InputError
 from ragwitness.membership.mba.answers import Given, MaskAnswers, read_answers
 from ragwitness.membership.mba.audit import judge, log_likelihood_ratio, score_masks
-from ragwitness.membership.mba.config import MASK_PROMPT, MbaConfig
+from ragwitness.membership.mba.config import MASK_PROMPT, PUBLISHED_PROMPT, MbaConfig
 from ragwitness.membership.mba.masks import Mask
 from ragwitness.membership.mba.spelling import MaskUnit
 from ragwitness.types import Answer, Interval, TokenLogprob
@@ -178,3 +178,21 @@ def test_the_prompt_is_the_paper_s_without_its_slot_for_documents() -> None:
     assert MASK_PROMPT.startswith("Predict the answers of the masks in the given texts:\n\n")
     assert "{retrieved_documents}" not in MASK_PROMPT
     assert '"[Mask_i]: answer_i\n" for each mask' in MASK_PROMPT
+
+
+def test_the_paper_s_configuration_is_the_published_one() -> None:
+    paper = MbaConfig.paper()
+    assert (paper.masks, paper.gamma, paper.source) == (10, 0.5, "proxy")
+    assert (paper.skip_words, paper.max_chars, paper.avoid_adjacent) == (5, 2048, True)
+    assert not paper.unique_words  # ours
+    assert paper.prompt == PUBLISHED_PROMPT
+    assert "follow the contexts below" in paper.prompt
+    assert paper.prompt.endswith('"[Mask_i]: answer_i\n" for each mask:')
+    # "exceeds gamma * M": 5 of 10 is no member, 6 is.
+    masks = [
+        Mask(i, MaskUnit(i, f"w{i}", 0, 2, -1.0, 5), (f"w{i}",), 0.1, "") for i in range(1, 11)
+    ]
+    for hits, member in ((5, 0.0), (6, 1.0)):
+        said = "\n".join(f"[Mask_{i}]: w{i}" for i in range(1, hits + 1))
+        judged = judge(masks, read_answers(said, 10), Answer(said))
+        assert score_masks(judged, paper, {}).details["gamma_member"] == member
