@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ragwitness.asking.governor import Governor, Pace
@@ -199,6 +200,15 @@ class KeepsScores(Protocol):
         """Keep an outcome and return it as it will be read back."""
 
 
+def _in_turns(stages: Mapping[str, Sequence[Document]], ahead: int | None) -> list[tuple[str, int]]:
+    """The order of all documents; ``ahead`` as for :meth:`Worker.run_stages`."""
+    rows = [[(stage, i) for i in range(len(documents))] for stage, documents in stages.items()]
+    if ahead is None or not rows:
+        return list(chain(*rows))
+    start, rows[0] = rows[0][:ahead], rows[0][ahead:]
+    return start + [place for turn in zip_longest(*rows) for place in turn if place]
+
+
 class _TargetReply(NamedTuple):
     answer: Answer
     sent: bool
@@ -252,9 +262,28 @@ class Worker:
         Raises:
             TargetUnreachableError: Several documents in a row found no connection.
         """
+        found = await self.run_stages(audit, {stage: documents}, progress)
+        return found[stage]
+
+    async def run_stages(
+        self,
+        audit: Audit | DistantAudit,
+        stages: Mapping[str, Sequence[Document]],
+        progress: Progress | None = None,
+        ahead: int | None = None,
+    ) -> dict[str, list[Outcome]]:
+        """Probe the documents of several stages, each in its order; see :meth:`run`.
+
+        Args:
+            audit: The method.
+            stages: Documents by stage.
+            progress: Called after each document.
+            ahead: How many documents of the first stage are probed before the other stages join
+                in turns; None probes one stage after the other. What is found is the same.
+        """
         quick: set[int] = set()
 
-        async def outcome_of(document: Document) -> Outcome:
+        async def outcome_of(document: Document, stage: str) -> Outcome:
             if self.scores is not None and (kept := self.scores.get(document)) is not None:
                 return kept
             steps = (
@@ -270,19 +299,16 @@ class Worker:
             )
             return outcome if self.scores is None else self.scores.put(outcome)
 
-        return await self.each(documents, outcome_of, stage, progress)
+        found: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
 
-    async def run_stages(
-        self,
-        audit: Audit | DistantAudit,
-        stages: Mapping[str, Sequence[Document]],
-        progress: Progress | None = None,
-    ) -> dict[str, list[Outcome]]:
-        """Probe the documents of several stages, one stage after the other; see :meth:`run`."""
-        return {
-            stage: await self.run(audit, documents, stage, progress)
-            for stage, documents in stages.items()
-        }
+        async def take(place: tuple[str, int]) -> None:
+            stage, number = place
+            found[stage][number] = await outcome_of(stages[stage][number], stage)
+            if progress:
+                progress(stage, len(found[stage]), len(stages[stage]))
+
+        await self.each(_in_turns(stages, ahead), take)
+        return {stage: [row[i] for i in range(len(row))] for stage, row in found.items()}
 
     async def put(
         self,
@@ -310,7 +336,7 @@ class Worker:
         self,
         items: Sequence[T],
         work: Callable[[T], Awaitable[R]],
-        stage: str,
+        stage: str = "",
         progress: Progress | None = None,
     ) -> list[R]:
         """Do the work of all items, several at a time; return what came of them in their order.

@@ -410,6 +410,7 @@ async def run_audit(
     progress: Progress | None = None,
     governor: Governor | None = None,
     identity: str | None = None,
+    ahead: int | None = None,
 ) -> AuditResult:
     """Run the audit; answers already in ``run`` are not asked for again.
 
@@ -426,6 +427,8 @@ async def run_audit(
         identity: From :func:`~ragwitness.asking.scores.audit_identity`. With it, scores are kept
             in ``run`` as well as answers; without it they are computed anew from the answers,
             because an audit made by hand may be another one under the same name.
+        ahead: How many known-outside documents are asked about before those in question join in
+            turns, so that first verdicts can be shown early; None asks about all of them first.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -448,7 +451,7 @@ async def run_audit(
             found |= await worker.run_stages(audit, to_shadow, progress)
         statistic = trained(shadow, *found.values(), automl=plan.automl) if shadow else Statistic()
         worker = folder.worker(target, plan.in_flight, governor)
-        found |= await worker.run_stages(audit, to_target, progress)
+        found |= await worker.run_stages(audit, to_target, progress, ahead)
     if run is not None and identity is not None:
         systems = Systems(target.name, shadow.target.name if shadow else None)
         write_scores(run / SCORES, stages.units(identity, systems), found)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SEED = 20261121
 _WORDS = 60  # of a document, at most
 _AUDITED, _KNOWN_OUT = 100, 100
+_AHEAD = 40  # known outside before the first document in question: least p-value 1/41
 _K = 2
 _SETTINGS = {"mode": "probing", "segment_factor": 5, "features": "none"}
 
@@ -94,6 +95,7 @@ def demo(
                 progress=progress,
                 governor=governor,
                 identity=identity,
+                ahead=_AHEAD,
             )
 
     held = frozenset(one.id for one in known)
@@ -145,7 +147,7 @@ class LiveTable:
     Attributes:
         alpha: Level of the verdicts.
         asked: Documents in question.
-        known: Ids of those known to be outside, which come first.
+        known: Ids of those known to be outside.
         found: Documents answered, in order.
         started: Monotonic time of the start, in seconds.
     """
@@ -163,6 +165,7 @@ class LiveTable:
 
         from ragwitness.cli.common import progress_bars
         from ragwitness.results.wording import p_text
+        from ragwitness.types import Decision
 
         if screen.is_terminal:
             with Live(get_renderable=self.drawn, console=screen, transient=True):
@@ -174,8 +177,9 @@ class LiveTable:
             def progress(stage: str, done: int, total: int) -> None:
                 nonlocal told
                 lines(stage, done, total)
-                if not told and (verdicts := self.judged()):
-                    told, first = True, verdicts[0]
+                decided = (v for v in self.judged() if v.decision is not Decision.INCONCLUSIVE)
+                if not told and (first := next(decided, None)):
+                    told = True
                     seconds = time.monotonic() - self.started
                     screen.print(
                         f"first verdict, after {seconds:.1f} s: {first.document}"

@@ -154,6 +154,21 @@ def test_concurrency_does_not_change_a_result() -> None:
     assert alone == together
 
 
+def test_stages_in_turns_find_what_one_after_the_other_finds() -> None:
+    stages = {"known": _documents(5), "asked": _documents(9)[5:], "none": []}
+    orders = []
+    for ahead in (None, 2, 0, 99):
+        seen = []
+        worker = Worker(Scripted(str.upper), in_flight=1)
+        found = asyncio.run(
+            worker.run_stages(Shout(), stages, lambda *told, seen=seen: seen.append(told), ahead)
+        )
+        assert {stage: [o.document for o in row] for stage, row in found.items()} == stages
+        orders.append("".join(stage[0] for stage, _, _ in seen))
+        assert seen[-1][1] == seen[-1][2]
+    assert orders == ["kkkkkaaaa", "kkkakakaa", "kakakakak", "kkkkkaaaa"]
+
+
 def _spell(text: str):
     """A generator that is no audit: it returns whatever it likes."""
     found = {}
