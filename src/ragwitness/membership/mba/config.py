@@ -46,7 +46,7 @@ class MbaConfig:
         source: ``"proxy"`` is the paper's method; ``"proxy-only"`` masks the hardest *tokens*
             (MBA_PLM of Table 2: no fragmented words, no spelling); ``"random"`` masks random
             words, stop words among them; ``"llm"`` lets the proxy write the masked text.
-        spelling: ``"library"`` (pyspellchecker, English), ``"none"`` (MBA w/o SC of Table 2), or
+        spelling: ``"library"`` (symspellpy, English), ``"none"`` (MBA w/o SC of Table 2), or
             ``"hf:NAME_OR_FOLDER"``, a sequence-to-sequence corrector; the paper's is
             ``hf:oliverguhr/spelling-correction-english-base``.
         skip_words: First words that are never masked (from the authors, by way of a

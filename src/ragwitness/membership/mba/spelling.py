@@ -7,16 +7,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib.resources import files
+from typing import Any, Protocol
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import TextScores
 from ragwitness.models.hf_files import import_libraries, load_pretrained
 from ragwitness.models.words import counted_characters
 from ragwitness.text.words import Word, core, split_words
-
-if TYPE_CHECKING:
-    from spellchecker import SpellChecker
 
 # What one mask may cover, and which words the proxy's tokenizer breaks up (§4.3.1, Alg. 2).
 
@@ -127,6 +125,7 @@ def _continues(text: str, token: tuple[int, int], start: int) -> bool:
 _PLAIN = re.compile(r"[A-Za-z]+(?:['\u2019][A-Za-z]+)?")
 _SHORTEST = 4  # "teh" has thirteen neighbours; a guess among them says nothing
 _SENTENCE_END = ".?!:"
+_AMERICAN = re.compile("ae|oe|our(?=$|s$|ed$|ing$|al|able|ite)|tre(?=s?$)")
 _KNOWN_SHARE = 0.6  # of the longer words of an English text, names and jargon allowed for
 
 
@@ -146,41 +145,46 @@ class Speller(Protocol):
 
 
 class LibrarySpeller:
-    """The dictionary of pyspellchecker (English, MIT), one edit away.
+    """The dictionary of symspellpy and its counts of word pairs (English, MIT), one edit away.
 
-    A capital in mid-sentence is a name and stays as it is; so do numbers, abbreviations and
-    words of other scripts. A plural that the dictionary lacks is not a mistake.
+    Of the words that one edit makes, the one most often seen after the word before it is meant.
+    That word is itself read after the one before it, so the three are corrected in order, as
+    Alg. 1 hands them over. A capital in mid-sentence is a name and stays as it is; so do numbers,
+    abbreviations, words of other scripts, and a plural that the dictionary lacks.
     """
 
     def __init__(self) -> None:
-        self._library = _english()
+        self._library, self._closest = _english()
 
     def correct(self, previous_two: Sequence[str], word: str) -> str | None:
-        """See :class:`Speller`; the words before it tell where a sentence begins."""
+        """See :class:`Speller`."""
         plain = word.replace("\u2019", "'")
         lower = plain.lower()
         if not _PLAIN.fullmatch(word) or len(word) < _SHORTEST:
             return None
-        opens = not previous_two or previous_two[-1].rstrip("\"'\u201d)")[-1:] in _SENTENCE_END
+        before = previous_two[-1] if previous_two else ""
+        opens = not before or before.rstrip("\"'\u201d)")[-1:] in _SENTENCE_END
         if plain not in (lower, lower.capitalize()) or (plain != lower and not opens):
             return None
-        if {lower, lower.removesuffix("'s"), lower.removesuffix("s")} & self._known(lower):
+        forms = (lower, lower.removesuffix("'s"), lower.removesuffix("s"))
+        if any(form in self._library.words for form in forms):
             return None
-        meant = self._library.correction(lower)
-        if not meant or meant == lower:
+        found = self._library.lookup(lower, self._closest, max_edit_distance=1)
+        # The dictionary is British: "tumor" is right where it has "tumour".
+        if not found or any(_AMERICAN.sub(_shorter, item.term) in forms for item in found):
             return None
+        said = "" if opens else core(before)
+        said = (self.correct(previous_two[:-1], said) or said).lower()
+        counted = self._library.bigrams
+        meant = str(max(found, key=lambda c: (counted.get(f"{said} {c.term}", 0), c.count)).term)
         return meant.capitalize() if plain != lower else meant
 
     def reads(self, text: str) -> bool:
         """Whether most of its longer lower-case words stand in the dictionary."""
         found = {core(word.text) for word in split_words(text)}
         words = {word for word in found if word.islower() and len(word) >= _SHORTEST}
-        known: set[str] = set(self._library.known(words))
-        return len(known) >= _KNOWN_SHARE * len(words)
-
-    def _known(self, lower: str) -> set[str]:
-        forms = [lower, lower.removesuffix("'s"), lower.removesuffix("s")]
-        return set(self._library.known(forms))
+        known = sum(word in self._library.words for word in words)
+        return known >= _KNOWN_SHARE * len(words)
 
 
 class SequenceSpeller:
@@ -216,7 +220,7 @@ def load_speller(spec: str) -> Speller | None:
     """Return the speller that :class:`MbaConfig` names; None for ``"none"``.
 
     Raises:
-        InputError: pyspellchecker is not installed.
+        InputError: symspellpy is not installed.
         MissingExtraError: A model is named and transformers is not installed.
         ModelError: The model cannot be loaded.
     """
@@ -248,16 +252,25 @@ def corrections(text: str, units: Sequence[MaskUnit], speller: Speller | None) -
     return found
 
 
+def _shorter(british: re.Match[str]) -> str:
+    return {"ae": "e", "oe": "e", "our": "or", "tre": "ter"}[british.group()]
+
+
 @cache
-def _english() -> SpellChecker:
+def _english() -> tuple[Any, Any]:
     try:
-        from spellchecker import SpellChecker
+        from symspellpy import SymSpell, Verbosity
     except ImportError as error:
         raise InputError(
-            "Spelling correction needs the package pyspellchecker, which is not installed.",
-            "Install it with: pip install pyspellchecker; or choose spelling 'none'.",
+            "Spelling correction needs the package symspellpy, which is not installed.",
+            "Install it with: pip install symspellpy; or choose spelling 'none'.",
         ) from error
-    return SpellChecker(language="en", distance=1)
+    # One edit: two would make "canestan" something else, and take four times as long to load.
+    library = SymSpell(max_dictionary_edit_distance=1)
+    folder = files("symspellpy")
+    library.load_dictionary(str(folder / "frequency_dictionary_en_82_765.txt"), 0, 1)
+    library.load_bigram_dictionary(str(folder / "frequency_bigramdictionary_en_243_342.txt"), 0, 2)
+    return library, Verbosity.CLOSEST
 
 
 @cache

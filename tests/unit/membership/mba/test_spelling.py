@@ -37,8 +37,34 @@ def test_mistakes_one_edit_away_are_corrected(library, before, word, meant) -> N
 
 
 @pytest.mark.parametrize(
+    ("before", "meant"),
+    [
+        (("was", "a"), "piece"),
+        (("for", "world"), "peace"),
+        (("the", "full"), "price"),
+        (("a", "litle"), "piece"),  # the word before is corrected first: "little"
+        (("the", "worls"), "peace"),  # "the world peace", and
+        (("of", "worls"), "price"),  # "of words price": the word two before tells
+        (("a", "small,"), "piece"),
+        (("was", "zzyzx"), "price"),  # nothing is seen after it: the commonest
+        (("was", "full."), "price"),  # a sentence begins, with no word before it
+        ((), "price"),
+    ],
+)
+def test_one_misspelling_is_corrected_by_the_words_before_it(library, before, meant) -> None:
+    # A speller without context gives one of these for all of them.
+    assert library.correct(before, "peice") == meant
+
+
+@pytest.mark.parametrize(
     "word",
     [
+        "tumor",  # the dictionary has "tumour"
+        "tumors",
+        "edema",
+        "diarrhea",
+        "hemorrhoids",
+        "pediatrician",
         "nearly",  # right
         "Quillingtom",  # a name in mid-sentence
         "Recieve",  # in mid-sentence it may be a name
@@ -115,9 +141,9 @@ def test_no_speller_by_name() -> None:
 
 
 def test_a_missing_library_is_named_with_its_install_line(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "spellchecker", None)
+    monkeypatch.setitem(sys.modules, "symspellpy", None)
     spelling._english.cache_clear()
-    with pytest.raises(InputError, match="pip install pyspellchecker"):
+    with pytest.raises(InputError, match="pip install symspellpy"):
         load_speller("library")
     spelling._english.cache_clear()
 
