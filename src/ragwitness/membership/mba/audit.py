@@ -15,6 +15,7 @@ from ragwitness.membership.mba.spelling import Speller, load_speller
 from ragwitness.membership.reading.outcomes import named_trouble
 from ragwitness.membership.reading.probabilities import UNREAD, token_at, word_probability
 from ragwitness.models.base import LanguageModel
+from ragwitness.models.registry import load_language_model
 from ragwitness.types import (
     Answer,
     Capability,
@@ -180,7 +181,7 @@ class Mba:
     Raises:
         InputError: The spelling library is not installed.
         MissingExtraError: A spelling model is named and transformers is not installed.
-        ModelError: The spelling model cannot be loaded.
+        ModelError: The spelling model, or the one that chooses masks, cannot be loaded.
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.mba.probe.Mba"
@@ -196,12 +197,17 @@ class Mba:
         self.config = config or MbaConfig()
         spells = self.config.source in ("proxy", "llm")
         self._speller = speller or (load_speller(self.config.spelling) if spells else None)
+        # Table 2, LLM-based: another model than the proxy may choose.
+        named = self.config.mask_model
+        self._chooser = load_language_model(named) if named else proxy
 
     @property
     def name(self) -> str:
         """Registered name, with what differs from the paper's method."""
         config = self.config
         told: list[str] = [] if config.source == "proxy" else [config.source]
+        if config.mask_model:
+            told[0] += f" {config.mask_model}"
         if self._speller is None and config.source in ("proxy", "llm"):
             told.append("no spelling")
         return f"mba ({', '.join(told)})" if told else "mba"
@@ -213,7 +219,7 @@ class Mba:
             return Score(None, reason="its own text holds masks such as [Mask_1]")
         rng = random.Random(f"{config.seed}:{document.id}")
         # 1. Mask (§4.3).
-        masked = mask_document(document.text, self.proxy, config, self._speller, rng)
+        masked = mask_document(document.text, self.proxy, config, self._speller, rng, self._chooser)
         if len(masked.masks) < config.min_masks:
             return Score(
                 None,
@@ -228,7 +234,7 @@ class Mba:
         counts = {name: float(name == (trouble or ("", ""))[0]) for name in _COUNTED}
         counts |= {
             "cut": float(len(masked.original) < len(document.text.rstrip())),
-            "fallback": float(masked.fallback),
+            **{name: float(count) for name, count in masked.told.items()},
             "repeated": float(found.repeated),
             "out_of_range": float(found.out_of_range),
             "long": float(found.long),

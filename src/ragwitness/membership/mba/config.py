@@ -45,7 +45,7 @@ class MbaConfig:
         masks: M of Alg. 4. A text with fewer parts that hold a word worth a mask gets fewer.
         source: ``"proxy"`` is the paper's method; ``"proxy-only"`` masks the hardest *tokens*
             (MBA_PLM of Table 2: no fragmented words, no spelling); ``"random"`` masks random
-            words, stop words among them; ``"llm"`` lets the proxy write the masked text.
+            words, stop words among them; ``"llm"`` has a language model write the masked text.
         spelling: ``"library"`` (symspellpy, English), ``"none"`` (MBA w/o SC of Table 2), or
             ``"hf:NAME_OR_FOLDER"``, a sequence-to-sequence corrector; the paper's is
             ``hf:oliverguhr/spelling-correction-english-base``.
@@ -65,6 +65,8 @@ class MbaConfig:
             of the true answer where the target returns any.
         answer_tokens: Tokens per mask beyond those of the word itself.
         prompt: What the user types; must hold ``{masked_document}``.
+        mask_model: For ``source="llm"``: the model that chooses, ``reader:NAME`` or
+            ``hf:NAME_OR_FOLDER``; empty has the proxy choose.
         mask_prompt: For ``source="llm"``; must hold ``{document}``, may hold ``{masks}``.
         seed: Of ``source="random"``, together with the document's id.
     """
@@ -85,6 +87,7 @@ class MbaConfig:
     top_logprobs: int = 0
     answer_tokens: int = 16
     prompt: str = MASK_PROMPT
+    mask_model: str = ""
     mask_prompt: str = LLM_MASK_PROMPT
     seed: int = 0
 
@@ -123,6 +126,11 @@ class MbaConfig:
         if self.min_masks > self.masks:
             raise InputError(f"min_masks ({self.min_masks}) is more than masks ({self.masks}).")
         self._check_probabilities()
+        if self.mask_model and self.source != "llm":
+            raise InputError(
+                f"mask_model is {self.mask_model!r}, but source {self.source!r} asks no model.",
+                "Set source to llm, or leave mask_model out.",
+            )
         if "{masked_document}" not in self.prompt:
             raise InputError("The prompt must hold {masked_document}.")
         if "{document}" not in self.mask_prompt:

@@ -14,10 +14,11 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from ragwitness.errors import ModelError
+from ragwitness.membership.mba.answers import read_answers
 from ragwitness.membership.mba.config import MbaConfig
 from ragwitness.membership.mba.spelling import (
     MaskUnit,
@@ -65,20 +66,22 @@ class Masked:
         original: The text that was masked, cut at ``max_chars``.
         text: The same with ``[Mask_1]`` to ``[Mask_n]``.
         masks: In reading order.
-        fallback: Masks chosen by the proxy because the LLM's did not align with the document.
+        told: With ``source="llm"``, by name: masks that the proxy chose in its place
+            (``fallback``), what it chose that can be no mask (``llm_astray``), whether it chose
+            nothing at all (``llm_silent``).
     """
 
     original: str
     text: str
     masks: tuple[Mask, ...]
-    fallback: int = 0
+    told: Mapping[str, int] = field(default_factory=dict)
 
 
 def integrate(
     text: str,
     chosen: Sequence[MaskUnit],
     meant: dict[int, tuple[str, float]],
-    fallback: int = 0,
+    told: Mapping[str, int] | None = None,
 ) -> Masked:
     """Put numbered masks in place of words (Alg. 4, lines 27-36).
 
@@ -89,7 +92,7 @@ def integrate(
         text: The document.
         chosen: The words to mask, in any order.
         meant: Correction and its probability, by the number of the misspelt word.
-        fallback: Carried into the result.
+        told: Carried into the result.
     """
     words = split_words(text)
     masks, pieces, position = [], [], 0
@@ -107,7 +110,7 @@ def integrate(
                 text[start : unit.start].strip(),
             )
         )
-    return Masked(text, "".join([*pieces, text[position:]]), tuple(masks), fallback)
+    return Masked(text, "".join([*pieces, text[position:]]), tuple(masks), told or {})
 
 
 # Masks that a language model chooses by writing the masked text (Table 2, LLM-based).
@@ -122,11 +125,13 @@ def llm_choice(
     spare: Sequence[MaskUnit],
     model: LanguageModel,
     config: MbaConfig,
-) -> tuple[list[MaskUnit], int]:
-    """Return the words to mask and how many of them the proxy had to choose.
+) -> tuple[list[MaskUnit], dict[str, int]]:
+    """Return the words to mask, and what became of the model's choice by name.
 
-    A mask counts where the words around it are the document's and it stands for one word; the
-    others, and those the model never set, fall back to the proxy's choice, one by one.
+    A model answers with the masked text, or with the words it would mask, in any form in which a
+    target may answer. A mask counts where the words around it are the document's and it stands
+    for one word; a listed word counts where it first stands in the document. The others, and those
+    the model never named, fall back to the proxy's choice, one by one.
 
     Args:
         text: The document.
@@ -134,19 +139,34 @@ def llm_choice(
         spare: What the proxy would mask.
         model: Writes the masked text.
         config: Number of masks and the prompt.
+
+    Returns:
+        The words, and the counts of :class:`Masked`.
     """
     places = {unit.index: unit for unit in units}
+    written = _written(text, model, config)
+    found = list(aligned_words(text, written))
+    asked = max(len(MASK_LABEL.findall(written)), len(found))
+    if not found:
+        listed = read_answers(written, config.masks).given.values()
+        first = {_key(unit.text): unit.index for unit in reversed(units)}
+        found = [first[key] for one in listed if (key := _key(one.word)) in first]
+        asked = max(asked, len(listed))
     chosen: list[MaskUnit] = []
-    for index in aligned_words(text, _written(text, model, config)):
+    for index in found:
         unit = places.get(index)
         if unit is not None and index >= config.skip_words and _clear(unit, chosen, config):
             chosen.append(unit)
-    chosen = chosen[: config.masks]
+    astray, chosen = asked - len(chosen), chosen[: config.masks]
     own = len(chosen)
     for unit in sorted(spare, key=lambda unit: -unit.rank):
         if len(chosen) < config.masks and _clear(unit, chosen, config):
             chosen.append(unit)
-    return chosen, len(chosen) - own
+    return chosen, {
+        "fallback": len(chosen) - own,
+        "llm_astray": astray,
+        "llm_silent": int(not asked),
+    }
 
 
 def aligned_words(text: str, masked: str) -> Iterator[int]:
@@ -189,7 +209,11 @@ def _key(word: str) -> str:
 
 _MARKUP = re.compile(r"<[^<>]*>:?")
 _CLITIC = re.compile(r"(n't|'(s|m|re|ve|ll|d))$")
-_ALSO_STOPPED = STOP_WORDS | set("etc e.g i.e vs ca wo sha ai let".split())
+_ALSO_STOPPED = STOP_WORDS | set(
+    # With these, every whole word of NLTK's list, which the re-implementation takes.
+    "myself ours ourselves yours yourself yourselves himself herself theirs themselves against"
+    " etc e.g i.e vs ca wo sha ai let".split()
+)
 
 
 def mask_document(
@@ -198,6 +222,7 @@ def mask_document(
     config: MbaConfig,
     speller: Speller | None,
     rng: random.Random,
+    model: LanguageModel | None = None,
 ) -> Masked:
     """Mask a document (Alg. 4).
 
@@ -207,6 +232,7 @@ def mask_document(
         config: Source, number and rules of the masks.
         speller: None corrects nothing.
         rng: Used by ``source="random"`` alone.
+        model: Chooses with ``source="llm"``; None has the proxy do it.
 
     Raises:
         ModelError: The proxy failed.
@@ -225,13 +251,14 @@ def mask_document(
     meant = _score_corrected(text, units, found, proxy)
     # Alg. 3, lines 1-4: a misspelt word counts with the rank of its correction.
     ranked = [replace(u, rank=meant[u.index].rank) if u.index in meant else u for u in units]
-    chosen, fallback = hardest_per_part(text, ranked, config), 0
+    chosen = hardest_per_part(text, ranked, config)
+    told: Mapping[str, int] = {}
     if config.source == "llm":
-        chosen, fallback = llm_choice(text, ranked, chosen, proxy, config)
+        chosen, told = llm_choice(text, ranked, chosen, model or proxy, config)
     answers = {
         index: (found[index], math.exp(min(0.0, unit.logprob))) for index, unit in meant.items()
     }
-    return integrate(text, chosen, answers, fallback)
+    return integrate(text, chosen, answers, told)
 
 
 def cut(text: str, max_chars: int, proxy: LanguageModel) -> str:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from ragwitness.errors import InputError
 from ragwitness.membership.mba.audit import Mba
 from ragwitness.membership.mba.config import MbaConfig
 from ragwitness.text.sample import load_sample
@@ -170,7 +171,19 @@ def test_the_name_says_what_differs_from_the_paper() -> None:
     assert _audit(source="random").name == "mba (random)"
     assert _audit(source="proxy-only").name == "mba (proxy-only)"
     assert Mba(Copier(), MbaConfig(source="llm")).name == "mba (llm)"
+    named = MbaConfig(source="llm", mask_model="reader")
+    assert Mba(Copier(), named).name == "mba (llm reader)"
+    with pytest.raises(InputError, match="no-such-model"):
+        Mba(Copier(), MbaConfig(source="llm", mask_model="no-such-model"))
     assert Mba.requires == frozenset({Capability.TEXT})
+
+
+def test_what_a_model_failed_to_choose_is_counted_in_the_score() -> None:
+    audit = _audit(source="llm", masks=4)  # the copier writes no masks
+    probe, query = _query(audit)
+    details = _finish(probe, _fill(query.prompt, [_TEXT])).details
+    assert details["fallback"] == 4
+    assert details["llm_silent"] == 1
 
 
 @pytest.mark.parametrize("source", ["proxy", "proxy-only", "random", "llm"])

@@ -167,6 +167,7 @@ def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
         ({"answer_tokens": 0}, "answer_tokens"),
         ({"prompt": "Predict."}, "masked_document"),
         ({"mask_prompt": "Mask."}, "document"),
+        ({"mask_model": "hf:some/chat"}, "asks no model"),
     ],
 )
 def test_impossible_settings_are_named(options, message) -> None:

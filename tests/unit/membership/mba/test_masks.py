@@ -12,7 +12,13 @@ import pytest
 
 from ragwitness.errors import ModelError
 from ragwitness.membership.mba.config import MbaConfig
-from ragwitness.membership.mba.masks import aligned_words, cut, is_stop_word, mask_document
+from ragwitness.membership.mba.masks import (
+    MASK_LABEL,
+    aligned_words,
+    cut,
+    is_stop_word,
+    mask_document,
+)
 from ragwitness.membership.mba.spelling import token_units, word_units
 from ragwitness.models.base import Generation, TextScores
 from ragwitness.models.words import map_to_words
@@ -71,9 +77,9 @@ class Meant:
         return True
 
 
-def _mask(text=_TEXT, proxy=None, speller=None, seed=0, **options):
+def _mask(text=_TEXT, proxy=None, speller=None, seed=0, model=None, **options):
     config = MbaConfig(**options)
-    return mask_document(text, proxy or Pieces(), config, speller, random.Random(seed))
+    return mask_document(text, proxy or Pieces(), config, speller, random.Random(seed), model)
 
 
 def _literal_fragments(tokens: list[str]) -> list[str]:
@@ -199,7 +205,8 @@ def test_a_word_that_stands_twice_is_masked_only_where_nothing_else_can_be() -> 
 @pytest.mark.parametrize(
     ("word", "stopped"),
     [("The", True), ("don\u2019t", True), ("can't", True), ("they've", True), ("etc", True),
-     ("e.g", True), ("canestan", False), ("patient's", False), ("ferry", False)],
+     ("e.g", True), ("yourself", True), ("canestan", False), ("ferry", False),
+     ("patient's", False)],
 )  # fmt: skip
 def test_function_words_and_abbreviations_are_never_masked(word: str, stopped: bool) -> None:
     assert is_stop_word(word) is stopped
@@ -275,14 +282,41 @@ def test_masks_written_by_a_model_count_where_they_align() -> None:
     masked = _mask(proxy=Pieces(written), source="llm", masks=5)
     assert {"Quillington", "Tamarind", "canestan"} <= {m.unit.text for m in masked.masks}
     assert len(masked.masks) == 5
-    assert masked.fallback == 2
+    assert masked.told == {"fallback": 2, "llm_astray": 1, "llm_silent": 0}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[Mask_1]: Quillington\n[Mask_2]: Tamarind\n[Mask_3]: zeppelin",
+        '{"1": "Quillington", "2": "Tamarind,", "3": "zeppelin"}',
+        "1. Quillington\n2. tamarind\n3. zeppelin",
+    ],
+)
+def test_a_model_may_list_the_words_and_one_that_is_not_in_the_text_is_counted(written) -> None:
+    masked = _mask(proxy=Pieces(), model=Pieces(written), source="llm", masks=5)
+    assert {"Quillington", "Tamarind"} <= {m.unit.text for m in masked.masks}
+    assert len(masked.masks) == 5
+    assert masked.told == {"fallback": 3, "llm_astray": 1, "llm_silent": 0}
+
+
+def test_more_masks_than_asked_for_are_cut_to_the_first() -> None:
+    words = [w.text for w in split_words(_TEXT)]
+    written = " ".join(
+        f"[Mask_{i}]" if i % 3 == 0 else word for i, word in enumerate(words, start=1)
+    )
+    masked = _mask(proxy=Pieces(written), source="llm", masks=4)
+    assert len(masked.masks) == 4
+    assert masked.told["fallback"] == 0
 
 
 @pytest.mark.parametrize("written", ["", "too long", "I cannot do that.", "[Mask_1] [Mask_2]"])
 def test_a_model_that_writes_no_masked_text_falls_back_and_is_counted(written: str) -> None:
     proxy = _mask(masks=4)
     masked = _mask(proxy=Pieces(written), source="llm", masks=4)
-    assert masked == replace(proxy, fallback=4)
+    assert masked == replace(proxy, told=masked.told)
+    assert masked.told["fallback"] == 4
+    assert masked.told["llm_silent"] == (not MASK_LABEL.search(written))
 
 
 def test_alignment_survives_changes_elsewhere() -> None:
