@@ -51,7 +51,13 @@ class CorpusSplit:
 
 
 def divide(
-    corpus: Sequence[Document], *, members: int, non_members: int, calibration: int, seed: int
+    corpus: Sequence[Document],
+    *,
+    members: int,
+    non_members: int,
+    calibration: int,
+    seed: int,
+    shadow: bool = True,
 ) -> CorpusSplit:
     """Index a random half of the corpus and draw the other parts.
 
@@ -64,6 +70,7 @@ def divide(
         non_members: Audited documents outside.
         calibration: Calibration documents, inside and outside each.
         seed: Of the split.
+        shadow: Whether a quarter of the documents outside is left for a shadow system.
 
     Raises:
         InputError: Fewer than 40 different documents, or a part outside would hold fewer than 2.
@@ -86,10 +93,11 @@ def divide(
     half = len(shuffled) // 2
     inside, outside = shuffled[:half], shuffled[half:]
     # 2. Both parts outside shrink by one share, so that a quarter is left for the shadow system.
-    share = min(1.0, _OUTSIDE_SPLIT * len(outside) / (non_members + calibration))
+    usable = (_OUTSIDE_SPLIT if shadow else 1.0) * len(outside)
+    share = min(1.0, usable / (non_members + calibration))
     asked, spared = int(non_members * share), int(calibration * share)
-    # 3. Inside, a quarter is left for calibration.
-    members = min(members, 3 * half // 4)
+    # 3. Inside, calibration has what it asks for, or a quarter.
+    members = min(members, max(3 * half // 4, half - calibration))
     return CorpusSplit(
         indexed=tuple(inside),
         members=tuple(replace(d, member=True) for d in inside[:members]),

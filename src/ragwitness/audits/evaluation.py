@@ -274,12 +274,17 @@ async def run_battery(
     """
     clock = time.monotonic()
     # 1. Divide, index, and measure the controls that ask nobody.
+    made = (
+        build_audit(name, proxy, configure(name, plan.options.get(name))) for name in plan.audits
+    )
     split = divide(
         corpus,
         members=plan.members,
         non_members=plan.non_members,
         calibration=plan.calibration,
         seed=plan.seed,
+        # Only an audit that learns needs documents of a shadow system, where none are given.
+        shadow=not auxiliary and any(getattr(audit, "learns", False) for audit in made),
     )
     make = build or (lambda documents, rag: LabTarget(build_system(documents, rag)))
     target = make(split.indexed, plan.rag)

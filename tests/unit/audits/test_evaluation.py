@@ -68,6 +68,31 @@ def test_small_corpora_shrink_all_parts_outside() -> None:
     assert len(split.shadow) == 8
 
 
+def test_without_a_shadow_system_every_document_can_be_asked_about() -> None:
+    split = divide(_corpus(60), members=26, non_members=26, calibration=4, seed=1, shadow=False)
+    parts = (split.members, split.known_in, split.non_members, split.known_out, split.shadow)
+    assert [len(part) for part in parts] == [26, 4, 26, 4, 0]
+    assert len({d.id for part in parts for d in part}) == 60
+    small = divide(_corpus(60), members=100, non_members=90, calibration=30, seed=1, shadow=False)
+    assert (len(small.members), len(small.known_in)) == (22, 8)
+    assert len(small.non_members) + len(small.known_out) <= 30
+
+
+@pytest.mark.parametrize(("audit", "asked"), [("mba", 26), ("s-rag", 19)])
+def test_only_an_audit_that_learns_leaves_documents_for_its_shadow(audit, asked) -> None:
+    plan = BatteryPlan(
+        (audit,), members=26, non_members=26, calibration=4, control=False, rag=RagConfig(k=2)
+    )
+
+    def build(documents, rag):  # type: ignore[no-untyped-def]
+        return LabTarget(build_system(documents, rag, generator=Copier()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "load_language_model", lambda spec: Copier())
+        found = asyncio.run(run_battery(plan, _corpus(60), Copier(), build=build))
+    assert found.sizes["non-members"] == asked
+
+
 def test_best_threshold_lies_in_the_gap() -> None:
     assert best_threshold([3.0, 4.0], [1.0, 2.0]) == 2.5
     assert best_threshold([1.0, 1.0], [1.0]) == 1.0
