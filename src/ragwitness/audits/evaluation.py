@@ -209,7 +209,7 @@ class _Stage:
         random.Random(self.plan.seed).shuffle(documents)
         return documents
 
-    async def learnt(self, audit: Audit) -> Statistic:
+    async def learnt(self, name: str, audit: Audit) -> Statistic:
         """The statistic of an audit, trained on a shadow system where it learns."""
         if not getattr(audit, "learns", False):
             return Statistic()
@@ -231,7 +231,10 @@ class _Stage:
             ),
             in_flight=self.plan.in_flight,
         )
-        return await learn(plan, audit, shadow, self.journal, self.progress)
+        found = await learn(plan, audit, shadow, self.journal, self.progress)
+        if found.classifier is not None:
+            self.settings[f"{name}: audit classifier"] = found.classifier.name
+        return found
 
     async def benign(self) -> DefenseCost | None:
         """What the target's defense costs, before anything is spent on audits."""
@@ -331,12 +334,18 @@ async def run_battery(
     )
 
 
-def _decision(plan: BatteryPlan, statistic: Statistic, label: str) -> DecisionRule | None:
+def _decision(
+    plan: BatteryPlan, audit: Audit, statistic: Statistic, label: str
+) -> DecisionRule | None:
     """What calls a document in, where the calibration documents do not choose it."""
     if (given := plan.thresholds.get(label)) is not None:
         return DecisionRule(given, f"threshold {given:g}, given")
     if statistic.classifier and "/" not in label:
         return DecisionRule(0.0, "classifier at one half")
+    # The method's own decision; a variant of its score has another scale.
+    own: float | None = getattr(audit, "threshold", None)
+    if own is not None and "/" not in label:
+        return DecisionRule(own, f"threshold {own:g}, the method's own")
     return None
 
 
@@ -344,7 +353,7 @@ async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str,
     """Run one audit: one entry per variant of its score, its controls, why scores are missing."""
     audit = build_audit(name, stage.proxy, configure(name, stage.plan.options.get(name)))
     # 1. Train where the audit learns, on a shadow system of its own.
-    statistic = await stage.learnt(audit)
+    statistic = await stage.learnt(name, audit)
     stage.settings |= {f"{name}: {key}": value for key, value in described(audit).items()}
     seen = AnswersSeen(stage.target)
     worker = Worker(stage.target, stage.journal, stage.plan.in_flight, seen)
@@ -383,7 +392,7 @@ async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str,
             retrieved=retrieved,
             outcomes=named_outcomes(audited),
             cost=cost,
-            decision=_decision(stage.plan, statistic, label),
+            decision=_decision(stage.plan, audit, statistic, label),
         )
         if one is None:
             continue

@@ -38,8 +38,7 @@ from ragwitness.membership.shadow import (
     AuditClassifier,
     Shadow,
     build_shadow,
-    train_autogluon,
-    train_classifier,
+    train_audit_classifier,
 )
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.results.membership import AuditResult
@@ -73,7 +72,7 @@ class Statistic:
         if self.classifier is None or not scores:
             return [o.score.value for o in outcomes]
         p = self.classifier.member_probability([score.features for score in scores])
-        found = iter(_log_odds(p, scores))
+        found = iter(_log_odds(p, scores, self.classifier.breaks_ties))
         return [None if o.score.value is None else next(found) for o in outcomes]
 
     def judged(self, outcomes: Sequence[Outcome]) -> list[Judged]:
@@ -107,15 +106,21 @@ async def learn(
     worker = Worker(shadow.target, journal, plan.in_flight)
     parts = zip(SHADOW_STAGES, (shadow.inside, shadow.outside), strict=True)
     inside, outside = [await worker.run(audit, part, stage, progress) for stage, part in parts]
-    return trained(shadow, inside, outside, automl=plan.automl)
+    return trained(audit, shadow, inside, outside, automl=plan.automl)
 
 
 def trained(
-    shadow: Shadow, inside: Sequence[Outcome], outside: Sequence[Outcome], *, automl: bool = False
+    audit: Audit,
+    shadow: Shadow,
+    inside: Sequence[Outcome],
+    outside: Sequence[Outcome],
+    *,
+    automl: bool = False,
 ) -> Statistic:
-    """Train the audit classifier.
+    """Train the audit classifier: as the audit itself says, where it has a ``train``.
 
     Args:
+        audit: The method.
         shadow: The system that was asked.
         inside: Outcomes of documents that it holds.
         outside: Outcomes of documents that it does not.
@@ -126,18 +131,21 @@ def trained(
     """
     members = [o.score for o in inside if o.score.value is not None]
     scores = members + [o.score for o in outside if o.score.value is not None]
-    train = train_autogluon if automl else train_classifier
+    train = getattr(audit, "train", train_audit_classifier)
     labels = [True] * len(members) + [False] * (len(scores) - len(members))
-    classifier = train([score.features for score in scores], labels)
-    known = _log_odds(classifier.held_out[: len(members)], members)
+    classifier = train([score.features for score in scores], labels, automl=automl)
+    known = _log_odds(classifier.held_out[: len(members)], members, classifier.breaks_ties)
     return Statistic(classifier, shadow, tuple(known), (*inside, *outside))
 
 
-def _log_odds(probabilities: NDArray[np.float64], scores: Sequence[Score]) -> list[float]:
-    """Log-odds of the classifier; the training-free score decides where it ties."""
+def _log_odds(
+    probabilities: NDArray[np.float64], scores: Sequence[Score], breaks_ties: bool
+) -> list[float]:
+    """Log-odds of the classifier; the training-free score may decide where it ties."""
     clipped = np.clip(probabilities, 1e-6, 1 - 1e-6)
     odds = np.log(clipped / (1 - clipped)).tolist()
-    return [value + 1e-3 * (score.value or 0.0) for value, score in zip(odds, scores, strict=True)]
+    nudge = 1e-3 if breaks_ties else 0.0
+    return [value + nudge * (score.value or 0.0) for value, score in zip(odds, scores, strict=True)]
 
 
 # What a reader must be told beside the verdicts: what was in use, and what to beware of.
@@ -449,7 +457,9 @@ async def run_audit(
         if shadow is not None:
             worker = folder.worker(shadow.target, plan.in_flight)
             found |= await worker.run_stages(audit, to_shadow, progress)
-        statistic = trained(shadow, *found.values(), automl=plan.automl) if shadow else Statistic()
+        statistic = Statistic()
+        if shadow is not None:
+            statistic = trained(audit, shadow, *found.values(), automl=plan.automl)
         worker = folder.worker(target, plan.in_flight, governor)
         found |= await worker.run_stages(audit, to_target, progress, ahead)
     if run is not None and identity is not None:

@@ -161,7 +161,7 @@ def merge_run(manifest: Manifest, run: Path) -> AuditResult:
     statistic = Statistic()
     if shadow is not None:
         inside, outside = (found[stage] for stage in SHADOW_STAGES)
-        statistic = trained(shadow, inside, outside, automl=order.plan.automl)
+        statistic = trained(audit, shadow, inside, outside, automl=order.plan.automl)
     account = Effort(
         manifest.prepared,
         _seconds(manifest.prepared, run),

@@ -109,9 +109,19 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
     def load(self, name: str) -> Any:
         """Return what a name stands for; importing it may take a while.
 
+        Args:
+            name: One of :meth:`names`; ``NAME:PRESET`` where its configuration has that preset.
+
         Raises:
             InputError: Nothing has this name, or a plug-in cannot be loaded or is something else.
         """
+        name, _, preset = name.partition(":")
+        found = self._load(name)
+        if preset:
+            self._preset(name, preset, found)
+        return found
+
+    def _load(self, name: str) -> Any:
         if name in self:
             home = self[name].home
             if not isinstance(home, str):
@@ -128,6 +138,17 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
                 f"The plug-in {name!r} ({self.group}) is not {self._a} {self.noun}.", self._needs
             )
         return found
+
+    @staticmethod
+    def _preset(name: str, preset: str, kind: Any) -> Mapping[str, object]:
+        """Fields that ``NAME:PRESET`` sets: ``presets`` of the configuration's class."""
+        presets: Mapping[str, Mapping[str, object]] = getattr(config_class(kind), "presets", {})
+        if preset not in presets:
+            known = ", ".join(f"{name}:{one}" for one in presets) or "none"
+            raise InputError(
+                f"{name} has no preset {preset!r}.", f"Its presets: {known}; {name} alone is ours."
+            )
+        return presets[preset]
 
     def guard(self, name: str, make: Callable[[], Any]) -> Any:
         """Make something of what a name stands for; a plug-in may fail in any way.
@@ -192,7 +213,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         """Return the configuration of something that has one.
 
         Args:
-            name: One of :meth:`names`.
+            name: One of :meth:`names`; ``NAME:PRESET`` begins with the fields of a preset.
             options: Fields of the configuration; text is turned into the field's type.
             fixed: Fields that have options of their own, with their values, None for the
                 default; what the configuration does not have is left out.
@@ -200,11 +221,14 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         Raises:
             InputError: Unknown name, field or value, or a plug-in that fails.
         """
-        _, config = self.classes(name)
+        kind, config = self.classes(name)
         fixed = fixed or {}
-        # Preset, then options as text of the type of each field's default, then fixed fields.
+        # Preset, what the name itself means, then options as text of the type of each field's
+        # default, then fixed fields.
         known = {one.name for one in fields(config)}
-        chosen = {**(self[name].preset if name in self else {}), **(options or {})}
+        plain, _, preset = name.partition(":")
+        begun = self._preset(plain, preset, kind) if preset else {}
+        chosen = {**begun, **(self[plain].preset if plain in self else {}), **(options or {})}
         given = typed_fields(name, self.guard(name, config), known - set(fixed), chosen)
         given |= {key: value for key, value in fixed.items() if key in known and value is not None}
         return self.guard(name, lambda: config(**given))

@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -62,6 +62,7 @@ class DcmiConfig:
     """
 
     stored_name: ClassVar[str] = "DcmiConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"paper": {"perturb": "llm"}}
 
     access: Literal["text", "gray"] = "text"
     share: float = 0.06

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -41,6 +41,7 @@ class InterrogationConfig:
     """
 
     stored_name: ClassVar[str] = "InterrogationConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"paper": {"writer": "chat"}}
 
     questions: int = 30
     penalty: float = 5.0

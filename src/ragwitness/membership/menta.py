@@ -6,7 +6,7 @@ import math
 import random
 import re
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -48,6 +48,13 @@ class MentaConfig:
     """
 
     stored_name: ClassVar[str] = "MentaConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": {
+            "against": "document",
+            "nli": "tasksource/deberta-base-long-nli",
+            "writer": "chat",
+        }
+    }
 
     questions: int = 5
     penalty: float = 1.0

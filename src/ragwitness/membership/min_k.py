@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -41,6 +41,7 @@ class MinKConfig:
         variant: ``"min-k"`` averages log-probabilities, ``"min-k++"`` standardises them first.
         k: Per cent of the answer's tokens that are read, the least probable ones. MBA (§5.4.2)
             tries 1 to 20 and reports the best on its test set; here k is fixed beforehand.
+        combine: ``"mean"`` of these, or their ``"sum"`` as MBA's baseline (§5.4.2).
         prompt: Must hold ``{prefix}``; S-RAG's, since the method has none for RAG.
         max_words: Longer documents are cut after this many words.
         min_words: Shorter documents are unscorable.
@@ -49,9 +50,13 @@ class MinKConfig:
     """
 
     stored_name: ClassVar[str] = "MinKConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": {"k": 20.0, "combine": "sum", "min_tokens": 1}
+    }
 
     variant: Literal["min-k", "min-k++"] = "min-k"
     k: float = 20.0
+    combine: Literal["mean", "sum"] = "mean"
     prompt: str = AUDIT_PROMPT
     max_words: int = 400
     min_words: int = 8
@@ -61,6 +66,7 @@ class MinKConfig:
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "variant", "min-k", "min-k++")
+        one_of(self, "combine", "mean", "sum")
         if not 0.0 < self.k <= 100.0:
             raise InputError(f"k is a percentage above 0 and at most 100, not {self.k}.")
         at_least(self, 1, "min_tokens", "top_logprobs")
@@ -146,7 +152,7 @@ class MinK:
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
         return {
-            "tokens read": f"least probable {self.config.k:g} %",
+            "tokens read": f"{self.config.combine} over the least probable {self.config.k:g} %",
             "alternatives per token": str(self.config.top_logprobs),
         }
 
@@ -198,6 +204,7 @@ class MinK:
         scaled = np.array([standardised(token) for token in known])
         chosen = scaled if self.config.variant == "min-k++" else plain
         lowest = least(chosen, self.config.k)
+        sums = self.config.combine == "sum"
         details |= {
             "score/min-k": float(plain[least(plain, self.config.k)].mean()),
             "score/min-k++": float(scaled[least(scaled, self.config.k)].mean()),
@@ -207,7 +214,7 @@ class MinK:
         }
         places = [place for place, token in enumerate(tokens) if not math.isnan(token.logprob)]
         return Score(
-            value=float(chosen[lowest].mean()),
+            value=float(chosen[lowest].sum() if sums else chosen[lowest].mean()),
             evidence=self._evidence(halves.first, tokens, [places[i] for i in lowest]),
             details=details,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -42,9 +43,14 @@ class RagMiaConfig:
         min_words: Shorter documents are unscorable (ours: a word or two stands in any context).
         max_tokens: Room for the answer; a target that does not obey says a few words first.
         top_logprobs: Alternatives asked for in gray access; OpenAI allows 20.
+        unreadable: What an answer with neither word is: ``"unscorable"``, or ``"no"`` as
+            published.
     """
 
     stored_name: ClassVar[str] = "RagMiaConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": {"template": 2, "access": "text", "unreadable": "no", "min_words": 1}
+    }
 
     template: int = 2
     access: Access = "text"
@@ -52,6 +58,7 @@ class RagMiaConfig:
     min_words: int = 8
     max_tokens: int = 16
     top_logprobs: int = 20
+    unreadable: Literal["unscorable", "no"] = "unscorable"
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
@@ -61,6 +68,7 @@ class RagMiaConfig:
                 "The five prompts are listed in ragwitness.membership.rag_mia.TEMPLATES.",
             )
         one_of(self, "access", "text", "gray")
+        one_of(self, "unreadable", "unscorable", "no")
         at_least(self, 1, "max_chars", "min_words", "max_tokens", "top_logprobs")
 
 
@@ -73,7 +81,8 @@ class RagMia:
     """RAG-MIA: is this text in your context, yes or no?
 
     The paper takes an answer with neither word for a non-member; here such an answer is
-    unscorable, and the paper's rule stands in ``details["score/published"]``.
+    unscorable unless ``unreadable`` says otherwise, and the paper's rule always stands in
+    ``details["score/published"]``.
 
     Args:
         proxy: Answers the same question without any database; shown beside the target's answer
@@ -97,6 +106,11 @@ class RagMia:
         """Text, or log-probabilities in gray access."""
         gray = self.config.access == "gray"
         return frozenset({Capability.TOP_LOGPROBS if gray else Capability.TEXT})
+
+    @property
+    def threshold(self) -> float | None:
+        """The method's own decision: yes is in, anything else is out."""
+        return 0.5 if self.config.access == "text" else None
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
@@ -123,6 +137,8 @@ class RagMia:
         # Yes or no, and in gray access log p(Yes) - log p(No) of the first word.
         reading = read_yes_no(answers[0], gray=gray)
         value = reading.value(gray=gray)
+        if value is None and config.unreadable == "no":
+            value = reading.published
         details = _details(reading) | {"cut": float(cut)}
         if value is None:
             return Score(None, reason=reading.reason, details=details)

@@ -3,6 +3,9 @@
 Other packages add theirs as entry points of the group ``ragwitness.audits``: the name is the
 audit's, the object its class, made from a language model and a configuration. The configuration
 is a dataclass with defaults, in the same module under the class's name followed by ``Config``.
+
+An audit's defaults are ours. ``NAME:paper`` is the audit as its paper has it: the class variable
+``presets`` of its configuration lists the fields. That is what stands beside published numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ AUDITS = Registry(
         "min-k++": Listing(
             f"{_HERE}.min_k:MinK",
             "the same, standardised over the alternatives",
-            preset={"variant": "min-k++"},
+            preset={"variant": "min-k++", "combine": "mean"},
         ),
         "interrogation": Listing(f"{_HERE}.interrogation:Interrogation", "thirty yes/no questions"),
         "dcmi": Listing(f"{_HERE}.dcmi:Dcmi", "the document against a perturbed copy"),
@@ -62,7 +65,7 @@ def build_audit(name: str, proxy: LanguageModel, config: object | None = None) -
     """Return an audit by name.
 
     Args:
-        name: One of ``AUDITS.names()``.
+        name: One of ``AUDITS.names()``, with or without a preset.
         proxy: The auditor's own language model.
         config: As from :func:`configure`; None for the defaults.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from ragwitness.models.base import Embedder, LanguageModel
 from ragwitness.text.words import STOP_WORDS, core, split_words
 from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
 
+if TYPE_CHECKING:
+    from ragwitness.membership.shadow import AuditClassifier
+
 # Parameters of S2MIA, the paper's beside ours.
 
 PROMPT = (
@@ -29,6 +32,8 @@ PROMPT = (
     " addressing the [Query] by using the most relevant and matching text in the prompt.'}"
 )
 """The paper's prompt."""
+
+_T: dict[str, object] = {"similarity": "bleu", "access": "gray", "decision": "thresholds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class S2MiaConfig:
         similarity: ``"bleu"`` as S2MIA does, ``"cosine"`` as MBA's baseline does (§5.4.2).
         access: ``"text"`` compares texts (S); ``"gray"`` also asks for log-probabilities, so
             that features hold the answer's perplexity (S&P).
+        decision: ``"none"`` ranks the similarity; ``"thresholds"`` (S2MIA-T) and ``"classifier"``
+            (S2MIA-M) are fitted to both features on a shadow system, and need gray access.
         prompt: Must hold ``{first_half}``.
         max_words: Longer documents are cut after this many words.
         min_words: Shorter documents are unscorable.
@@ -46,9 +53,16 @@ class S2MiaConfig:
     """
 
     stored_name: ClassVar[str] = "S2MiaConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": _T,
+        "t": _T,
+        "m": {**_T, "decision": "classifier"},
+        "s": {"similarity": "bleu", "access": "text"},
+    }
 
     similarity: Literal["bleu", "cosine"] = "bleu"
     access: Literal["text", "gray"] = "text"
+    decision: Literal["none", "thresholds", "classifier"] = "none"
     prompt: str = PROMPT
     max_words: int = 400
     min_words: int = 8
@@ -58,11 +72,22 @@ class S2MiaConfig:
         """Refuse values with which nothing can be audited."""
         one_of(self, "similarity", "bleu", "cosine")
         one_of(self, "access", "text", "gray")
+        one_of(self, "decision", "none", "thresholds", "classifier")
+        if self.learns and self.access != "gray":
+            raise InputError(
+                f"The decision {self.decision!r} reads perplexity as well as similarity.",
+                "Set access=gray, or take the decision none.",
+            )
         at_least(self, 1, "bleu_order")
         at_least(self, 2, "min_words")
         ordered(self, "min_words", "max_words")
         if "{first_half}" not in self.prompt:
             raise InputError("The prompt must hold {first_half}.")
+
+    @property
+    def learns(self) -> bool:
+        """Whether thresholds or a classifier are fitted on a shadow system."""
+        return self.decision != "none"
 
 
 # Likeness of an answer and the second half.
@@ -129,8 +154,9 @@ class S2Mia:
     """S2MIA: likeness of the answer to the half of the document that was not shown.
 
     The value is the similarity alone (S). With log-probabilities the features are similarity
-    and perplexity, for :func:`fit_thresholds` (T) and :func:`fit_classifier` (M); without any
-    training ``details["score/s&p"]`` puts both on a scale from 0 to 1 (ours).
+    and perplexity, which two thresholds (T, ``s2mia:t``) or a classifier (M, ``s2mia:m``) read;
+    both are fitted on a shadow system in the same run. Without any training
+    ``details["score/s&p"]`` puts both on a scale from 0 to 1 (ours).
 
     Args:
         proxy: Counts tokens, and rates the words shown in the report; never part of the score.
@@ -156,6 +182,24 @@ class S2Mia:
         return "s2mia"
 
     @property
+    def learns(self) -> bool:
+        """Whether its features are read by what is fitted on a shadow system."""
+        return self.config.learns
+
+    def train(
+        self, features: Sequence[Sequence[float]], members: Sequence[bool], *, automl: bool = False
+    ) -> AuditClassifier:
+        """Fit S2MIA-T or S2MIA-M on documents of a shadow system; none of them is reported on.
+
+        Raises:
+            InputError: Fewer than five members or non-members.
+        """
+        del automl  # M has its own kind of classifier, T none
+        if self.config.decision == "thresholds":
+            return _trained(fit_thresholds, features, members, Thresholds.told)
+        return _trained(fit_classifier, features, members, Boosted.told)
+
+    @property
     def requires(self) -> frozenset[Capability]:
         """Text, or log-probabilities in gray access."""
         gray = self.config.access == "gray"
@@ -165,10 +209,13 @@ class S2Mia:
         """Return the parameters in use, as label and value."""
         of = self.embedder.name if self.embedder else "word counts"
         cosine = self.config.similarity == "cosine"
-        return {
+        told = {
             "similarity": f"cosine of {of}" if cosine else f"BLEU-{self.config.bleu_order}",
             "perplexity": "read" if self.config.access == "gray" else "not read",
         }
+        if self.learns:
+            told["decision"] = f"{self.config.decision}, fitted on a shadow system"
+        return told
 
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
@@ -214,6 +261,9 @@ class S2Mia:
                 features = (value, perplexity)
         elif self.config.access == "gray":
             details["no_logprobs"] = 1.0
+            if self.learns:
+                reason = "the answer has no log-probabilities, so its perplexity is unknown"
+                return Score(None, reason=reason, details=details)
         evidence = self._evidence(halves, set(words))
         return Score(value, features, evidence, details=details)
 
@@ -275,6 +325,13 @@ class Thresholds:
         table = _table(features)
         return _judge(table, self.similarity, self.perplexity).astype(np.float64)
 
+    def told(self) -> str:
+        """Both thresholds in words."""
+        return (
+            f"S2MIA-T: similarity >= {self.similarity:.3g} and perplexity <= {self.perplexity:.4g}"
+            f" (right on {self.accuracy:.3f} of the shadow documents)"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
@@ -289,6 +346,47 @@ class Boosted:
     def score(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """Return the probability of membership, shape (n,), for features of shape (n, 2)."""
         return np.asarray(self.fitted.predict_proba(_table(features)), dtype=np.float64)[:, 1]
+
+    def told(self) -> str:
+        """What it is, in words."""
+        return "S2MIA-M: gradient boosting, which stands for the paper's XGBoost"
+
+
+@dataclass(frozen=True, slots=True)
+class _AsClassifier:
+    """Lets T and M stand where an audit classifier does."""
+
+    rule: Thresholds | Boosted
+
+    def predict_proba(self, features: Any) -> Any:
+        inside = self.rule.score(features)
+        return np.stack([1.0 - inside, inside], axis=1)
+
+
+_Rule = TypeVar("_Rule", Thresholds, Boosted)
+_FOLDS = 5
+
+
+def _trained(
+    fit: Callable[[Sequence[Sequence[float]], Sequence[bool]], _Rule],
+    features: Sequence[Sequence[float]],
+    members: Sequence[bool],
+    told: Callable[[_Rule], str],
+) -> AuditClassifier:
+    """Fit on all documents, and for each fold on the others: what is fitted knows its own."""
+    from sklearn.model_selection import StratifiedKFold
+
+    from ragwitness.membership.shadow import AuditClassifier
+
+    table, labels = _checked(features, members)
+    rule = fit(features, members)
+    held_out = np.zeros(len(labels))
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+    for learnt, left in folds.split(table, labels):
+        held_out[left] = fit(table[learnt].tolist(), labels[learnt].tolist()).score(
+            table[left].tolist()
+        )
+    return AuditClassifier(told(rule), _AsClassifier(rule), held_out, breaks_ties=False)
 
 
 def fit_thresholds(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -140,11 +141,14 @@ class AuditClassifier:
         fitted: Anything with ``predict_proba``.
         held_out: Membership probability of each training document by a model that was trained
             without it, shape (n,); what a model says of its own training data is too good.
+        breaks_ties: Whether the audit's own score, which needs no training, decides between
+            documents of the same probability (ours; no paper does).
     """
 
     name: str
     fitted: _Fitted
     held_out: NDArray[np.float64]
+    breaks_ties: bool = True
 
     def member_probability(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """Return the probability of membership, shape (n,), for features of shape (n, d)."""
@@ -170,7 +174,11 @@ def _families(seed: int) -> dict[str, Any]:
 
 
 def train_classifier(
-    features: Sequence[Sequence[float]], members: Sequence[bool], *, seed: int = 0
+    features: Sequence[Sequence[float]],
+    members: Sequence[bool],
+    *,
+    seed: int = 0,
+    families: Mapping[str, Any] | None = None,
 ) -> AuditClassifier:
     """Train f_audit on D_audit.
 
@@ -178,6 +186,7 @@ def train_classifier(
         features: Shadow documents' features, shape (n, d).
         members: True for documents of the shadow database, shape (n,).
         seed: Of folds and forests.
+        families: Untrained classifiers by name, to choose from; None takes all three of ours.
 
     Raises:
         InputError: Fewer than five members or non-members.
@@ -196,7 +205,7 @@ def train_classifier(
         )
     # Every family is judged out of fold, and so is each training document.
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
-    families = _families(seed)
+    families = families or _families(seed)
     held_out = {
         name: cross_val_predict(model, table, labels, cv=folds, method="predict_proba")[:, 1]
         for name, model in families.items()
@@ -206,6 +215,28 @@ def train_classifier(
     return AuditClassifier(
         f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels), held_out[best]
     )
+
+
+def train_audit_classifier(
+    features: Sequence[Sequence[float]], members: Sequence[bool], *, automl: bool = False
+) -> AuditClassifier:
+    """Train f_audit with AutoGluon, or as the best of three families."""
+    return (train_autogluon if automl else train_classifier)(features, members)
+
+
+def train_as_published(
+    features: Sequence[Sequence[float]], members: Sequence[bool], *, seed: int = 0
+) -> AuditClassifier:
+    """Train f_audit with AutoGluon where it is installed, else as a random forest, by name.
+
+    No score of ours breaks ties: documents with the same features are the same to f_audit.
+    """
+    if find_spec("autogluon") and find_spec("autogluon.tabular"):
+        return replace(train_autogluon(features, members), breaks_ties=False)
+    forest = {"random forest": _families(seed)["random forest"]}
+    found = train_classifier(features, members, seed=seed, families=forest)
+    told = f"{found.name}; the paper's AutoGluon is not installed"
+    return replace(found, name=told, breaks_ties=False)
 
 
 def train_autogluon(

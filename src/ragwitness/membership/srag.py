@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,19 @@ from ragwitness.types import (
     TokenLogprob,
 )
 
+if TYPE_CHECKING:
+    from ragwitness.membership.shadow import AuditClassifier
+
 # Parameters of S-RAG, the paper's beside ours.
+
+_PAPER: dict[str, object] = {
+    "mode": "probing",
+    "features": "counts",
+    "classifier": "paper",
+    "skip_stop_words": False,
+    "fewest": 0,
+    "missing": 0.01,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +82,17 @@ class SRagConfig:
         intervals: m of Eq. 3.
         features: What the classifier reads: ``"counts"`` as published, or ``"frequencies"``, ours;
             ``"none"`` does without classifier and shadow system, and ranks the score itself.
+        classifier: ``"best"`` of three families, ours; ``"paper"`` is AutoGluon where it is
+            installed, else a random forest, and no score of ours breaks its ties.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
         sampled: 0 reads log-probabilities. Otherwise that many answers are drawn at temperature 1
             in place of each, and probabilities are their shares, with intervals (ours): for
             targets that show text alone, at so many times the queries.
         skip_stop_words: Leave function words out of the probe words (ours; the proxy ranks
             some of them as hard at the start of a sentence, where they tell nothing).
+        fewest: Least number of probe words, where floor(l/k) of Alg. 1 is fewer (ours).
+        missing: What the probability of a word counts as that the target does not show; the
+            published code has .01. None keeps what is known of it, an interval (ours).
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
         word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
@@ -84,14 +101,21 @@ class SRagConfig:
     """
 
     stored_name: ClassVar[str] = "SRagConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": _PAPER,  # with Llama-3, which shows every probability; here 20 for each token
+        "paper-gpt": {**_PAPER, "top_logprobs": 5},  # with GPT-4o-mini
+    }
 
     mode: Literal["probing", "single"] = "single"
     segment_factor: int = 4
     intervals: int = 10
     features: Literal["frequencies", "counts", "none"] = "frequencies"
+    classifier: Literal["best", "paper"] = "best"
     top_logprobs: int = 20
     sampled: int = 0
     skip_stop_words: bool = True
+    fewest: int = 3
+    missing: float | None = None
     max_passage_words: int = 200
     min_words: int = 8
     word_tokens: int = 3
@@ -101,6 +125,10 @@ class SRagConfig:
         """Refuse values with which nothing can be audited."""
         one_of(self, "mode", "probing", "single")
         one_of(self, "features", "frequencies", "counts", "none")
+        one_of(self, "classifier", "best", "paper")
+        at_least(self, 0, "fewest")
+        if self.missing is not None and not 0.0 <= self.missing <= 1.0:
+            raise InputError(f"missing is a probability from 0 to 1, not {self.missing}.")
         at_least(self, 1, "segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words")
         if self.sampled < 0 or self.sampled == 1:
             raise InputError(
@@ -126,8 +154,6 @@ class SRagConfig:
 # The paper runs the proxy model once per suffix word. The probabilities it collects are those of
 # one teacher-forced pass over the whole text, so one pass is all that is run here;
 # ``benchmarks/segmentation.py`` holds the literal loop and compares both.
-
-_FEWEST = 3  # the published code probes every word of a suffix that would give fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +221,14 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
     Args:
         passage: At least two words.
         proxy: Language model that has not seen the target's database.
-        config: ``segment_factor`` and ``skip_stop_words``.
+        config: ``segment_factor``, ``fewest`` and ``skip_stop_words``.
     """
     words = split_words(passage)
     scored = {score.start: score.logprob for score in word_scores(proxy, passage)}
     every = np.array([scored.get(word.start, 0.0) for word in words])
     half = _cut(words, every) if config.mode == "single" else len(words) // 2  # lines 3-4
     logprobs = every[half:]  # lines 7-10
-    wanted = max(_FEWEST, len(logprobs) // config.segment_factor)  # line 11
+    wanted = max(config.fewest, len(logprobs) // config.segment_factor)  # line 11
     stems = [core(word.text).lower() for word in words[half:]]
     idle = STOP_WORDS if config.skip_stop_words else frozenset()
     allowed = np.array([bool(stem) and stem not in idle for stem in stems])
@@ -393,6 +419,16 @@ class SRag:
         """Whether its scores are read by a classifier."""
         return self.config.learns
 
+    def train(
+        self, features: Sequence[Sequence[float]], members: Sequence[bool], *, automl: bool = False
+    ) -> AuditClassifier:
+        """Train f_audit (§4.2.3): AutoGluon as published, or the best of three families."""
+        from ragwitness.membership.shadow import train_as_published, train_audit_classifier
+
+        if self.config.classifier == "paper":
+            return train_as_published(features, members)
+        return train_audit_classifier(features, members, automl=automl)
+
     @property
     def requires(self) -> frozenset[Capability]:
         """Log-probabilities, or text where they are estimated from samples."""
@@ -551,7 +587,7 @@ class SRag:
         self, evidence: Sequence[Evidence], readings: Sequence[PassageReading], *, alike: bool
     ) -> Score:
         m = self.config.intervals
-        probabilities = [item.probability for item in evidence]
+        probabilities = [self._counted(item.probability) for item in evidence]
         # Features (§4.2.3): the paper's counts, or ours with what counts cannot hold.
         published = self.config.features == "counts"
         features = counts(probabilities, m) if published else frequencies(evidence, m)
@@ -571,8 +607,8 @@ class SRag:
             evidence=tuple(ordered),
             details={
                 "probes": float(len(evidence)),
-                "unread": float(sum(p == UNREAD for p in probabilities)),
-                "censored": float(sum(self._censored(p) for p in probabilities)),
+                "unread": float(sum(item.probability == UNREAD for item in evidence)),
+                "censored": float(sum(self._censored(item.probability) for item in evidence)),
             }
             | (
                 {"samples": float(self.config.sampled), "alike": float(alike)}
@@ -580,6 +616,12 @@ class SRag:
                 else {}
             ),
         )
+
+    def _counted(self, p: Interval) -> Interval:
+        """A probability as the features count it: what is not shown may have a value."""
+        missing = self.config.missing
+        hidden = missing is not None and (p == UNREAD or self._censored(p))
+        return Interval(missing, missing) if hidden and missing is not None else p
 
     def _censored(self, p: Interval) -> bool:
         """Whether only a bound is known: no list or, where all are intervals, no sample had it."""

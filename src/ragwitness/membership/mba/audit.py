@@ -212,6 +212,12 @@ class Mba:
             told.append("no spelling")
         return f"mba ({', '.join(told)})" if told else "mba"
 
+    @property
+    def threshold(self) -> float | None:
+        """The paper's decision, hits > gamma * M (§4.4), on the scale of the value: hits / M."""
+        gamma = self.config.gamma
+        return None if gamma is None else math.nextafter(gamma, math.inf)
+
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         config = self.config
