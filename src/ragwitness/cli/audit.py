@@ -50,7 +50,8 @@ def audit(
         str | None,
         typer.Option(
             help="The audit: s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta"
-            " or twin.",
+            " or twin. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m those with"
+            " thresholds or a classifier.",
             show_default="s-rag; mba with --collection",
         ),
     ] = None,

@@ -35,7 +35,11 @@ def evaluate(
         typer.Option(help="Documents of one source. Half of them are put into the index."),
     ],
     audits: Annotated[
-        str, typer.Option(help="The audits: all, or names with commas between them.")
+        str,
+        typer.Option(
+            help="The audits: all, or names with commas between them. NAME:paper is the audit as"
+            " its paper has it."
+        ),
     ] = "all",
     limit: Annotated[
         int, typer.Option(help="The number of audited documents, half of them inside.")

@@ -152,7 +152,8 @@ class MinK:
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
         return {
-            "tokens read": f"{self.config.combine} over the least probable {self.config.k:g} %",
+            "tokens read": f"least probable {self.config.k:g} %"
+            + (", summed" if self.config.combine == "sum" else ""),
             "alternatives per token": str(self.config.top_logprobs),
         }
 

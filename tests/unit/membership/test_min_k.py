@@ -10,6 +10,7 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.membership.min_k import MinK, MinKConfig, least, log_probabilities, standardised
+from ragwitness.membership.registry import configure
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier
 
@@ -190,3 +191,11 @@ def test_names_and_requirements() -> None:
 def test_impossible_settings_are_named(options, message) -> None:
     with pytest.raises(InputError, match=message):
         MinKConfig(**options)
+
+
+def test_the_preset_sums_as_the_baseline_of_mba_does() -> None:
+    answer = _said(*((f" w{i}", 0.9) for i in range(8)), (" rare", 0.01), (" odd", 0.02))
+    mean = _ask(_audit(k=20.0), answer)[1].value
+    published = _ask(MinK(Copier(), configure("min-k:paper")), answer)[1].value
+    assert mean == pytest.approx(math.log(0.01 * 0.02) / 2)
+    assert published == pytest.approx(math.log(0.01 * 0.02))

@@ -9,6 +9,7 @@ import pytest
 from ragwitness.errors import InputError
 from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig, cut_characters
 from ragwitness.membership.reading.yes_no import answer_tokens, proxy_yes
+from ragwitness.membership.registry import configure
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier
 
@@ -242,3 +243,10 @@ def test_a_member_scores_above_a_non_member(access: str) -> None:
 def test_impossible_settings_are_named(options, message) -> None:
     with pytest.raises(InputError, match=message):
         RagMiaConfig(**options)
+
+
+@pytest.mark.parametrize(("said", "value"), [("Yes.", 1.0), ("No.", 0.0), ("Perhaps.", 0.0)])
+def test_the_preset_takes_what_is_not_yes_for_a_non_member(said: str, value: float) -> None:
+    audit = RagMia(Copier(), configure("rag-mia:paper"))
+    assert _ask(audit, Answer(said))[1].value == value
+    assert audit.threshold == 0.5

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.membership.mba.config import MbaConfig
-from ragwitness.membership.registry import configure
+from ragwitness.membership.registry import AUDITS, configure
+from ragwitness.membership.srag import SRagConfig
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,48 @@ def test_text_is_turned_into_the_type_of_the_default() -> None:
     assert config == MbaConfig(masks=7, floor=0.1, unique_words=False)
     with pytest.raises(InputError, match="mba: masks cannot be"):
         configure("mba", {"masks": "7.5"})
+
+
+@pytest.mark.parametrize("name", [name for name in AUDITS if name != "twin"])
+def test_every_audit_with_a_paper_has_it_as_a_preset_and_is_not_its_default(name: str) -> None:
+    published = configure(f"{name}:paper")
+    assert type(published) is type(configure(name))
+    if name != "min-k++":  # its paper is our default
+        assert published != configure(name)
+    assert AUDITS.load(f"{name}:paper") is AUDITS.load(name)
+
+
+def test_a_preset_sets_what_the_paper_says() -> None:
+    assert configure("s-rag:paper") == SRagConfig(
+        mode="probing",
+        features="counts",
+        classifier="paper",
+        skip_stop_words=False,
+        fewest=0,
+        missing=0.01,
+    )
+    assert configure("s-rag:paper-gpt").top_logprobs == 5
+    assert configure("mba:paper") == MbaConfig.paper()
+    assert configure("min-k:paper").combine == "sum"
+    assert configure("min-k++:paper").combine == "mean"
+
+
+def test_an_option_goes_over_a_preset() -> None:
+    assert configure("s-rag:paper", {"intervals": "5"}) == replace(
+        configure("s-rag:paper"), intervals=5
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("s-rag:published", "s-rag has no preset 'published'"),
+        ("twin:paper", "twin has no preset 'paper'"),
+        ("nonsense:paper", "no audit 'nonsense'"),
+    ],
+)
+def test_a_preset_that_there_is_not_is_named(name: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        configure(name)
+    with pytest.raises(InputError, match=says):
+        AUDITS.load(name)

@@ -10,6 +10,7 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.membership.reading.halves import baselines, halve
+from ragwitness.membership.registry import configure
 from ragwitness.membership.s2mia import (
     S2Mia,
     S2MiaConfig,
@@ -315,3 +316,47 @@ def test_requirements_follow_the_access() -> None:
 def test_impossible_settings_are_named(options, message) -> None:
     with pytest.raises(InputError, match=message):
         S2MiaConfig(**options)
+
+
+@pytest.mark.parametrize("variant", ["t", "m"])
+def test_t_and_m_are_fitted_on_the_shadow_system_alone(variant: str) -> None:
+    audit = S2Mia(Copier(), configure(f"s2mia:{variant}"))
+    assert audit.learns
+    rows, labels = _split(80)
+    held = audit.train(rows, labels)
+    other = {"t": fit_thresholds, "m": fit_classifier}[variant](rows, labels)
+    fresh, truth = _split(80, seed=1)
+    # The audited half, whatever its labels, has no say.
+    assert held.member_probability(fresh).tolist() == other.score(fresh).tolist()
+    assert np.mean((held.member_probability(fresh) > 0.5) == np.array(truth)) > 0.85
+    assert variant.upper() in held.name
+    assert not held.breaks_ties
+
+
+@pytest.mark.parametrize("variant", ["t", "m"])
+def test_what_is_held_out_was_not_fitted_to(variant: str) -> None:
+    # Labels at random: a rule that saw its own documents is right on more than half of them.
+    rng = random.Random(3)
+    rows = [(rng.random(), rng.random()) for _ in range(400)]
+    labels = [rng.random() < 0.5 for _ in rows]
+    held = S2Mia(Copier(), configure(f"s2mia:{variant}")).train(rows, labels)
+    seen = np.mean((held.member_probability(rows) > 0.5) == np.array(labels))
+    unseen = np.mean((held.held_out > 0.5) == np.array(labels))
+    assert unseen < 0.58
+    assert unseen < seen
+
+
+def test_t_says_its_thresholds_and_ranks_nothing_finer() -> None:
+    rows, labels = _split(80)
+    found = S2Mia(Copier(), configure("s2mia:t")).train(rows, labels)
+    best = fit_thresholds(rows, labels)
+    assert f"{best.similarity:.3g}" in found.name
+    assert set(found.member_probability(rows)) == {0.0, 1.0}
+
+
+def test_without_log_probabilities_t_and_m_have_no_score() -> None:
+    audit = S2Mia(Copier(), configure("s2mia:m"))
+    score = _ask(audit, Answer(_SECOND))[1]
+    assert score.value is None
+    assert "log-probabilities" in score.reason
+    assert audit.describe()["decision"] == "classifier, fitted on a shadow system"

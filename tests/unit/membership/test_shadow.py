@@ -5,7 +5,12 @@ import pytest
 
 from ragwitness.errors import InputError, MissingExtraError
 from ragwitness.membership import shadow
-from ragwitness.membership.shadow import train_autogluon, train_classifier
+from ragwitness.membership.shadow import (
+    AuditClassifier,
+    train_as_published,
+    train_autogluon,
+    train_classifier,
+)
 from ragwitness.stats.conformal import conformal_p_values
 
 
@@ -76,3 +81,26 @@ def test_autogluon_names_its_extra_where_it_is_missing() -> None:
             train_autogluon(features, labels)
     else:
         pytest.skip("AutoGluon is installed")
+
+
+def test_the_published_classifier_says_what_stands_for_autogluon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _small_forests(monkeypatch)
+    monkeypatch.setattr(shadow, "find_spec", lambda name: None)
+    features, labels = _shadow(60, 1.0)
+    found = train_as_published(features, labels)
+    assert found.name.startswith("random forest")
+    assert found.name.endswith("AutoGluon is not installed")
+    assert not found.breaks_ties
+    assert train_classifier(features, labels).breaks_ties
+
+
+def test_the_published_classifier_is_autogluon_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = AuditClassifier("AutoGluon", None, np.zeros(4))
+    monkeypatch.setattr(shadow, "find_spec", lambda name: object())
+    monkeypatch.setattr(shadow, "train_autogluon", lambda features, members: made)
+    found = train_as_published(*_shadow(20, 1.0))
+    assert (found.name, found.breaks_ties) == ("AutoGluon", False)

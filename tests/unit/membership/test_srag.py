@@ -3,13 +3,19 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from ragwitness.asking.worker import Outcome
+from ragwitness.audits.membership import trained
 from ragwitness.audits.order import Order
 from ragwitness.audits.plan import SHADOW_STAGES, AuditPlan
 from ragwitness.errors import InputError
+from ragwitness.membership import shadow
 from ragwitness.membership.reading.outcomes import named_trouble
-from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.membership.registry import configure
+from ragwitness.membership.srag import SRag, SRagConfig, segment
+from ragwitness.stats.evaluation import auc
 from ragwitness.types import Answer, Document, Score, TokenLogprob
 from tests.support.copier import Copier
 
@@ -199,3 +205,44 @@ def test_without_features_it_does_without_a_shadow_system() -> None:
         probe, queries = _queries(audit)
         scores.append(_finish(probe, [_said(" ".join(_TEXT.split()[14:]))] * len(queries)).value)
     assert scores[0] == scores[1]  # the score is the same; only who reads it differs
+
+
+def test_the_preset_counts_what_is_not_shown_at_one_hundredth() -> None:
+    audit = SRag(Copier(), configure("s-rag:paper", {"intervals": 100}))
+    probe, queries = _queries(audit)
+    # Three probe words: one said with .905, one missing from the list, one that was refused.
+    assert len(queries) == 3
+    words = [p.word.text for p in segment(_TEXT, audit.proxy, audit.config).probes]
+    answers = [
+        _said(words[0], 0.905),
+        Answer("x", (TokenLogprob(" x", math.log(0.5), ((" x", math.log(0.5)),)),), "stop"),
+        Answer("", (), "stop", error="the target did not answer"),
+    ]
+    score = _finish(probe, answers)
+    counted = {j: n for j, n in enumerate(score.features) if n}
+    assert counted == {1: 2.0, 90: 1.0}  # Eq. 4: floor(100 * .01) and floor(100 * .905)
+    assert score.details["unread"] == 1
+
+
+@pytest.mark.parametrize("m", [1, 10])
+def test_one_interval_says_nothing_where_documents_are_equally_long(
+    m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shadow, "_TREES", 20)
+    # The opponent of Fig. 6: with one interval all that is left of F(s) is its length.
+    audit = SRag(Copier(), configure("s-rag:paper", {"intervals": m}))
+    words = [p.word.text for p in segment(_TEXT, audit.proxy, audit.config).probes]
+    rows, truth = [], []
+    for i in range(40):
+        truth.append(i % 2 == 0)
+        p = 0.65 + 0.1 * (i // 2 % 3) - (0 if truth[-1] else 0.6)
+        rows.append(_finish(_queries(audit)[0], [_said(word, p) for word in words]))
+    outcomes = [Outcome(Document(str(i), _TEXT), row, 3, 3) for i, row in enumerate(rows)]
+    inside, outside = (
+        [o for o, t in zip(outcomes, truth, strict=True) if t is kind] for kind in (True, False)
+    )
+    found = trained(audit, None, inside[:10], outside[:10])
+    values = found.values([*inside[10:], *outside[10:]])
+    reached = auc(np.array(values), np.array([True] * 10 + [False] * 10))
+    assert reached == (0.5 if m == 1 else 1.0)
+    assert "AutoGluon" in found.classifier.name

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from ragwitness.membership.registry import configure
 from ragwitness.membership.srag import SRagConfig, hardest, segment
 from ragwitness.text.words import STOP_WORDS, core
 from tests.support.copier import Copier
@@ -70,3 +71,17 @@ def test_one_answer_starts_behind_the_hardest_words_near_the_middle() -> None:
 def test_hardest_respects_what_is_allowed() -> None:
     logprobs = np.array([-5.0, -4.0, -3.0, -2.0])
     assert hardest(logprobs, np.array([False, True, False, True]), 3) == [1, 3]
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 9, 20])
+def test_the_preset_probes_what_algorithm_1_probes_however_few(k: int) -> None:
+    published = configure("s-rag:paper", {"segment_factor": k})
+    found = segment(_TEXT, Copier(), published)
+    assert [probe.index for probe in found.probes] == [index for index, _ in _literal(_TEXT, k)]
+    assert found.prefix == " ".join(_TEXT.split()[: len(_TEXT.split()) // 2])
+
+
+def test_ours_probes_three_words_where_the_paper_probes_none() -> None:
+    few = {"segment_factor": 20}
+    assert segment(_TEXT, Copier(), configure("s-rag:paper", few)).probes == ()
+    assert len(segment(_TEXT, Copier(), configure("s-rag", few)).probes) == 3

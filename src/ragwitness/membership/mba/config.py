@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -72,6 +73,16 @@ class MbaConfig:
     """
 
     stored_name: ClassVar[str] = "MbaConfig"
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": {
+            "masks": 10,
+            "skip_words": 5,
+            "unique_words": False,
+            "max_chars": 2048,
+            "gamma": PUBLISHED_GAMMA,
+            "prompt": PUBLISHED_PROMPT,
+        }
+    }
 
     masks: int = 10
     source: MaskSource = "proxy"
@@ -99,14 +110,7 @@ class MbaConfig:
         GPT-2 XL) and, where a model can be had, the paper's speller,
         ``hf:oliverguhr/spelling-correction-english-base``.
         """
-        return cls(
-            masks=10,
-            skip_words=5,
-            unique_words=False,
-            max_chars=2048,
-            gamma=PUBLISHED_GAMMA,
-            prompt=PUBLISHED_PROMPT,
-        )
+        return cls(**cls.presets["paper"])  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
