@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,13 +31,47 @@ def reproduce(
     calibration: Annotated[
         int, typer.Option(help="Audits: the number of calibration documents.")
     ] = 100,
+    audits: Annotated[
+        str | None,
+        typer.Option(
+            help="Audits: names with commas between them.", show_default="all rows of the table"
+        ),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="Audits: how our own row of s-rag asks, single or probing."),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Audits: what the classifier of our own row of s-rag reads: frequencies, counts or"
+            " none."
+        ),
+    ] = None,
+    control: Annotated[
+        bool | None,
+        typer.Option(
+            help="Audits: run each with retrieval switched off too.",
+            show_default="as the table says",
+        ),
+    ] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(
+            help="Audits: how hard the system makes it, easy or hard; worlds.toml beside the tables"
+            " has them. It sets --generator."
+        ),
+    ] = None,
     generator: Generator = "reader",
     retrieval: Retrieval = "lexical",
     proxy: Proxy = "reader",
     model: Annotated[
         str | None,
         PathRole.ADDRESS,
-        typer.Option(help="The chat model of methods that ask one; without it they are left out."),
+        typer.Option(
+            help="The chat model of methods and cases that ask one; without it they are left out."
+            " Audits: the language model of a defense, reader:NAME or hf:NAME."
+        ),
     ] = None,
     judge: Annotated[
         str | None,
@@ -71,7 +107,7 @@ def reproduce(
 ) -> None:
     """Run a table of a paper and print it beside the published one."""
     from ragwitness.cli.common import console
-    from ragwitness.errors import InputError
+    from ragwitness.errors import InputError, MissingExtraError
     from research.canary.study import load_study_table, reproduce_study
     from research.proof_cost.costs import load_cost_table, reproduce_costs
     from research.reproduce.compare import (
@@ -79,9 +115,29 @@ def reproduce(
         load_compare_table,
         reproduce_comparison,
     )
-    from research.reproduce.tables import known_tables, load_table, read_table, table_kind
+    from research.reproduce.tables import (
+        known_tables,
+        load_table,
+        load_world,
+        read_table,
+        table_kind,
+    )
 
     screen = console()
+    # The command as anybody can give it: where the corpora lie and results go is his own matter.
+    options = {
+        "limit": limit, "calibration": calibration, "audits": audits, "mode": mode,
+        "features": features, "world": world, "seed": seed, "proxy": proxy,
+        "generator": generator, "retrieval": retrieval, "model": model,
+    }  # fmt: skip
+    usual = {"seed": 0, "proxy": "reader", "generator": "reader", "retrieval": "lexical"}
+    command = f"ragwitness reproduce {name} --data DIR" + "".join(
+        f" --{key} {value}"
+        for key, value in options.items()
+        if value is not None and value != usual.get(key)
+    )
+    if control is not None:
+        command += " --control" if control else " --no-control"
     if name == "list":
         for known in known_tables(tables):
             title = read_table(known, tables).get("title", "")
@@ -106,28 +162,102 @@ def reproduce(
             f"{name} measures no proofs: --sizes and --backends do not apply.",
             "Its size is --limit and --calibration, or --prompts.",
         )
+    ours_alone = {
+        "--audits": audits, "--mode": mode, "--features": features, "--world": world,
+        "--control": control,
+    }  # fmt: skip
+    given = [option for option, value in ours_alone.items() if value is not None]
+    if kind and given:
+        raise InputError(f"{name} evaluates no audits: {given[0]} does not apply.")
     if kind == "compare":
         chosen = ComparisonOptions(data, out, model, judge, prompts, generator, retrieval, seed)
         reproduce_comparison(load_compare_table(name, tables), chosen)
         return
-    if model or judge or prompts is not None:
+    if judge or prompts is not None:
         raise InputError(
-            f"{name} evaluates audits: --model, --judge and --prompts do not apply.",
+            f"{name} evaluates audits: --judge and --prompts do not apply.",
             "Its size is --limit and --calibration.",
         )
-    table = load_table(name, tables)
+    table = chosen_rows(load_table(name, tables), audits, mode, features, control=control)
+    told = {}
+    if world is not None:
+        if generator != "reader":
+            raise InputError("A world sets the generator.", "Leave out --world or --generator.")
+        setting = load_world(world, tables)
+        generator = setting.generator
+        told["world"] = f"{world} ({setting.generator}): {setting.why}"
     if data is None or not data.is_dir():
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
-    for case in table.cases:
+    if model and not any(case.by_model for case in table.cases):
+        raise InputError(f"No case of {name} asks a model: --model does not apply.")
+    cases = [case for case in table.cases if model or not case.by_model]
+    for case in cases:
         _check(case, data)
     results = []
-    for case in table.cases:
+    folder = out / (f"{name}-{world}" if world else name)
+    shared = {"generator": generator, "retrieval": retrieval}
+    told["command"] = command
+    left = [f"{case.label} (it needs --model)" for case in table.cases if case not in cases]
+    for case in cases:
         screen.print(f"== {case.label}", markup=False)
-        shared = {"generator": generator, "retrieval": retrieval}
-        results.append(
-            (case, _run(case, table, data, shared, limit, calibration, seed, proxy, out))
+        try:
+            found = _run(case, table, data, shared, limit, calibration, seed, proxy, folder, model)
+        except MissingExtraError as error:
+            left.append(f"{case.label} ({error})")
+            screen.print(f"left out: {left[-1]}", markup=False)
+            continue
+        results.append((case, found))
+        # Rows that are done can be read while the others run.
+        _write(table, results, folder, told | _left_out(left), said=False)
+    _write(table, results, folder, told | _left_out(left), said=True)
+
+
+def _left_out(cases: list[str]) -> dict[str, str]:
+    return {"left out": "; ".join(cases)} if cases else {}
+
+
+def chosen_rows(
+    table: Table,
+    audits: str | None = None,
+    mode: str | None = None,
+    features: str | None = None,
+    *,
+    control: bool | None = None,
+) -> Table:
+    """Return a table with the rows that are wanted, and options for our own row of s-rag.
+
+    Presets stay as the papers have them.
+
+    Raises:
+        InputError: The table has no such row.
+    """
+    from ragwitness.errors import InputError
+
+    wanted = table.audits if audits is None else tuple(one.strip() for one in audits.split(","))
+    if lost := [name for name in wanted if name not in table.audits]:
+        raise InputError(
+            f"{table.name} has no row {lost[0]!r}.", f"Its audits: {', '.join(table.audits)}."
         )
-    _write(table, results, out / name)
+    named = {"mode": mode, "features": features}
+    ours = {key: value for key, value in named.items() if value is not None}
+    if ours and "s-rag" not in wanted:
+        raise InputError(
+            f"--{next(iter(ours))} is for the row s-rag, and {table.name} is run without it.",
+            "The row s-rag:paper stays as the paper has it.",
+        )
+
+    def options(case: Case) -> dict[str, Mapping[str, object]]:
+        given: dict[str, Mapping[str, object]] = dict(case.options)
+        if ours:
+            given["s-rag"] = {**given.get("s-rag", {}), **ours}
+        return {audit: fields for audit, fields in given.items() if audit in wanted}
+
+    return replace(
+        table,
+        audits=wanted,
+        control=table.control if control is None else control,
+        cases=tuple(replace(case, options=options(case)) for case in table.cases),
+    )
 
 
 def _check(case: Case, data: Path) -> None:
@@ -142,7 +272,8 @@ def _check(case: Case, data: Path) -> None:
 
 
 def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: int,
-         calibration: int, seed: int, proxy: str, out: Path) -> Battery:  # fmt: skip
+         calibration: int, seed: int, proxy: str, folder: Path,
+         model: str | None) -> Battery:  # fmt: skip
     from ragwitness.audits.evaluation import BatteryPlan
     from ragwitness.cli.common import read_documents
     from ragwitness.cli.evaluate import run_plan
@@ -172,20 +303,28 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
         else read_documents(str(data / auxiliary))
     )
     # Cases of one table share their answers: the journal keys them by system and query.
-    folder = out / table.name
     documents = read_documents(str(data / case.corpus))
     return run_plan(
-        plan, documents, case.defense, proxy, folder, auxiliary=others, resume="the same command"
+        plan,
+        documents,
+        case.defense,
+        proxy,
+        folder,
+        auxiliary=others,
+        rewriter=model if case.by_model else None,
+        resume="the same command",
     )
 
 
-def _write(table: Table, results: list[tuple[Case, Battery]], folder: Path) -> None:
+def _write(table: Table, results: list[tuple[Case, Battery]], folder: Path,
+           told: dict[str, str], *, said: bool) -> None:  # fmt: skip
     from research.reproduce.files import leave_table
     from research.reproduce.report import reproduction_json, reproduction_markdown, reproduction_svg
 
     leave_table(
         folder,
-        reproduction_markdown(table, results),
-        reproduction_json(table, results),
+        reproduction_markdown(table, results, told),
+        reproduction_json(table, results, told),
         reproduction_svg(table, results),
+        said=said,
     )

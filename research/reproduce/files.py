@@ -17,6 +17,8 @@ def leave_table(
     data: Mapping[str, Any],
     figure: str | None = None,
     pages: Sequence[str] = (),
+    *,
+    said: bool = True,
 ) -> None:
     """Write a table, print it, and say where it is.
 
@@ -26,6 +28,7 @@ def leave_table(
         data: The same and more, for programs.
         figure: SVG; None where there is none.
         pages: Names of further files that lie there already.
+        said: Print it too; a table that is not whole yet is only written.
     """
     told = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     files = {"table.md": text, "table.svg": figure, "table.json": told}
@@ -33,6 +36,8 @@ def leave_table(
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in kept.items():
         replace_file(folder / name, content)
+    if not said:
+        return
     screen = console()
     screen.print(text, markup=False, soft_wrap=True)
     screen.print(f"written: {folder}/{', '.join([*kept, *pages])}", markup=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from markupsafe import escape
 
 from ragwitness.results.evaluation import KIND, Battery, controls_of, short_rate
 from ragwitness.stats.evaluation import Rate
-from research.reproduce.tables import Case, Table
+from research.reproduce.tables import RATES, Case, Table
 
 _ROW, _LEFT, _PLOT, _TOP = 22, 300, 400, 56
 
@@ -22,8 +22,9 @@ class Row:
     Attributes:
         case: Label of the case.
         audit: Its name, with the variant of the score.
-        published: The paper's rate; None where it prints none.
-        ours: The table's rate with its interval; None where the audit has no figure.
+        published: The paper's rates by field; empty where it prints none.
+        ours: Our rates by field, with their intervals; empty where the audit has no figure.
+        decided_by: What called documents in.
         unscorable: Share of documents without a score.
         queries: Per document.
         note: Why there is no figure.
@@ -31,14 +32,15 @@ class Row:
 
     case: str
     audit: str
-    published: float | None
-    ours: Rate | None
+    published: Mapping[str, float]
+    ours: Mapping[str, Rate]
+    decided_by: str = ""
     unscorable: float = 0.0
     queries: float = 0.0
     note: str = ""
 
 
-def rows_of(table: Table, results: Sequence[tuple[Case, Battery]]) -> list[Row]:
+def rows_of(results: Sequence[tuple[Case, Battery]]) -> list[Row]:
     """Return one row per case and audit, in the order of the cases.
 
     Variants of a score have a row where the paper prints them, and MBA's weighted one always.
@@ -48,20 +50,31 @@ def rows_of(table: Table, results: Sequence[tuple[Case, Battery]]) -> list[Row]:
         for one in battery.audits:
             if "/" in one.audit and one.audit not in {*case.published, "mba/weighted"}:
                 continue
-            printed = case.published.get(one.audit)
-            cost = one.cost.queries
-            rate = one.f1 if table.rate == "f1" else one.auc
-            rows.append(Row(case.label, one.audit, printed, rate, one.unscorable.value, cost))
+            printed = case.published.get(one.audit, {})
+            measured = {name: getattr(one, name) for name in RATES}
+            ours = {name: rate for name, rate in measured.items() if rate is not None}
+            share, cost = one.unscorable.value, one.cost.queries
+            rows.append(Row(case.label, one.audit, printed, ours, one.decided_by, share, cost))
         for audit, why in battery.skipped.items():
-            rows.append(Row(case.label, audit, case.published.get(audit), None, note=why))
+            rows.append(Row(case.label, audit, case.published.get(audit, {}), {}, note=why))
     return rows
 
 
-def reproduction_json(table: Table, results: Sequence[tuple[Case, Battery]]) -> dict[str, Any]:
-    """Return everything measured, with the published value beside each AUC."""
+def reproduction_json(
+    table: Table, results: Sequence[tuple[Case, Battery]], told: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return everything measured, with what the paper prints.
+
+    Args:
+        table: What was run.
+        results: Every case with what was found.
+        told: The command and the world, for people.
+    """
     return {
         "table": table.name,
         "title": table.title,
+        **told,
+        "differs": list(table.differs),
         "cases": [
             {"label": case.label, "published": dict(case.published), **KIND.dump(battery)}
             for case, battery in results
@@ -69,37 +82,86 @@ def reproduction_json(table: Table, results: Sequence[tuple[Case, Battery]]) -> 
     }
 
 
-def reproduction_markdown(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
-    """Return a Markdown table: published and ours side by side."""
-    name = table.rate.upper()
+def reproduction_markdown(
+    table: Table, results: Sequence[tuple[Case, Battery]], told: Mapping[str, str]
+) -> str:
+    """Return a Markdown table: published and ours side by side, rate by rate.
+
+    Args:
+        table: What was run.
+        results: Every case with what was found.
+        told: The command and the world, for people.
+    """
+    rows = rows_of(results)
+    heads = ["case", "audit", *RATES.values(), "n", "unscorable", "queries/doc"]
     lines = [
         f"**{table.title}**",
         "",
-        f"| case | audit | published {name} | our {name} [95 %] | n | unscorable | queries/doc |",
-        "|---|---|---|---|---|---|---|",
+        "Published / ours [95 %]; where the paper prints nothing, ours alone.",
+        "",
+        f"| {' | '.join(heads)} |",
+        "|" + "---|" * len(heads),
     ]
-    for row in rows_of(table, results):
-        printed = "–" if row.published is None else f"{row.published:.3f}"  # noqa: RUF001
-        if row.ours is None:
-            lines.append(f"| {row.case} | {row.audit} | {printed} | {row.note} | | | |")
+    for row in rows:
+        if not row.ours:
+            notes = [row.note, *(f"{RATES[k]} {_short(v)}" for k, v in row.published.items())]
+            empty = " |" * len(heads[2:])
+            lines.append(f"| {row.case} | {row.audit} | {'; published '.join(notes)}{empty}")
             continue
+        cells = [_cell(row, name) for name in RATES]
+        n = row.ours["auc"].n
         lines.append(
-            f"| {row.case} | {row.audit} | {printed} | {short_rate(row.ours)} | {row.ours.n}"
-            f" | {row.unscorable:.3f} | {row.queries:.3g} |"
+            f"| {row.case} | {row.audit} | {' | '.join(cells)} | {n} | {row.unscorable:.3f}"
+            f" | {row.queries:.3g} |"
         )
+    decided = [f"- {row.audit}: {row.decided_by}" for row in rows if row.ours]
+    lines += ["", "Decisions, for accuracy to recall:", "", *dict.fromkeys(decided)]
+    lines += ["", "What differs from the paper:", ""]
+    lines += [f"- {one}" for one in (*table.differs, *_used(results))]
+    lines += ["", *(f"{key.capitalize()}: {value}" for key, value in told.items())]
     failed = [
         f"{case.label}, {control.name}: {short_rate(control.rate)} ({control.verdict})"
         for case, battery in results
         for control in controls_of(battery)
         if control.fails
     ]
-    told = "; ".join(failed) or "none failed"
-    return "\n".join([*lines, "", f"Controls: {told}."]) + "\n"
+    return "\n".join([*lines, "", f"Controls: {'; '.join(failed) or 'none failed'}."]) + "\n"
+
+
+def _cell(row: Row, name: str) -> str:
+    printed, rate = row.published.get(name), row.ours.get(name)
+    ours = "\N{EN DASH}" if rate is None else short_rate(rate)
+    return ours if printed is None else f"{_short(printed)} / {ours}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _used(results: Sequence[tuple[Case, Battery]]) -> list[str]:
+    """What was in use, where the paper has its own: models, retrieval, classifiers, sizes."""
+    told: dict[str, None] = {}
+    for case, battery in results:
+        used = battery.settings
+        for key in ("generator", "retrieval", "proxy"):
+            if key in used:
+                told[f"{key}: {used[key]}"] = None
+        for key, value in used.items():
+            if key.endswith(": audit classifier"):
+                told[f"{case.label}, {key}: {value}"] = None
+        sizes = battery.sizes
+        if "members" in sizes:
+            told[
+                f"{case.label}: {sizes['members']} + {sizes['non-members']} documents asked about,"
+                f" {sizes['indexed']} in the index, {sizes['calibration outside']} outside for"
+                f" calibration; shadow documents: {used.get('shadow documents', 'none')}"
+            ] = None
+    return list(told)
 
 
 def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
     """Return a figure: our interval as a bar with its estimate, the published value as a ring."""
-    rows = [row for row in rows_of(table, results) if row.ours is not None]
+    rows = [row for row in rows_of(results) if table.rate in row.ours]
     height = _TOP + _ROW * len(rows) + 46
     width = _LEFT + _PLOT + 40
     parts = [
@@ -123,21 +185,21 @@ def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> s
         if row.case != seen:
             parts.append(f'<text x="16" y="{y + 4}" font-weight="600">{escape(row.case)}</text>')
             seen = row.case
-        rate = row.ours or Rate(0.0, 0.0, 0.0, 0)
+        rate = row.ours[table.rate]
         low, mid, high = (_LEFT + _PLOT * v for v in (rate.low, rate.value, rate.high))
         parts.append(
             f'<text x="{_LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(row.audit)}</text>'
             f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#17637f" stroke-width="6" opacity=".5"/>'
             f'<path d="M{mid:.1f} {y - 6}V{y + 6}" stroke="#17637f" stroke-width="2"/>'
         )
-        if row.published is not None:
-            x = _LEFT + _PLOT * row.published
+        if table.rate in row.published:
+            x = _LEFT + _PLOT * row.published[table.rate]
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y}" r="5" fill="none" stroke="#a83a12"'
                 ' stroke-width="2"/>'
             )
     parts.append(
-        f'<text x="{_LEFT}" y="{bottom + 36}" fill="#5c5f62">{table.rate.upper()}: stroke and bar'
+        f'<text x="{_LEFT}" y="{bottom + 36}" fill="#5c5f62">{RATES[table.rate]}: stroke and bar'
         " ours with 95 % interval, ring published</text></svg>"
     )
     return "\n".join(parts) + "\n"

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ragwitness.errors import InputError
 
@@ -75,6 +75,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 # Tables of a paper as TOML: which audits on which corpora, and what was published.
 
+RATES = {
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "precision": "precision",
+    "recall": "recall",
+    "tpr_at_1_fpr": "TPR at 1 % FPR",
+}
+"""The columns of a table: field of the measured audit, and its name for people."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -83,24 +93,28 @@ class Case:
     Attributes:
         label: Its name.
         corpus: File in the data folder.
-        published: The table's rate by audit, where the paper prints it.
+        published: What the paper prints, by audit and rate (see :data:`RATES`).
         rag: Settings of the system under audit.
         shadow: Settings of the shadow system, where they differ.
         shadow_corpus: File for the shadow system, or ``"generated"``; None takes the corpus.
         defense: Before the system under audit.
         options: Per audit: fields of its configuration.
-        thresholds: Per audit: threshold of the decision; chosen on calibration documents if none.
+        thresholds: Per audit: threshold of the decision; the method's own, or chosen on calibration
+            documents, if none.
+        by_model: The defense asks the language model that is named with the command; without one
+            the case is left out.
     """
 
     label: str
     corpus: str
-    published: Mapping[str, float] = field(default_factory=dict)
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     rag: Mapping[str, Any] = field(default_factory=dict)
     shadow: Mapping[str, Any] = field(default_factory=dict)
     shadow_corpus: str | None = None
     defense: str = "none"
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    by_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +124,20 @@ class Table:
     Attributes:
         name: ``paper/table``.
         title: What it shows, and under which conditions it was published.
-        audits: Registered names.
+        audits: Registered names, with their presets.
         control: Whether every audit also runs with retrieval switched off.
-        rate: Which rate is shown: ``"auc"`` or ``"f1"``.
+        rate: Which rate the figure shows, one of :data:`RATES`.
         cases: Its rows.
+        differs: What differs from the paper's setting, a sentence each.
     """
 
     name: str
     title: str
     audits: tuple[str, ...]
     control: bool
-    rate: Literal["auc", "f1"]
+    rate: str
     cases: tuple[Case, ...]
+    differs: tuple[str, ...] = ()
 
 
 def load_table(name: str, folder: Path) -> Table:
@@ -136,19 +152,70 @@ def load_table(name: str, folder: Path) -> Table:
     """
     data = read_table(name, folder)
     try:
-        cases = [_case(row, data) for row in data["case"]]
         rate = data.get("rate", "auc")
-        if rate not in ("auc", "f1"):
-            raise TypeError(f"rate is auc or f1, not {rate!r}")
-        control = data.get("control", True)
-        return Table(name, data["title"], tuple(data["audits"]), control, rate, tuple(cases))
+        if rate not in RATES:
+            raise TypeError(f"rate is one of {', '.join(RATES)}, not {rate!r}")
+        cases = tuple(_case(row, data, rate) for row in data["case"])
+        return Table(
+            name=name,
+            title=data["title"],
+            audits=tuple(data["audits"]),
+            control=data.get("control", True),
+            rate=rate,
+            cases=cases,
+            differs=tuple(data.get("differs", ())),
+        )
     except (KeyError, TypeError) as error:
         raise InputError(f"The table {name!r} is malformed: {error}.") from error
 
 
-def _case(row: dict[str, Any], table: dict[str, Any]) -> Case:
-    """A row, over what the table sets for all of them."""
+def _case(row: dict[str, Any], table: dict[str, Any], rate: str) -> Case:
+    """A row, over what the table sets for all of them; a number alone is the table's rate."""
     own = {key: value for key, value in row.items() if key != "set"}
     own["rag"] = table.get("rag", {}) | row.get("rag", {})
     own["options"] = table.get("set", {}) | row.get("set", {})
+    own["published"] = {
+        audit: said if isinstance(said, dict) else {rate: said}
+        for audit, said in row.get("published", {}).items()
+    }
+    if unknown := {key for said in own["published"].values() for key in said} - set(RATES):
+        raise TypeError(f"there is no rate {min(unknown)!r}")
     return Case(**own)
+
+
+# Worlds: how hard the system under audit makes it. A published number is told from another only
+# where audits differ.
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A setting of the system under audit that a whole table is run in.
+
+    Attributes:
+        name: Easy, hard.
+        generator: The model that answers.
+        why: What it is, and how it was picked.
+    """
+
+    name: str
+    generator: str
+    why: str
+
+
+def load_world(name: str, folder: Path) -> World:
+    """Return a world of ``worlds.toml``.
+
+    Args:
+        name: As there.
+        folder: Holds ``worlds.toml`` beside the papers' folders.
+
+    Raises:
+        InputError: There is no such world, or the file cannot be read.
+    """
+    worlds = _read(folder / "worlds.toml")
+    if name not in worlds:
+        raise InputError(f"There is no world {name!r}.", f"Known: {', '.join(worlds)}.")
+    try:
+        return World(name, **worlds[name])
+    except TypeError as error:
+        raise InputError(f"The world {name!r} is malformed: {error}.") from error

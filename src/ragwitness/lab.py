@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
+    from ragwitness.models.base import LanguageModel
     from ragwitness.rag.config import RagConfig
     from ragwitness.rag.target import LabTarget
     from ragwitness.targets.resolve import Address
@@ -74,6 +75,7 @@ def lab_target(
     defense: str,
     originals: Mapping[str, str] | None = None,
     index_folder: Path | None = None,
+    rewriter: LanguageModel | None = None,
 ) -> LabTarget:
     """Return a RAG system of ours as a target, behind a defense.
 
@@ -83,6 +85,7 @@ def lab_target(
         defense: What stands before it.
         originals: By id, what each document is found by; None: its own text.
         index_folder: Where an index on disk is kept and found again; None keeps none.
+        rewriter: The model that a paraphrasing defense asks; None goes by rules.
 
     Raises:
         InputError: No document holds text, an original is missing, or a setting or the defense
@@ -94,7 +97,7 @@ def lab_target(
     from ragwitness.rag.target import LabTarget
 
     system = build_system(documents, config, originals=originals, index_folder=index_folder)
-    return LabTarget(defend(system, load_defense(defense)))
+    return LabTarget(defend(system, load_defense(defense, rewriter)))
 
 
 async def open_lab(address: Address) -> LabTarget:

@@ -174,3 +174,13 @@ def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> N
     assert "healthcaremagic.jsonl, which is not there" in said.replace("\n", "")
     code, said = command("reproduce", "mba/table2", "--tables", tmp_path)
     assert code == 2
+    for arguments, says in (
+        (["--world", "easy", "--generator", "reader:x"], "A world sets the generator"),
+        (["--world", "harder"], "no world 'harder'"),
+        (["--model", "reader"], "--model does not apply"),
+        (["--mode", "probing"], "is run without it"),
+    ):
+        code, said = command(
+            "reproduce", "s-rag/fig6", "--tables", _TABLES, "--data", tmp_path, *arguments
+        )
+        assert (code, says in said.replace("\n", " ")) == (2, True), said

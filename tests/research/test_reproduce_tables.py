@@ -11,10 +11,24 @@ import pytest
 from ragwitness.audits.measure import measure
 from ragwitness.errors import InputError
 from ragwitness.membership.registry import configure
+from ragwitness.models.registry import load_language_model
 from ragwitness.results.evaluation import Battery, Cost
 from ragwitness.stats.evaluation import Rate
-from research.reproduce.report import reproduction_markdown, reproduction_svg, rows_of
-from research.reproduce.tables import Case, Table, known_tables, load_table, table_kind
+from research.reproduce.command import chosen_rows
+from research.reproduce.report import (
+    reproduction_json,
+    reproduction_markdown,
+    reproduction_svg,
+    rows_of,
+)
+from research.reproduce.tables import (
+    Case,
+    Table,
+    known_tables,
+    load_table,
+    load_world,
+    table_kind,
+)
 
 _TABLES = Path(__file__).parents[2] / "experiments"
 
@@ -58,7 +72,7 @@ def results() -> list[tuple[Case, Battery]]:
     truth = {str(i): i < 5 for i in range(10)}
     scores = {str(i): float(-i) for i in range(10)}
     one = measure(
-        "mba",
+        "mba:paper",
         scores,
         truth,
         known_in=[1.0],
@@ -68,19 +82,98 @@ def results() -> list[tuple[Case, Battery]]:
         cost=Cost(1.0, None, None),
     )
     assert one is not None
-    first = Battery((one,), {"blind words": Rate(0.9, 0.85, 0.95, 99)}, {}, {}, {}, 0.0, {}, 1.0)
-    second = replace(first, controls={}, skipped={"dcmi": "nothing could be read"})
-    return [(Case("a <case>", "f.jsonl", {"mba": 0.88}), first), (Case("b", "f"), second)]
+    used = {"generator": "a reader", "s-rag: audit classifier": "random forest"}
+    first = Battery((one,), {"blind words": Rate(0.9, 0.85, 0.95, 99)}, {}, {}, {}, 0.0, used, 1.0)
+    second = replace(first, controls={}, skipped={"dcmi": "nothing could be read"}, settings={})
+    printed = {"mba:paper": {"auc": 0.88, "f1": 0.9}, "dcmi": {"auc": 0.7}}
+    return [(Case("a <case>", "f.jsonl", printed), first), (Case("b", "f", printed), second)]
 
 
 def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery]]) -> None:
-    table = Table("mba/t", "A & B", ("mba",), False, "auc", tuple(case for case, _ in results))
-    text = reproduction_markdown(table, results)
-    assert "| a <case> | mba | 0.880 | 1.000 [.478, 1.000] | 10 | 0.000 | 1 |" in text
-    assert "| b | dcmi | – | nothing could be read | | | |" in text  # noqa: RUF001
+    cases = tuple(case for case, _ in results)
+    table = Table("mba/t", "A & B", ("mba:paper",), False, "auc", cases, ("The model is small.",))
+    told = {"command": "ragwitness reproduce mba/t --data DIR", "world": "easy"}
+    text = reproduction_markdown(table, results, told)
+    # All columns: AUC, accuracy, F1, precision, recall and TPR at 1 % FPR, with their intervals.
+    heads = "case | audit | AUC | accuracy | F1 | precision | recall | TPR at 1 % FPR | n"
+    assert f"| {heads} | unscorable | queries/doc |" in text
+    one = next(line for line in text.splitlines() if line.startswith("| a <case>"))
+    cells = [cell.strip() for cell in one.split("|")[1:-1]]
+    assert cells[:3] == ["a <case>", "mba:paper", ".880 / 1.000 [.478, 1.000]"]
+    assert cells[4].startswith(".900 / ")
+    assert all("[" in cell for cell in cells[2:8])
+    assert "/" not in cells[3]  # no accuracy was published
+    assert cells[8:] == ["10", "0.000", "1"]
+    assert "| b | dcmi | nothing could be read; published AUC .700 | | | |" in text
     assert "Controls: a <case>, blind words: .900 [.850, .950] (FAILS)." in text
-    assert [row.published for row in rows_of(table, results)] == [0.88, None, None]
-    figure = reproduction_svg(table, results)
-    root = ElementTree.fromstring(figure)  # noqa: S314 - our own text
+    assert "- mba:paper: best threshold of the calibration documents" in text
+    for said in ("The model is small.", "generator: a reader", "random forest", *told.values()):
+        assert said in text
+    assert [row.published for row in rows_of(results)][:2] == [cases[0].published["mba:paper"]] * 2
+    root = ElementTree.fromstring(reproduction_svg(table, results))  # noqa: S314 - our own text
     circles = [element for element in root.iter() if element.tag.endswith("circle")]
-    assert len(circles) == 1
+    assert len(circles) == 2
+    data = reproduction_json(table, results, told)
+    assert data["cases"][0]["published"]["mba:paper"]["f1"] == 0.9
+    assert data["cases"][0]["audits"]["mba:paper"]["recall"]["n"] == 5
+    assert data["command"] == told["command"]
+
+
+_ROW = '[[t.case]]\nlabel = "c"\ncorpus = "f"\n'
+
+
+def _table(folder: Path, head: str, row: str) -> Table:
+    (folder / "x").mkdir()
+    written = f'[t]\ntitle = "a"\naudits = ["mba:paper"]\n{head}{_ROW}{row}'
+    (folder / "x" / "tables.toml").write_text(written)
+    return load_table("x/t", folder)
+
+
+def test_a_number_alone_is_the_rate_of_the_table(tmp_path: Path) -> None:
+    table = _table(tmp_path, 'rate = "f1"\n', 'published = {"mba:paper" = 0.9}\n')
+    assert table.cases[0].published == {"mba:paper": {"f1": 0.9}}
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "says"),
+    [
+        ("", "published = {mba = {colour = 1}}\n", "no rate 'colour'"),
+        ('rate = "colour"\n', "", "not 'colour'"),
+    ],
+)
+def test_a_rate_that_there_is_not_is_named(tmp_path: Path, head: str, row: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        _table(tmp_path, head, row)
+
+
+def test_published_numbers_stand_beside_presets_alone() -> None:
+    for name in known_tables(_TABLES):
+        if name.startswith("s-rag/"):
+            for case in load_table(name, _TABLES).cases:
+                assert all(":" in audit for audit in case.published), (name, case.label)
+
+
+def test_mode_and_features_reach_our_row_and_no_preset() -> None:
+    table = load_table("s-rag/table1", _TABLES)
+    found = chosen_rows(table, "s-rag:paper,s-rag", "probing", "counts", control=False)
+    assert found.audits == ("s-rag:paper", "s-rag")
+    assert not found.control
+    for case in found.cases:
+        assert case.options == {"s-rag": {"mode": "probing", "features": "counts"}}
+    with pytest.raises(InputError, match="is run without it"):
+        chosen_rows(table, "s-rag:paper", mode="probing")
+    with pytest.raises(InputError, match="has no row 'menta'"):
+        chosen_rows(table, "menta")
+
+
+def test_worlds_are_readers_by_name(tmp_path: Path) -> None:
+    easy, hard = (load_world(name, _TABLES) for name in ("easy", "hard"))
+    assert easy.generator != hard.generator
+    for world in (easy, hard):
+        assert load_language_model(world.generator).name
+        assert world.why
+    with pytest.raises(InputError, match="no world 'harder'"):
+        load_world("harder", _TABLES)
+    (tmp_path / "worlds.toml").write_text('[easy]\ncolour = "red"\n')
+    with pytest.raises(InputError, match="malformed"):
+        load_world("easy", tmp_path)

@@ -155,9 +155,13 @@ def run_plan(
     folder: Path,
     *,
     auxiliary: tuple[Document, ...] = (),
+    rewriter: str | None = None,
     resume: str = "",
 ) -> Battery:
-    """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``."""
+    """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``.
+
+    ``rewriter`` names the language model that a paraphrasing defense asks; None goes by rules.
+    """
     from ragwitness.audits.evaluation import run_battery
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.steps import wait
@@ -165,6 +169,7 @@ def run_plan(
     from ragwitness.models.registry import load_language_model
 
     model = load_language_model(proxy)
+    writer = None if rewriter is None else load_language_model(rewriter)
     with progress_bars(console()) as progress:
         work = run_battery(
             plan,
@@ -173,7 +178,7 @@ def run_plan(
             auxiliary=auxiliary,
             # The battery builds its systems itself: one with retrieval and one without
             # (docs/design/evaluation.md, "Three controls").
-            build=lambda held, rag: lab_target(held, rag, defense),
+            build=lambda held, rag: lab_target(held, rag, defense, rewriter=writer),
             run=folder,
             progress=progress,
         )

@@ -50,6 +50,7 @@ class MinKConfig:
     """
 
     stored_name: ClassVar[str] = "MinKConfig"
+    later: ClassVar[tuple[str, ...]] = ("combine",)
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": {"k": 20.0, "combine": "sum", "min_tokens": 1}
     }

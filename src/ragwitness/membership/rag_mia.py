@@ -48,6 +48,7 @@ class RagMiaConfig:
     """
 
     stored_name: ClassVar[str] = "RagMiaConfig"
+    later: ClassVar[tuple[str, ...]] = ("unreadable",)
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": {"template": 2, "access": "text", "unreadable": "no", "min_words": 1}
     }

@@ -53,6 +53,7 @@ class S2MiaConfig:
     """
 
     stored_name: ClassVar[str] = "S2MiaConfig"
+    later: ClassVar[tuple[str, ...]] = ("decision",)
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": _T,
         "t": _T,

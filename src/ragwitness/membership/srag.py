@@ -101,6 +101,7 @@ class SRagConfig:
     """
 
     stored_name: ClassVar[str] = "SRagConfig"
+    later: ClassVar[tuple[str, ...]] = ("classifier", "fewest", "missing")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": _PAPER,  # with Llama-3, which shows every probability; here 20 for each token
         "paper-gpt": {**_PAPER, "top_logprobs": 5},  # with GPT-4o-mini

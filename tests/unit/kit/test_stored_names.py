@@ -68,6 +68,15 @@ def test_an_audit_that_moves_keeps_its_identity(monkeypatch: pytest.MonkeyPatch)
     assert audit_identity(RagMia(_Nobody()), "nobody") == before  # type: ignore[arg-type]
 
 
+def test_a_new_option_changes_no_identity_until_it_is_set() -> None:
+    nobody = _Nobody()
+    usual, given = (
+        audit_identity(RagMia(nobody, RagMiaConfig(unreadable=what)), "p")  # type: ignore[arg-type]
+        for what in ("unscorable", "no")
+    )
+    assert usual == audit_identity(RagMia(nobody), "p") != given  # type: ignore[arg-type]
+
+
 def test_an_audit_of_another_package_is_known_by_its_module_and_name() -> None:
     class Own:
         config: ClassVar[None] = None
