@@ -57,14 +57,14 @@ def audit_identity(audit: Audit, proxy: str) -> str:
         proxy: Name of the model that reads for it.
     """
     config = getattr(audit, "config", None)
-    settings = (
-        None if config is None else TypeAdapter(type(config)).dump_python(config, mode="json")
-    )
-    # A field that came later than the first stored scores counts where it is set: a new option
-    # must not make old scores strangers.
-    for name in getattr(config, "later", ()):
-        if getattr(config, name) == getattr(type(config)(), name):
-            del settings[name]
+    settings = None
+    if config is not None:
+        settings = TypeAdapter(type(config)).dump_python(config, mode="json")
+        # A field that came later than the first stored scores counts where it is set: a new
+        # option must not make old scores strangers.
+        for name in getattr(config, "later", ()):
+            if getattr(config, name) == getattr(type(config)(), name):
+                del settings[name]
     return _hash([version("ragwitness"), *_named(type(audit)), settings, proxy])
 
 
