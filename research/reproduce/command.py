@@ -37,6 +37,14 @@ def reproduce(
             help="Audits: names with commas between them.", show_default="all rows of the table"
         ),
     ] = None,
+    cases: Annotated[
+        str | None,
+        typer.Option(
+            "--cases",
+            help="Audits: only the cases whose label begins like this.",
+            show_default="all of them",
+        ),
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(help="Audits: how our own row of s-rag asks, single or probing."),
@@ -126,7 +134,8 @@ def reproduce(
     screen = console()
     # The command as anybody can give it: where the corpora lie and results go is his own matter.
     options = {
-        "limit": limit, "calibration": calibration, "audits": audits, "mode": mode,
+        "limit": limit, "calibration": calibration, "audits": audits,
+        "cases": cases and f"'{cases}'", "mode": mode,
         "features": features, "world": world, "seed": seed, "proxy": proxy,
         "generator": generator, "retrieval": retrieval, "model": model,
     }  # fmt: skip
@@ -163,8 +172,8 @@ def reproduce(
             "Its size is --limit and --calibration, or --prompts.",
         )
     ours_alone = {
-        "--audits": audits, "--mode": mode, "--features": features, "--world": world,
-        "--control": control,
+        "--audits": audits, "--cases": cases, "--mode": mode, "--features": features,
+        "--world": world, "--control": control,
     }  # fmt: skip
     given = [option for option, value in ours_alone.items() if value is not None]
     if kind and given:
@@ -190,15 +199,21 @@ def reproduce(
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
     if model and not any(case.by_model for case in table.cases):
         raise InputError(f"No case of {name} asks a model: --model does not apply.")
-    cases = [case for case in table.cases if model or not case.by_model]
-    for case in cases:
+    wanted = [case for case in table.cases if case.label.startswith(cases or "")]
+    if not wanted:
+        raise InputError(
+            f"No case of {name} begins with {cases!r}.",
+            f"Its cases: {'; '.join(case.label for case in table.cases)}.",
+        )
+    asked = [case for case in wanted if model or not case.by_model]
+    for case in asked:
         _check(case, data)
     results = []
     folder = out / (f"{name}-{world}" if world else name)
     shared = {"generator": generator, "retrieval": retrieval}
     told["command"] = command
-    left = [f"{case.label} (it needs --model)" for case in table.cases if case not in cases]
-    for case in cases:
+    left = [f"{case.label} (it needs --model)" for case in wanted if case not in asked]
+    for case in asked:
         screen.print(f"== {case.label}", markup=False)
         try:
             found = _run(case, table, data, shared, limit, calibration, seed, proxy, folder, model)

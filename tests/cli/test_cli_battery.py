@@ -179,6 +179,7 @@ def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> N
         (["--world", "harder"], "no world 'harder'"),
         (["--model", "reader"], "--model does not apply"),
         (["--mode", "probing"], "is run without it"),
+        (["--cases", "Enron"], "No case of s-rag/fig6 begins with 'Enron'"),
     ):
         code, said = command(
             "reproduce", "s-rag/fig6", "--tables", _TABLES, "--data", tmp_path, *arguments
