@@ -185,3 +185,51 @@ def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> N
             "reproduce", "s-rag/fig6", "--tables", _TABLES, "--data", tmp_path, *arguments
         )
         assert (code, says in said.replace("\n", " ")) == (2, True), said
+
+
+def test_reproduce_writes_every_column_and_what_was_left_out(command, rows, tmp_path: Path) -> None:
+    _write(tmp_path / "corpus.jsonl", rows[:60])
+    (tmp_path / "t" / "x").mkdir(parents=True)
+    (tmp_path / "t" / "worlds.toml").write_text(
+        '[plain]\ngenerator = "reader"\nwhy = "the packaged reader"\n'
+    )
+    (tmp_path / "t" / "x" / "tables.toml").write_text(
+        """[t]
+title = "A table"
+audits = ["rag-mia:paper", "mba:paper"]
+control = false
+differs = ["It is small."]
+[[t.case]]
+label = "plain"
+corpus = "corpus.jsonl"
+published."rag-mia:paper" = {auc = 0.743, accuracy = 0.742, f1 = 0.789}
+[[t.case]]
+label = "by a model"
+corpus = "corpus.jsonl"
+defense = "paraphrase"
+by_model = true
+"""
+    )
+    arguments = ["reproduce", "x/t", "--tables", tmp_path / "t", "--data", tmp_path]
+    arguments += ["--limit", 8, "--calibration", 4, "--out", tmp_path / "out", "--world", "plain"]
+    code, said = command(*arguments, "--audits", "rag-mia:paper")
+    assert code == 0, said
+    folder = tmp_path / "out" / "x" / "t-plain"
+    text = (folder / "table.md").read_text()
+    row = next(line for line in text.splitlines() if line.startswith("| plain"))
+    assert [cell.split(" / ")[0].strip() for cell in row.split("|")[3:6]] == [
+        ".743",
+        ".742",
+        ".789",
+    ]
+    assert "rag-mia:paper: threshold 0.5, the method's own" in text
+    assert "Left out: by a model (it needs --model)" in text
+    assert "World: plain (reader): the packaged reader" in text
+    assert "--limit 8 --calibration 4 --audits rag-mia:paper --world plain" in text
+    data = json.loads((folder / "table.json").read_text())
+    assert set(data["cases"][0]["audits"]) == {"rag-mia:paper"}
+    # The same case again: its answers are kept.
+    before = (folder / "answers.jsonl").stat().st_size
+    code, said = command(*arguments, "--audits", "rag-mia:paper", "--cases", "plain")
+    assert code == 0, said
+    assert (folder / "answers.jsonl").stat().st_size == before

@@ -11,9 +11,10 @@ import pytest
 
 import ragwitness.lab
 from ragwitness.errors import InputError
+from ragwitness.models.registry import load_language_model
 from ragwitness.rag.target import LabTarget
 from ragwitness.targets.resolve import open_target
-from ragwitness.types import Query
+from ragwitness.types import Document, Query
 
 _ROW = '{{"id": "{0}", "text": "{0} two three four five six seven eight nine ten"}}\n'
 
@@ -29,6 +30,20 @@ def opened(spec: str) -> LabTarget:
     target = asyncio.run(open_target(spec))
     assert isinstance(target, LabTarget)
     return target
+
+
+def test_a_paraphrasing_defense_asks_the_model_that_is_given() -> None:
+    documents = [Document("one", "one two three four five six seven eight nine ten")]
+    by_rules, by_model = (
+        ragwitness.lab.lab_target(
+            documents, ragwitness.lab.rag_config(), "paraphrase", rewriter=model
+        ).system.defense
+        for model in (None, load_language_model())
+    )
+    assert by_rules is not None
+    assert by_model is not None
+    assert by_rules.name != by_model.name
+    assert load_language_model().name in by_model.name
 
 
 def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixture) -> None:
