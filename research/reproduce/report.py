@@ -114,11 +114,12 @@ def reproduction_markdown(
             f"| {row.case} | {row.audit} | {' | '.join(cells)} | {n} | {row.unscorable:.3f}"
             f" | {row.queries:.3g} |"
         )
-    decided = [f"- {row.audit}: {row.decided_by}" for row in rows if row.ours]
-    lines += ["", "Decisions, for accuracy to recall:", "", *dict.fromkeys(decided)]
-    lines += ["", "What differs from the paper:", ""]
-    lines += [f"- {one}" for one in (*table.differs, *_used(results))]
-    lines += ["", *(f"{key.capitalize()}: {value}" for key, value in told.items())]
+    decided = [f"| {row.audit} | {row.decided_by} |" for row in rows if row.ours]
+    lines += ["", "| audit | called in by |", "|---|---|", *dict.fromkeys(decided)]
+    lines += ["", "| what differs from the paper, and what was in use |", "|---|"]
+    lines += [f"| {one} |" for one in (*table.differs, *_used(results))]
+    for key, value in told.items():
+        lines += ["", f"{key.capitalize()}: {value}"]
     failed = [
         f"{case.label}, {control.name}: {short_rate(control.rate)} ({control.verdict})"
         for case, battery in results

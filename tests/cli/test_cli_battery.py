@@ -222,7 +222,7 @@ by_model = true
         ".742",
         ".789",
     ]
-    assert "rag-mia:paper: threshold 0.5, the method's own" in text
+    assert "| rag-mia:paper | threshold 0.5, the method's own |" in text
     assert "Left out: by a model (it needs --model)" in text
     assert "World: plain (reader): the packaged reader" in text
     assert "--limit 8 --calibration 4 --audits rag-mia:paper --world plain" in text

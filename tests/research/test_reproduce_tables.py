@@ -106,7 +106,7 @@ def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery
     assert cells[8:] == ["10", "0.000", "1"]
     assert "| b | dcmi | nothing could be read; published AUC .700 | | | |" in text
     assert "Controls: a <case>, blind words: .900 [.850, .950] (FAILS)." in text
-    assert "- mba:paper: best threshold of the calibration documents" in text
+    assert "| mba:paper | best threshold of the calibration documents |" in text
     for said in ("The model is small.", "generator: a reader", "random forest", *told.values()):
         assert said in text
     assert [row.published for row in rows_of(results)][:2] == [cases[0].published["mba:paper"]] * 2

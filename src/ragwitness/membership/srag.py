@@ -455,6 +455,7 @@ class SRag:
             "features": f"{config.features}, {config.intervals} intervals"
             if config.learns
             else "none: the score itself is ranked",
+            **({} if config.missing is None else {"not shown": f"counts as {config.missing:g}"}),
         }
 
     def probe(self, document: Document) -> Probe:
