@@ -47,12 +47,13 @@ class MinKConfig:
         min_words: Shorter documents are unscorable.
         min_tokens: An answer of fewer tokens is unscorable.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
+        refusals: ``"unscorable"`` (ours), or ``"read"`` like any other answer, as published.
     """
 
     stored_name: ClassVar[str] = "MinKConfig"
-    later: ClassVar[tuple[str, ...]] = ("combine",)
+    later: ClassVar[tuple[str, ...]] = ("combine", "refusals")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
-        "paper": {"k": 20.0, "combine": "sum", "min_tokens": 1}
+        "paper": {"k": 20.0, "combine": "sum", "min_tokens": 1, "refusals": "read"}
     }
 
     variant: Literal["min-k", "min-k++"] = "min-k"
@@ -63,11 +64,13 @@ class MinKConfig:
     min_words: int = 8
     min_tokens: int = 3
     top_logprobs: int = 20
+    refusals: Literal["unscorable", "read"] = "unscorable"
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "variant", "min-k", "min-k++")
         one_of(self, "combine", "mean", "sum")
+        one_of(self, "refusals", "unscorable", "read")
         if not 0.0 < self.k <= 100.0:
             raise InputError(f"k is a percentage above 0 and at most 100, not {self.k}.")
         at_least(self, 1, "min_tokens", "top_logprobs")
@@ -176,7 +179,7 @@ class MinK:
     def _read(self, halves: Halves, answer: Answer) -> Score:
         trouble = trouble_with(answer, halves.second_words, logprobs=True)
         details = {outcome_name(trouble): 1.0, "cut": float(halves.cut)}
-        if trouble:
+        if trouble and not (self.config.refusals == "read" and outcome_name(trouble) == "refused"):
             return Score(None, reason=trouble, details=details)
         tokens = answer_tokens(answer)
         if tokens is None:

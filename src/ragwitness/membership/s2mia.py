@@ -33,7 +33,8 @@ PROMPT = (
 )
 """The paper's prompt."""
 
-_T: dict[str, object] = {"similarity": "bleu", "access": "gray", "decision": "thresholds"}
+_S: dict[str, object] = {"similarity": "bleu", "refusals": "read"}
+_T: dict[str, object] = {**_S, "access": "gray", "decision": "thresholds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,16 @@ class S2MiaConfig:
         max_words: Longer documents are cut after this many words.
         min_words: Shorter documents are unscorable.
         bleu_order: Longest n-gram that counts.
+        refusals: ``"unscorable"`` (ours), or ``"read"`` like any other answer, as published.
     """
 
     stored_name: ClassVar[str] = "S2MiaConfig"
-    later: ClassVar[tuple[str, ...]] = ("decision",)
+    later: ClassVar[tuple[str, ...]] = ("decision", "refusals")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": _T,
         "t": _T,
         "m": {**_T, "decision": "classifier"},
-        "s": {"similarity": "bleu", "access": "text"},
+        "s": _S,
     }
 
     similarity: Literal["bleu", "cosine"] = "bleu"
@@ -68,12 +70,14 @@ class S2MiaConfig:
     max_words: int = 400
     min_words: int = 8
     bleu_order: int = 4
+    refusals: Literal["unscorable", "read"] = "unscorable"
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "similarity", "bleu", "cosine")
         one_of(self, "access", "text", "gray")
         one_of(self, "decision", "none", "thresholds", "classifier")
+        one_of(self, "refusals", "unscorable", "read")
         if self.learns and self.access != "gray":
             raise InputError(
                 f"The decision {self.decision!r} reads perplexity as well as similarity.",
@@ -241,7 +245,7 @@ class S2Mia:
         if trouble is None and not plain_words(said):
             trouble = "the target answered with nothing"
         details = {outcome_name(trouble): 1.0, "cut": float(halves.cut)}
-        if trouble:
+        if trouble and not (self.config.refusals == "read" and outcome_name(trouble) == "refused"):
             return Score(None, reason=trouble, details=details)
         words, true = plain_words(said), plain_words(halves.second)
         details["score/bleu"] = bleu(words, true, self.config.bleu_order)

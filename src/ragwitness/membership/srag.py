@@ -26,7 +26,7 @@ from ragwitness.membership.reading.continuation import (
     same_word,
 )
 from ragwitness.membership.reading.halves import words_before
-from ragwitness.membership.reading.outcomes import named_trouble
+from ragwitness.membership.reading.outcomes import named_trouble, only_declined
 from ragwitness.membership.reading.probabilities import (
     UNREAD,
     log_odds,
@@ -92,7 +92,8 @@ class SRagConfig:
             some of them as hard at the start of a sentence, where they tell nothing).
         fewest: Least number of probe words, where floor(l/k) of Alg. 1 is fewer (ours).
         missing: What the probability of a word counts as that the target does not show; the
-            published code has .01. None keeps what is known of it, an interval (ours).
+            published code has .01, for refusals too. None keeps what is known of it, an interval,
+            and a document of which most answers are refusals is unscorable (ours).
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
         word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
@@ -566,7 +567,10 @@ class SRag:
             for i, answer in enumerate(answers)
         ]
         trouble += [problem for problem in problems if problem]
-        if sum(problem is not None for problem in problems) * 2 > len(problems):
+        # As published, a target that declines has not shown the word: it counts as missing.
+        published = self.config.missing is not None
+        lost = [p for p in problems if p and not (published and only_declined(p))]
+        if len(lost) * 2 > len(problems):
             return None
         if n:
             usable = [

@@ -199,3 +199,9 @@ def test_the_preset_sums_as_the_baseline_of_mba_does() -> None:
     published = _ask(MinK(Copier(), configure("min-k:paper")), answer)[1].value
     assert mean == pytest.approx(math.log(0.01 * 0.02) / 2)
     assert published == pytest.approx(math.log(0.01 * 0.02))
+
+
+def test_the_preset_reads_a_refusal_like_any_other_answer() -> None:
+    refusal = _said(*((f" {word}", 0.5) for word in "I'm sorry, but I cannot help".split()))
+    assert _ask(_audit(), refusal)[1].value is None
+    assert _ask(MinK(Copier(), configure("min-k:paper")), refusal)[1].value == math.log(0.5)

@@ -360,3 +360,12 @@ def test_without_log_probabilities_t_and_m_have_no_score() -> None:
     assert score.value is None
     assert "log-probabilities" in score.reason
     assert audit.describe()["decision"] == "classifier, fitted on a shadow system"
+
+
+def test_as_published_a_refusal_is_an_answer_that_is_not_like_the_document() -> None:
+    refusal = _said("I'm sorry, but I cannot help with that.")
+    assert _ask(_audit(access="gray"), refusal)[1].value is None
+    for variant in ("s", "t", "m"):
+        audit = S2Mia(Copier(), configure(f"s2mia:{variant}"))
+        assert _ask(audit, refusal)[1].value < 0.1
+        assert _ask(audit, Answer("", error="no connection"))[1].value is None

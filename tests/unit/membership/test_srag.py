@@ -246,3 +246,14 @@ def test_one_interval_says_nothing_where_documents_are_equally_long(
     reached = auc(np.array(values), np.array([True] * 10 + [False] * 10))
     assert reached == (0.5 if m == 1 else 1.0)
     assert "AutoGluon" in found.classifier.name
+
+
+def test_as_published_a_target_that_declines_has_shown_no_word() -> None:
+    # A defense that refuses members alone would else leave the documents it protects out.
+    audit = SRag(Copier(), configure("s-rag:paper"))
+    refusal = _said("I'm sorry, but I cannot help with that.")
+    assert _finish(_queries(audit)[0], [refusal] * 3).features == (3.0, *[0.0] * 9)
+    ours = SRag(Copier(), replace(audit.config, missing=None))
+    assert _finish(_queries(ours)[0], [refusal] * 3).value is None
+    for lost in (Answer("", error="no connection"), Answer("something else")):
+        assert _finish(_queries(audit)[0], [lost] * 3).value is None

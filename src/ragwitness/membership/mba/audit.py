@@ -245,7 +245,7 @@ class Mba:
             "out_of_range": float(found.out_of_range),
             "long": float(found.long),
         }
-        if trouble:
+        if trouble and (self.config.refusals == "unscorable" or answer.error):
             return Score(None, reason=trouble[1], details=counts)
         return score_masks(judge(masked.masks, found, answer), config, counts)
 

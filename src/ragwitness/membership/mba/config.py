@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from ragwitness.errors import InputError
-from ragwitness.kit.fields import at_least
+from ragwitness.kit.fields import at_least, one_of
 
 MaskSource = Literal["proxy", "proxy-only", "random", "llm"]
 """How masks are chosen: the paper's method and the ablations of its Table 2."""
@@ -58,6 +58,8 @@ class MbaConfig:
         max_chars: The text is cut at the last whole word within this many characters, as the
             re-implementation does; one query per document, whatever its length.
         min_masks: A document with fewer masks is unscorable.
+        refusals: ``"unscorable"`` (ours): an answer in which no mask is filled has no score;
+            ``"read"``: it has filled none, as published.
         gamma: Decision at hits > gamma * M (§4.4), reported as ``gamma_member``; None leaves
             the decision to a calibration on documents outside.
         hit_probability: Of a right answer where the document is in context (weighted score).
@@ -73,6 +75,7 @@ class MbaConfig:
     """
 
     stored_name: ClassVar[str] = "MbaConfig"
+    later: ClassVar[tuple[str, ...]] = ("refusals",)
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": {
             "masks": 10,
@@ -80,6 +83,7 @@ class MbaConfig:
             "unique_words": False,
             "max_chars": 2048,
             "gamma": PUBLISHED_GAMMA,
+            "refusals": "read",
             "prompt": PUBLISHED_PROMPT,
         }
     }
@@ -92,6 +96,7 @@ class MbaConfig:
     avoid_adjacent: bool = True
     max_chars: int = 2048
     min_masks: int = 3
+    refusals: Literal["unscorable", "read"] = "unscorable"
     gamma: float | None = None
     hit_probability: float = 0.9
     floor: float = 0.05
@@ -123,6 +128,7 @@ class MbaConfig:
             )
         if self.spelling == "hf:":
             raise InputError("spelling 'hf:' names no model.", "Give hf:NAME_OR_FOLDER.")
+        one_of(self, "refusals", "unscorable", "read")
         at_least(self, 1, "masks", "max_chars", "min_masks", "answer_tokens")
         for field in ("skip_words", "top_logprobs"):
             if getattr(self, field) < 0:

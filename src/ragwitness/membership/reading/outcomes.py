@@ -90,6 +90,11 @@ def trouble_with(
     return named_trouble(answer, expected, logprobs=logprobs)
 
 
+def only_declined(trouble: str | None) -> bool:
+    """Whether the target did answer, and only declined: no paper leaves such an answer out."""
+    return outcome_name(trouble) in ("refused", "empty")
+
+
 def outcome_name(trouble: str | None) -> str:
     """The key under which an outcome is counted in ``Score.details``."""
     return "answered" if trouble is None else _OUTCOMES.get(trouble, "error")

@@ -1,6 +1,7 @@
 """The MBA generator: what it asks, what it makes of answers, and whether it tells members."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -120,6 +121,16 @@ def test_an_excuse_before_the_answers_is_no_refusal() -> None:
     score = _finish(probe, Answer("Sorry, here are my best guesses:\n" + filled.text))
     assert score.value == 1.0
     assert score.details["refused"] == 0.0
+
+
+@pytest.mark.parametrize("said", ["I'm sorry, but I cannot help with that.", "", "Quite so."])
+def test_the_preset_scores_an_answer_that_fills_no_mask_as_none_filled(said: str) -> None:
+    published = replace(MbaConfig.paper(), spelling="none")
+    for config, value in ((published, 0.0), (replace(published, refusals="unscorable"), None)):
+        probe, _ = _query(Mba(Copier(), config))
+        assert _finish(probe, Answer(said)).value == value
+    probe, _ = _query(Mba(Copier(), published))
+    assert _finish(probe, Answer("", error="no connection")).value is None
 
 
 def test_answers_to_some_masks_are_misses_for_the_others() -> None:
