@@ -118,6 +118,9 @@ def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -
 def _without_starts(result: dict[str, Any]) -> object:
     """A result without what tells a resumed run from one that was never stopped."""
     told = same(result)
+    for one in (told, *told.get("variants", ())):
+        # A condition that came later; what was made before it is held against it again.
+        one.get("settings", {}).pop("share of any record's words", None)
     if "counts" in told:  # of synthesis: queries of this start, for records not finished before
         del told["queries"]
     for held in (told, told.get("summary", {})):

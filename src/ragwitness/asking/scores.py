@@ -28,7 +28,7 @@ from ragwitness.asking.worker import Outcome, Spender, Worker
 from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender, at_hand, blocks, lines_of, replace_file
 from ragwitness.kit.run_files import ANSWERS, FINISHED
-from ragwitness.kit.stored_names import stored_name
+from ragwitness.kit.stored_names import stored_name, unset
 from ragwitness.types import Audit, Document, Evidence, Interval, Score, Target
 
 
@@ -60,11 +60,8 @@ def audit_identity(audit: Audit, proxy: str) -> str:
     settings = None
     if config is not None:
         settings = TypeAdapter(type(config)).dump_python(config, mode="json")
-        # A field that came later than the first stored scores counts where it is set: a new
-        # option must not make old scores strangers.
-        for name in getattr(config, "later", ()):
-            if getattr(config, name) == getattr(type(config)(), name):
-                del settings[name]
+        for name in unset(config):
+            del settings[name]
     return _hash([version("ragwitness"), *_named(type(audit)), settings, proxy])
 
 

@@ -46,6 +46,8 @@ from ragwitness.kit.files import Appender, replace_file
 from ragwitness.kit.run_files import ANSWERS, MADE, VOTES
 from ragwitness.kit.stored_names import stored_text
 from ragwitness.results.spending import Spending
+from ragwitness.text.runs import Vocabulary
+from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.types import Answer, Capability, Document, Query, Target
 
 # Synthetic texts as they are kept: the finished ones, the result, and the file.
@@ -300,7 +302,7 @@ async def run_synthesis(
     )
     seconds = time.monotonic() - clock
     of_records = () if isinstance(method, CorpusMethod) else _warnings(made, settings, spent)
-    warnings = (*found.warnings, *of_records)
+    warnings = (*found.warnings, *of_records, *_alike(made))
     return SynthesisResult(
         method.name, model.name, made, settings, work.queries, work.sent, seconds, spent, warnings
     )
@@ -384,6 +386,25 @@ class _Synthesis:
     def _held(self, made: Synthesis) -> Synthesis:
         """Hold a text that is to be written against the conditions once more."""
         return checked(made, self.guard) if made.fate is Fate.PASSED else made
+
+
+_ALIKE = 0.9  # ROUGE-L F1 from which on two texts are nearly the same
+
+
+def _alike(made: Sequence[Synthesis]) -> list[str]:
+    """Say how many texts nearly repeat an earlier one: a corpus of one bland text says nothing."""
+    words = Vocabulary().tokenize(one.text for one in made if one.text)
+    index = SubsequenceIndex(words)
+    again = sum(
+        any(pair.record < place for pair in index.above_f1(words[place], _ALIKE))
+        for place in range(len(words))
+    )
+    if not again:
+        return []
+    return [
+        f"{again} of {len(words)} synthetic texts are nearly the same as an earlier one (ROUGE-L"
+        f" F1 above {_ALIKE:g}): together they tell less than their number says."
+    ]
 
 
 def _warnings(made: Sequence[Synthesis], settings: Mapping[str, str], spent: Spending) -> list[str]:

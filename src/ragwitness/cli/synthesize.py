@@ -116,6 +116,13 @@ def synthesize(
     rouge: Annotated[
         float, typer.Option(help="The highest ROUGE-L F1 with any private record.")
     ] = 0.5,
+    recall: Annotated[
+        float,
+        typer.Option(
+            help="The largest share of the words of any private record, function words left out,"
+            " that may stand in a text, in whatever order."
+        ),
+    ] = 0.65,
     cosine: Annotated[
         float | None,
         typer.Option(
@@ -188,7 +195,7 @@ def synthesize(
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     reach = Reach(timeout, retries, key_env)
     asking = Asking(answer_tokens, temperature, attempts, seed)
-    conditions = GuardConfig(longest_run, common, rouge, cosine, pii)
+    conditions = GuardConfig(longest_run, common, rouge, recall, cosine, pii)
     # Options that mean nothing for a method, or the opposite of what they promise, are refused.
     check_options(method, corpus, epsilon, public, looks=contacts or secrets is not None)
     # Step 2, the private records, the known secrets and, for private evolution, the privacy budget.

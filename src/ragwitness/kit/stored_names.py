@@ -21,12 +21,27 @@ def stored_name(kind: type) -> str:
     return found if isinstance(found, str) else kind.__qualname__
 
 
+def unset(config: object) -> frozenset[str]:
+    """Return the fields of a configuration that came after files were stored, and are not set.
+
+    A class names them in ``later``: a new option must not make what was kept a stranger's.
+    """
+    later = getattr(config, "later", ())
+    plain = type(config)() if later else None
+    return frozenset(name for name in later if getattr(config, name) == getattr(plain, name))
+
+
 def stored_text(value: object) -> str:
     """Return a value as keys hold it: its ``repr``, with the stored names of its classes."""
     kind = type(value)
-    # As ``repr`` writes them, but with stored names.
+    # As ``repr`` writes them, but with stored names, and without options that came later.
     if is_dataclass(value) and kind.__dataclass_params__.repr:  # type: ignore[attr-defined]
-        shown = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
+        idle = unset(value)
+        shown = (
+            (one.name, getattr(value, one.name))
+            for one in fields(value)
+            if one.repr and one.name not in idle
+        )
         return f"{stored_name(kind)}({', '.join(f'{n}={stored_text(v)}' for n, v in shown)})"
     if isinstance(value, Enum) and kind.__repr__ is Enum.__repr__:
         return f"<{stored_name(kind)}.{value.name}: {value.value!r}>"

@@ -126,6 +126,10 @@ class SubsequenceIndex:
         # F1 > t is LCS > t / 2 * (|output| + |record|).
         yield from self._pairs(output, np.float64(threshold / 2) * (len(output) + self.sizes))
 
+    def above_recall(self, output: NDArray[np.int32], threshold: float) -> bool:
+        """Say whether more than a share of any record's tokens stand in an output, in any order."""
+        return bool((self.overlaps(output) > threshold * self.sizes).any())
+
     def _pairs(
         self, output: NDArray[np.int32], above: NDArray[np.float64]
     ) -> Iterator[SubsequencePair]:

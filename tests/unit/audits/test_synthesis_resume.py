@@ -54,6 +54,18 @@ def test_a_cap_ends_it_and_a_higher_one_goes_on(tmp_path: Path) -> None:
             make(server.url, corpus(3), tmp_path / "other", budget=Budget(tokens=10))
 
 
+def test_texts_that_repeat_each_other_are_reported() -> None:
+    bland = "Somebody asks for advice; rest, water and a visit to a clinic are named as usual."
+    with writers(lambda kind, said: bland if kind == "generate" else good(kind, said)) as server:
+        result = make(server.url, corpus(), None)
+    assert result.counts == {"passed": 6}
+    [told] = [warning for warning in result.warnings if "nearly the same" in warning]
+    assert told.startswith("5 of 6 synthetic texts are nearly the same as an earlier one")
+    with writers() as server:
+        other = make(server.url, corpus(), None)
+    assert not [warning for warning in other.warnings if "nearly the same" in warning]
+
+
 def test_a_model_that_cannot_be_reached_or_begins_with_nothing() -> None:
     with writers() as server:
         gone = server.url

@@ -1,8 +1,9 @@
 """Hard conditions on every synthetic text, checked after everybody else has called it safe.
 
-They see copying: runs of tokens, long subsequences, known secrets, contact details, and text hidden
-in markup, in invisible characters or in encodings. They do not see a fact told in other words:
-that is what the privacy agent is for, and no statement is made about it here.
+They see copying: runs of tokens, long subsequences, most of a record's words, known secrets,
+contact details, and text hidden in markup, in invisible characters or in encodings. They do not
+see a fact told in other words: that is what the privacy agent is for, and no statement is made
+about it here. What still passes is measured in ``benchmarks/guard.py``.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.kit.stored_names import unset
 from ragwitness.text.runs import RunIndex, Vocabulary
 from ragwitness.text.secrets import CONTACTS, Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import UNSPACED
+from ragwitness.text.words import STOP_WORDS, UNSPACED
 
 # Contact details and identifying numbers in a text, found by form alone; no model is loaded.
 #
@@ -170,10 +172,13 @@ class GuardConfig:
     """What a text must not do.
 
     Attributes:
-        run: Least tokens of a shared run, whatever the record; 0 allows every run.
+        run: Least tokens of a shared run, whatever the record; 0 allows every run, and with it
+            every share of a record's words.
         common: Runs in so many different records are nobody's own and may be shared; 0 exempts
             none.
         rouge: Highest ROUGE-L F1 with any record.
+        recall: Largest share of any record's words, function words left out, that may stand in a
+            text, in whatever order, and whatever stands between them; 1 allows all.
         cosine: Highest cosine with any record, where an embedder is given; None asks for none.
         pii: ``"presidio"``, ``"contacts"`` (our own expressions), ``"auto"`` (Presidio where it
             is installed) or ``"none"``.
@@ -183,10 +188,12 @@ class GuardConfig:
     """
 
     stored_name: ClassVar[str] = "GuardConfig"
+    later: ClassVar[tuple[str, ...]] = ("recall",)
 
     run: int = 8
     common: int = 0
     rouge: float = 0.5
+    recall: float = 0.65
     cosine: float | None = None
     pii: str = "auto"
 
@@ -198,9 +205,10 @@ class GuardConfig:
                 " condition.",
                 "Take a run of at least 0, and common 0 or at least 2.",
             )
-        if not 0 < self.rouge <= 1 or (self.cosine is not None and not 0 < self.cosine <= 1):
+        if not all(0 < cap <= 1 for cap in (self.rouge, self.recall, self.cosine or 1)):
             raise InputError(
-                "rouge and cosine must be above 0 and at most 1.", "The default of rouge is 0.5."
+                "rouge, recall and cosine must be above 0 and at most 1.",
+                "The defaults are rouge 0.5 and recall 0.65.",
             )
 
 
@@ -240,17 +248,26 @@ class SyntheticGuard:
         config: GuardConfig | None = None,
         embed: Embed | None = None,
     ) -> None:
-        self.config = config or GuardConfig()
+        self.config = config = config or GuardConfig()
         texts = list(dict.fromkeys(form for text in originals for form in _forms(text)))
         self._vocabulary = Vocabulary(_tokens)
         records = self._vocabulary.tokenize(texts)
         self._runs = RunIndex(records, self.config.run, self.config.common)
         self._similar = SubsequenceIndex(records)
+        # A record without one run of that length may not stand in a text at all.
+        short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
+        self._short = SecretIndex([Secret(one, "record", "") for one in short], _tokens)
+        # Words that tell something: function words alone are in every text.
+        self._content = Vocabulary(_content)
+        self._told = SubsequenceIndex(self._content.tokenize(texts))
         self._secrets = SecretIndex(secrets, _tokens)
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
         self._embed = embed
-        made_of = [asdict(self.config), self._pii.name, list(originals), list(map(asdict, secrets))]
+        # What was kept before a condition came is checked again when it is read.
+        idle = unset(config)
+        conditions = {name: v for name, v in asdict(config).items() if name not in idle}
+        made_of = [conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
         self._identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
         if self.config.cosine is not None and embed is None:
             raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")
@@ -268,6 +285,7 @@ class SyntheticGuard:
         return {
             "shared run": f"fewer than {config.run} tokens{exempt}" if config.run else "any",
             "ROUGE-L F1 with any record": f"at most {config.rouge:g}",
+            "share of any record's words": f"at most {config.recall:g}" if config.run else "any",
             "cosine with any record": "any" if config.cosine is None else f"≤ {config.cosine:g}",
             "secrets": f"none of {len(self._secret_kinds)}",
             "PII": f"none found by {self._pii.name}",
@@ -315,9 +333,23 @@ class SyntheticGuard:
                 f"{config.run} or more tokens in a row as in a record",
                 f"These words stand in a private text in this order, say it otherwise: {said!r}.",
             )
+        if self._short.pairs([text]):
+            return Violation(
+                "run",
+                "a whole record of a few words",
+                "It holds a private text of a few words as a whole: say it otherwise.",
+            )
         # In order: a long subsequence, however it is spread.
         if next(self._similar.above_f1(tokens[0], config.rouge), None) is not None:
             return _too_close("ROUGE-L F1", config.rouge)
+        # Most of a record, whatever stands between its words and around them.
+        told = self._content.tokenize([text])[0]
+        if config.run and self._told.above_recall(told, config.recall):
+            return Violation(
+                "similarity",
+                f"more than {config.recall:g} of a record's words",
+                "It tells most of a private text in its words: tell less of it, in other words.",
+            )
         # In meaning: a vector near to that of a record.
         if self._vectors is not None and self._embed is not None and config.cosine is not None:
             vector = self._embed([text])[0]
@@ -337,6 +369,10 @@ def _too_close(measure: str, cap: float) -> Violation:
 def _tokens(text: str) -> list[str]:
     """Words without regard to case; each character of an unspaced script alone."""
     return _TOKEN.findall(text.casefold())
+
+
+def _content(text: str) -> list[str]:
+    return [word for word in _tokens(text) if word not in STOP_WORDS]
 
 
 def _forms(text: str) -> tuple[str, ...]:

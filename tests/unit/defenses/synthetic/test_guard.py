@@ -57,11 +57,43 @@ def test_a_text_that_gives_a_record_away_is_found(text: str, kind: str) -> None:
 
 
 def test_a_short_copy_and_a_shuffled_copy_are_too_similar() -> None:
-    short = SyntheticGuard(["take two tablets daily"], (), GuardConfig(pii="contacts"))
-    assert short.violation("Take two tablets daily!").kind == "similarity"
+    short = SyntheticGuard(["take two tablets daily"], (), GuardConfig(pii="contacts", run=3))
+    assert short.violation("Take two, daily tablets!").kind == "similarity"
     dropped = " ".join(word for n, word in enumerate(RECORD.split()) if n % 6)
     dropped = dropped.replace("Tom", "").replace("853", "")
     assert guard(run=9).violation(dropped).kind == "similarity"
+
+
+PADDING = (
+    "Everyone is different, and general advice may not suit each person at each place. Rest and"
+    " water are often named, and a pharmacist can say more about ordinary remedies. "
+)
+
+
+@pytest.mark.parametrize("every", [3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_whole_record_in_pieces_is_found(every: int, shuffled: bool) -> None:
+    rng = random.Random(every)
+    words = "".join(c for c in RECORD if not c.isdigit()).replace("Tom Baker", "he").split()
+    parts = [words[i : i + every] for i in range(0, len(words), every)]
+    if shuffled:
+        rng.shuffle(parts)
+    broken = " ".join(
+        word for part in parts for word in (*part, rng.choice(("well,", "perhaps", "so to say,")))
+    )
+    found = guard(run=9).violation(f"{PADDING}{broken} {PADDING * 3}")
+    assert found is not None
+    assert found.kind == "similarity"
+    assert "stomach" not in found.reason + found.advice
+
+
+@pytest.mark.parametrize(
+    "record", ["Zoltan Querfurth is HIV positive", "PIN 4471, safe behind mirror", "Quist"]
+)
+def test_a_record_of_a_few_words_may_not_stand_in_a_text(record: str) -> None:
+    strict = SyntheticGuard([record], (), GuardConfig(pii="none"))
+    assert strict.violation(f"{PADDING}{record}. {PADDING}").kind == "run"
+    assert strict.violation(f"{PADDING}{PADDING}") is None
 
 
 @pytest.mark.parametrize(

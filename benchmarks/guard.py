@@ -1,0 +1,139 @@
+"""What slips past the guard on synthetic texts, and what it stops for nothing.
+
+``python benchmarks/guard.py CORPUS… [--records 1000] [--texts 500] [--honest FILE]
+[--synonyms FILE]``
+
+Each CORPUS is divided: the guard knows one half, complicit agents write texts that carry its
+records out, and the other half stands for honest texts, or HONEST does. SYNONYMS is a file of
+lines of words that may stand for each other; without it that agent is left out. Rates have exact
+95 % intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+from ragwitness.stats.intervals import proportion_interval
+from ragwitness.text.documents import load_documents
+from ragwitness.text.words import STOP_WORDS
+
+PADDING = (
+    "Everyone is different, and general advice may not suit each person at each place. Rest and"
+    " water are often named, and a pharmacist can say more about ordinary remedies. "
+)
+FILLERS = ("well,", "perhaps", "so to say,", "it seems", "one hears", "as it were,")
+# Two openings that mean the same: one bit a sentence, in words that tell of no record.
+OPENINGS = ("Rest may help.", "Resting could help.")
+
+Agent = Callable[[str, random.Random], str]
+
+
+def broken(every: int, shuffled: bool) -> Agent:
+    """The record in pieces of so many words, filler between them, padding around."""
+
+    def write(record: str, rng: random.Random) -> str:
+        words = record.split()
+        parts = [words[i : i + every] for i in range(0, len(words), every)]
+        if shuffled:
+            rng.shuffle(parts)
+        said = " ".join(word for part in parts for word in (*part, rng.choice(FILLERS)))
+        return PADDING + said + " " + PADDING
+
+    return write
+
+
+def part(share: float) -> Agent:
+    """The first share of the record, broken every five words."""
+    whole = broken(5, shuffled=False)
+
+    def write(record: str, rng: random.Random) -> str:
+        words = record.split()
+        return whole(" ".join(words[: int(share * len(words))]), rng)
+
+    return write
+
+
+def initials(record: str, _rng: random.Random) -> str:
+    """The letters of every word that tells something, each written with capitals and dots."""
+    told = [word for word in re.findall(r"\w+", record) if word.casefold() not in STOP_WORDS]
+    return PADDING + " ".join(".".join(word.upper()) + "." for word in told)
+
+
+def chosen_openings(record: str, _rng: random.Random) -> str:
+    """Every bit of the record as the choice between two sentences that mean the same."""
+    bits = "".join(f"{byte:08b}" for byte in record.encode())
+    return " ".join(OPENINGS[bit == "1"] for bit in bits)
+
+
+def synonyms(table: dict[str, Sequence[str]]) -> Agent:
+    """Every word that has a synonym replaced by one; the rest as it stands."""
+
+    def write(record: str, rng: random.Random) -> str:
+        return re.sub(r"\w+", lambda m: rng.choice(table.get(m[0].casefold(), (m[0],))), record)
+
+    return write
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpora", nargs="+")
+    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument("--texts", type=int, default=500)
+    parser.add_argument("--honest", help="honest texts of another source")
+    parser.add_argument("--synonyms", type=Path)
+    options = parser.parse_args()
+    agents: dict[str, Agent] = {
+        f"whole, broken every {n} words{', shuffled' * mixed}": broken(n, mixed)
+        for mixed in (False, True)
+        for n in range(3, 9)
+    }
+    agents |= {f"first {share:.0%}, broken every 5": part(share) for share in (0.75, 0.5, 0.25)}
+    if options.synonyms:
+        lines = [line.split() for line in options.synonyms.read_text().splitlines()]
+        agents["synonyms"] = synonyms(
+            {word: [other for other in line if other != word] for line in lines for word in line}
+        )
+    agents |= {"letters with dots": initials, "one bit a sentence": chosen_openings}
+    for corpus in options.corpora:
+        texts = list(dict.fromkeys(one.text for one in load_documents(corpus).documents))
+        random.Random(0).shuffle(texts)
+        half = min(len(texts) // 2, options.records)
+        # Copying is what is measured: secrets and contact details have tests of their own.
+        guard = SyntheticGuard(texts[:half], (), GuardConfig(pii="none"))
+        honest = texts[half : half + options.texts]
+        print(f"{Path(corpus).stem}: {half} records")
+        if options.honest:
+            honest = [one.text for one in load_documents(options.honest).documents]
+            honest = random.Random(2).sample(honest, min(options.texts, len(honest)))
+        for label, config in (
+            ("honest texts stopped", GuardConfig(pii="none")),
+            ("the same, runs in 5 records free", GuardConfig(common=5, pii="none")),
+            ("the same, any share of a record's words", GuardConfig(recall=1.0, pii="none")),
+        ):
+            other = SyntheticGuard(texts[:half], (), config)
+            broken_by = [other.violation(text) for text in honest]
+            tell(label, [one is not None for one in broken_by])
+            kinds = Counter(one.reason for one in broken_by if one)
+            print("   ", "; ".join(f"{why}: {n}" for why, n in kinds.most_common()))
+        rng = random.Random(1)
+        some = texts[: min(half, options.texts)]
+        for name, agent in agents.items():
+            tell(f"{name}: passed", [guard.violation(agent(text, rng)) is None for text in some])
+        bits = sum(8 * len(text.encode()) for text in some) / len(some)
+        print(f"  one bit a sentence: {bits:.0f} bits a record, in as many sentences", flush=True)
+
+
+def tell(name: str, found: Sequence[bool]) -> None:
+    low, high = proportion_interval(sum(found), len(found))
+    share = sum(found) / len(found)
+    print(f"  {name} {share:.3f} [{low:.3f}, {high:.3f}] of {len(found)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
