@@ -158,6 +158,24 @@ def same(value: Any, key: str = "") -> Any:
     return value
 
 
+def holds(found: Any, stored: Any) -> bool:
+    """Whether a result says all that a stored one says; it may say more."""
+    if isinstance(stored, dict):
+        return isinstance(found, dict) and all(
+            key in found and holds(found[key], stored[key]) for key in stored
+        )
+    if isinstance(stored, list):
+        same_length = isinstance(found, list) and len(found) == len(stored)
+        return same_length and all(map(holds, found, stored))
+    # RAG-MIA's one half came from the calibration documents, and is its own rule now.
+    if isinstance(found, str):
+        found = found.replace(
+            "threshold 0.5, the method's own", "best threshold of the calibration documents"
+        )
+    # What was published of an audit was its AUC alone.
+    return bool(found == stored or (isinstance(found, dict) and found.get("auc") == stored))
+
+
 def result_of(folder: Path) -> Any:
     return json.loads((folder / "result.json").read_text(encoding="utf-8"))
 

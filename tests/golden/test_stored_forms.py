@@ -97,6 +97,9 @@ def test_unfinished_runs_have_a_page() -> None:
 # Resumed
 
 
+_OTHERWISE = {"owner"}  # MBA's default speller is another than that of the stored run
+
+
 @pytest.mark.parametrize("name", _RUNS)
 def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -> None:
     """The command without ``--run`` finds the folder, its journal, its scores and its result."""
@@ -106,10 +109,15 @@ def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -
         (run / lost).unlink(missing_ok=True)
     before = _spending()
     done(*ERRANDS[name])
+    if name in _OTHERWISE:
+        # Another method by now: it begins a run of its own, and mixes with no older one.
+        assert len(list(Path(RUNS).iterdir())) == 2
+        assert before.items() <= _spending().items()
+        return
     assert [path.name for path in Path(RUNS).iterdir()] == [run.name]
     assert answering.PROMPTS == []
     assert _spending() == before
-    assert _without_starts(errands.result_of(run)) == _without_starts(stored)
+    assert errands.holds(_without_starts(errands.result_of(run)), _without_starts(stored))
     if name.startswith("audit"):
         kept = _run_of(STORED / "runs" / name) / "scores.jsonl"
         assert (run / "scores.jsonl").read_bytes() == kept.read_bytes()
@@ -118,9 +126,6 @@ def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -
 def _without_starts(result: dict[str, Any]) -> object:
     """A result without what tells a resumed run from one that was never stopped."""
     told = same(result)
-    for one in (told, *told.get("variants", ())):
-        # A condition that came later; what was made before it is held against it again.
-        one.get("settings", {}).pop("share of any record's words", None)
     if "counts" in told:  # of synthesis: queries of this start, for records not finished before
         del told["queries"]
     for held in (told, told.get("summary", {})):
@@ -208,7 +213,8 @@ def test_a_table_is_written_again_without_work(name: str) -> None:
     said = done(*TABLES[name], *WHERE)
     assert "measuring" not in said
     assert _spending() == before
-    assert same(json.loads((folder / "table.json").read_bytes())) == same(told)
+    found = json.loads((folder / "table.json").read_bytes())
+    assert errands.holds(same(found), same(told))
 
 
 def test_recorded_answers_and_transcripts_are_read_again() -> None:

@@ -23,6 +23,7 @@ from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
 from ragwitness.kit.quotes import HIDDEN, environment_secrets, quote
 from ragwitness.kit.run_files import DOCUMENTS, MANIFEST
+from ragwitness.kit.stored_names import unset
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.models.registry import load_language_model
 from ragwitness.targets.transport import RetryPolicy, Setback, TransportOptions
@@ -260,7 +261,8 @@ def _plain_config(order: Order) -> Any:
             f"The configuration of {order.method} cannot be written into a manifest ({names}).",
             "Run it in one process: --engine local.",
         )
-    return plain
+    idle = unset(order.config)
+    return {name: value for name, value in plain.items() if name not in idle}
 
 
 def _refuse_secrets(target: str) -> None:

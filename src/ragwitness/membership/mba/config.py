@@ -47,7 +47,7 @@ class MbaConfig:
         source: ``"proxy"`` is the paper's method; ``"proxy-only"`` masks the hardest *tokens*
             (MBA_PLM of Table 2: no fragmented words, no spelling); ``"random"`` masks random
             words, stop words among them; ``"llm"`` has a language model write the masked text.
-        spelling: ``"library"`` (symspellpy, English), ``"none"`` (MBA w/o SC of Table 2), or
+        spelling: ``"symspell"`` (symspellpy, English), ``"none"`` (MBA w/o SC of Table 2), or
             ``"hf:NAME_OR_FOLDER"``, a sequence-to-sequence corrector; the paper's is
             ``hf:oliverguhr/spelling-correction-english-base``.
         skip_words: First words that are never masked (from the authors, by way of a
@@ -75,7 +75,7 @@ class MbaConfig:
     """
 
     stored_name: ClassVar[str] = "MbaConfig"
-    later: ClassVar[tuple[str, ...]] = ("refusals",)
+    later: ClassVar[tuple[str, ...]] = ("mask_model", "refusals")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": {
             "masks": 10,
@@ -90,7 +90,7 @@ class MbaConfig:
 
     masks: int = 10
     source: MaskSource = "proxy"
-    spelling: str = "library"
+    spelling: str = "symspell"
     skip_words: int = 5
     unique_words: bool = True
     avoid_adjacent: bool = True
@@ -122,9 +122,9 @@ class MbaConfig:
         if self.source not in get_args(MaskSource):
             known = ", ".join(repr(name) for name in get_args(MaskSource))
             raise InputError(f"source must be one of {known}, not {self.source!r}.")
-        if self.spelling not in ("library", "none") and not self.spelling.startswith("hf:"):
+        if self.spelling not in ("symspell", "none") and not self.spelling.startswith("hf:"):
             raise InputError(
-                f"spelling must be 'library', 'none' or 'hf:NAME', not {self.spelling!r}."
+                f"spelling must be 'symspell', 'none' or 'hf:NAME', not {self.spelling!r}."
             )
         if self.spelling == "hf:":
             raise InputError("spelling 'hf:' names no model.", "Give hf:NAME_OR_FOLDER.")

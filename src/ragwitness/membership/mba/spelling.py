@@ -226,7 +226,7 @@ def load_speller(spec: str) -> Speller | None:
     """
     if spec == "none":
         return None
-    return LibrarySpeller() if spec == "library" else _model(spec.removeprefix("hf:"))
+    return LibrarySpeller() if spec == "symspell" else _model(spec.removeprefix("hf:"))
 
 
 def corrections(text: str, units: Sequence[MaskUnit], speller: Speller | None) -> dict[int, str]:

@@ -144,7 +144,7 @@ def test_a_missing_library_is_named_with_its_install_line(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "symspellpy", None)
     spelling._english.cache_clear()
     with pytest.raises(InputError, match="pip install symspellpy"):
-        load_speller("library")
+        load_speller("symspell")
     spelling._english.cache_clear()
 
 
