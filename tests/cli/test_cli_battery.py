@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.cli.common import console
 from ragwitness.text.sample import load_sample
 
 _TABLES = Path(__file__).parents[2] / "experiments"
@@ -185,6 +186,11 @@ def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> N
             "reproduce", "s-rag/fig6", "--tables", _TABLES, "--data", tmp_path, *arguments
         )
         assert (code, says in said.replace("\n", " ")) == (2, True), said
+
+
+def test_a_preset_before_a_colon_is_not_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print("s2mia:m: classifier", markup=False)
+    assert capsys.readouterr().out == "s2mia:m: classifier\n"
 
 
 def test_reproduce_writes_every_column_and_what_was_left_out(command, rows, tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def console() -> Console:
     """Return the console for people; results that machines read go elsewhere."""
     from rich.console import Console
 
-    return Console(stderr=False, highlight=False)
+    # No emoji: "s2mia:m: ..." is an audit with its preset.
+    return Console(stderr=False, highlight=False, emoji=False)
 
 
 def on_cores(given: int | None) -> int:
