@@ -30,8 +30,10 @@ from ragwitness.models.reader.model import Reader
 from ragwitness.text.words import core, refuses
 from ragwitness.types import Document
 from research.reader import forms as prompts
+from research.reader import unseen
 from research.reader.evaluate import Example, Scorer, examples, hardest
 from research.reader.roles import role_turn
+from research.reader.wordings import system_prompt
 
 Found = dict[str, list[float]]
 """Values by ability and condition, one per document or question."""
@@ -93,22 +95,32 @@ def edited(scorer: Scorer, example: Example, rng: random.Random) -> Found:
     return found
 
 
-def obedience(scorer: Scorer, example: Example, hard: list[int], rng: random.Random) -> Found:
-    """A completion behind plain and defended prompts, in trained and in held-out wordings."""
-    words, half = example.target, len(example.target) // 2
-    systems = {
-        "plain": prompts.SYSTEM[0],
-        "defended": prompts.DEFENDED[0],
-        "plain, unseen wording": rng.choice(prompts.HELD_OUT["plain"]),
-        "defended, unseen wording": rng.choice(prompts.HELD_OUT["strict"]),
-    }
-    request = prompts.COMPLETE[0].replace("{text}", " ".join(words[:half]))
-    place = rng.choice(hard)
-    single = prompts.COMPLETE[0].replace("{text}", " ".join(words[:place]))
+def wordings(
+    scorer: Scorer, example: Example, hard: list[int], number: int, parts: bool = False
+) -> Found:
+    """A true next word as the first of an answer, behind plain and defended prompts.
+
+    The ``number``-th document meets the ``number``-th pair of the prompts in ``unseen.py``, so
+    that all of them are asked; with ``parts``, a pair that is put together of held-out parts.
+    """
+    rng = random.Random(f"obedience/{number}")
+    words, place = example.target, rng.choice(hard)
+    request = prompts.COMPLETE[0].replace("{text}", " ".join(words[:place]))
     found = {}
-    for name, system in systems.items():
-        inside = example.contexts["in"]
-        prompt = scorer.prompt(inside, request, system)
+    for name, system in _composed(rng) if parts else _systems(number):
+        prompt = scorer.prompt(example.contexts["in"], request, system)
+        first = scorer.word_probabilities(prompt, words[place : place + 1])
+        found[f"true next word, first of an answer/{name}"] = [float(first[0])]
+    return found
+
+
+def obedience(scorer: Scorer, example: Example, number: int) -> Found:
+    """What is declined and what is copied behind the prompts of ``wordings``."""
+    words, half = example.target, len(example.target) // 2
+    request = prompts.COMPLETE[0].replace("{text}", " ".join(words[:half]))
+    found = {}
+    for name, system in _systems(number):
+        prompt = scorer.prompt(example.contexts["in"], request, system)
         suffix = scorer.word_probabilities(prompt, words[half:])
         found[f"true next word, teacher-forced/{name}"] = [float(suffix.mean())]
         said = scorer.generate(prompt, 32)
@@ -117,13 +129,46 @@ def obedience(scorer: Scorer, example: Example, hard: list[int], rng: random.Ran
         while right < min(len(wanted), len(given)) and wanted[right] == given[right]:
             right += 1
         found[f"correct of the next 20 words/{name}"] = [right / len(wanted)]
-        first = scorer.word_probabilities(
-            scorer.prompt(inside, single, system), words[place : place + 1]
-        )
-        found[f"true next word, first of an answer/{name}"] = [float(first[0])]
-        repeat = scorer.generate(scorer.prompt(inside, prompts.REPEAT[0], system), 12)
+        prompt = scorer.prompt(example.contexts["in"], prompts.REPEAT[0], system)
+        repeat = scorer.generate(prompt, 12)
         found[f"declines to repeat/{name}"] = [float(refuses(repeat.strip()))]
     return found
+
+
+def _systems(number: int) -> list[tuple[str, str]]:
+    return [
+        ("plain", prompts.SYSTEM[0]),
+        ("defended", prompts.DEFENDED[0]),
+        ("plain, unseen wording", unseen.PLAIN[number % len(unseen.PLAIN)]),
+        ("defended, unseen wording", unseen.STRICT[number % len(unseen.STRICT)]),
+    ]
+
+
+def _composed(rng: random.Random) -> list[tuple[str, str]]:
+    return [
+        (f"{name}, unseen parts", system_prompt(rng, kind, held_out=True))
+        for name, kind in (("plain", "plain"), ("defended", "strict"))
+    ]
+
+
+def ratios(found: Found) -> dict[str, tuple[float, float, float, int]]:
+    """How probable a true next word is behind a defended prompt, as a share of behind a plain one.
+
+    The ratio of the two means, with a bootstrap interval over documents.
+    """
+    name, table = "true next word, first of an answer", {}
+    for which in ("", ", unseen wording", ", unseen parts"):
+        if f"{name}/plain{which}" not in found:
+            continue
+        plain, defended = (
+            np.asarray(found[f"{name}/{kind}{which}"]) for kind in ("plain", "defended")
+        )
+        drawn = np.random.default_rng(0).integers(0, len(plain), (2000, len(plain)))
+        whole = defended[drawn].mean(1) / np.maximum(plain[drawn].mean(1), 1e-9)
+        low, high = np.quantile(whole, [0.025, 0.975])
+        ratio = float(defended.mean() / max(plain.mean(), 1e-9))
+        table[f"obedience ratio{which}"] = (ratio, float(low), float(high), len(plain))
+    return table
 
 
 # Plain questions, and a patient's.
@@ -311,18 +356,21 @@ def corpus_abilities(
 ) -> dict[str, tuple[float, float, float, int]]:
     """Gaps, edits, quotations and obedience over ``count`` documents of one corpus."""
     rng, found = random.Random(seed), defaultdict[str, list[float]](list)
-    for example in examples(documents, count, k, seed):
-        if "obey" in only:
+    for number, example in enumerate(examples(documents, count, k, seed)):
+        if only & {"wordings", "parts"}:
             alone = scorer.word_probabilities(None, example.target)
             hard = hardest(alone, len(example.target) // 2)
-            _add(found, obedience(scorer, example, hard, rng))
+            for name in only & {"wordings", "parts"}:
+                _add(found, wordings(scorer, example, hard, number, name == "parts"))
+        if "obey" in only:
+            _add(found, obedience(scorer, example, number))
         if "gap" in only:
             _add(found, gaps(scorer, example, proxy, 2, rng))
             _add(found, quoted(scorer, example, proxy, 4, rng))
         if "edited" in only:
             _add(found, edited(scorer, example, rng))
     margins = {key: found.pop(key) for key in list(found) if key.startswith("margin/")}
-    table = {key: interval(values) for key, values in found.items()}
+    table = {key: interval(values) for key, values in found.items()} | ratios(found)
     if margins:
         table["edited copy, AUC of yes: true text against copy/in"] = auc(
             margins["margin/true/in"], margins["margin/copy/in"]

@@ -20,6 +20,7 @@ from research.reader.grammar.domains import DOMAINS, cluster
 from research.reader.lessons import LessonMaker
 from research.reader.stories import Lexicon
 from research.reader.turns import Rendered, Turn, TurnMaker
+from research.reader.wordings import system_prompt
 
 _WORDS_PER_TOKEN = 0.62
 _CONTEXT_WEIGHT, _PLAIN_WEIGHT = 0.1, 0.3
@@ -159,6 +160,8 @@ class RowMaker:
         """The system turn, with the documents unless they belong inside the user's text."""
         made = Rendered([self.vocabulary.system], [0.0])
         text = rng.choice(prompts.DEFENDED if defended else prompts.SYSTEM)
+        if self.config.composed and not defended and rng.random() < self.config.composed:
+            text = system_prompt(rng, "plain")
         if in_user:
             text = rng.choice(
                 ["", "You are a helpful assistant.", text.partition("\n[context]:\n")[0]]
@@ -221,6 +224,8 @@ def _row_at(maker: RowMaker, config: TrainConfig, step: int, index: int, phase: 
     kind = shared.choices(list(config.data.rows), list(config.data.rows.values()))[0]
     if kind == "pair":
         return maker.lessons.pair(shared, index % 2 == 0, length, focus, absent)
+    if kind == "drill":
+        return maker.lessons.drill(rng, length, focus)
     if kind == "ask":
         return maker.lessons.ask(rng, length, focus, absent)
     if kind == "role":

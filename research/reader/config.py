@@ -32,9 +32,41 @@ class DataConfig:
         framed_share: share of the yes/no turns that open with words of the text and close with
             another request.
         rows: share of each kind of row; lessons are described in ``lessons.py``.
+        pair_tasks: share of each kind of turn in a pair's rows.
+        ask_tasks: share of each kind of turn in a row of questions.
+        composed: share of the system prompts that are put together by ``wordings.py``.
+        later: factor on the weight of a pair's answers after the first one that a guarded row may
+            decline. What was declined before tells how the row goes on; only the first answer
+            has to be found in the system prompt.
+        whole_true: of the questions whether a text is right that ask once, the share about the
+            true text; the rest asks about an edited copy.
     """
 
     rows: dict[str, float] = field(default_factory=lambda: {"old": 1.0})
+    pair_tasks: dict[str, float] = field(
+        default_factory=lambda: {
+            "complete": 0.30,
+            "next": 0.24,
+            "repeat": 0.10,
+            "cloze": 0.10,
+            "yes_no": 0.08,
+            "gap": 0.06,
+            "ask": 0.12,
+        }
+    )
+    ask_tasks: dict[str, float] = field(
+        default_factory=lambda: {
+            "ask": 0.56,
+            "gap": 0.14,
+            "right": 0.16,
+            "complete": 0.05,
+            "next": 0.04,
+            "cloze": 0.05,
+        }
+    )
+    composed: float = 0.0
+    later: float = 1.0
+    whole_true: float = 0.5
 
     tasks: dict[str, float] = field(
         default_factory=lambda: {
@@ -166,6 +198,32 @@ _LESSONS = dataclasses.replace(
     plain_share=0.04,
 )
 
+# The lessons again, with system prompts in thousands of wordings, more gaps, more yes and no.
+_OBEY = dataclasses.replace(
+    _LESSONS,
+    rows={"old": 0.22, "drill": 0.46, "pair": 0.12, "ask": 0.18, "role": 0.02},
+    pair_tasks={
+        "complete": 0.20,
+        "next": 0.36,
+        "repeat": 0.06,
+        "cloze": 0.10,
+        "yes_no": 0.08,
+        "gap": 0.08,
+        "ask": 0.12,
+    },
+    ask_tasks={
+        "ask": 0.34,
+        "gap": 0.26,
+        "right": 0.22,
+        "complete": 0.05,
+        "next": 0.04,
+        "cloze": 0.09,
+    },
+    composed=0.7,
+    later=0.5,
+    whole_true=0.7,
+)
+
 PRESETS: dict[str, TrainConfig] = {
     "cpu": TrainConfig(
         processes=2,
@@ -219,6 +277,30 @@ PRESETS: dict[str, TrainConfig] = {
             micro_tokens=4096,
             phases=(Phase(0.8, 1024, 2.0, 0.35), Phase(1.0, 2048, 2.0, 0.35)),
             warmup_steps=40,
+            decay_share=0.6,
+        ),
+    ),
+    # Goes on where "lessons" ended.
+    "obey": TrainConfig(
+        name="obey",
+        bfloat16=True,
+        compile=True,
+        start="experiments/readers/reader-1",
+        inserted=(3, 6),
+        model=ModelConfig(width=256, mlp_width=640, layers=7),
+        data=_OBEY,
+        schedule=ScheduleConfig(
+            begin=1200,
+            peak=0.4,
+            steps=2050,
+            step_tokens=8192,
+            micro_tokens=4096,
+            phases=(
+                Phase(0.5, 512, 2.0, 0.35),
+                Phase(0.8, 1024, 2.0, 0.35),
+                Phase(1.0, 2048, 2.0, 0.35),
+            ),
+            warmup_steps=20,
             decay_share=0.6,
         ),
     ),

@@ -73,7 +73,8 @@ class Scorer:
 
 
 ABILITIES = (
-    "copying", "gap", "edited", "obey", "questions", "replies", "roles", "patients",
+    "copying", "gap", "edited", "wordings", "parts", "obey",
+    "questions", "replies", "roles", "patients",
 )  # fmt: skip
 
 # The measurements, by ability and condition.
@@ -288,7 +289,7 @@ def main() -> None:
             scorer, options.data, options.count, options.seed, only
         ):
             _show(table)
-    if not only & {"copying", "gap", "edited", "obey"}:
+    if not only & {"copying", "gap", "edited", "wordings", "parts", "obey"}:
         return
     for path in sorted([*options.data.glob("*.jsonl"), *options.data.glob("*.txt")]):
         if options.files and path.name not in options.files:

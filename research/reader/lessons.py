@@ -1,7 +1,8 @@
 """Lessons: rows that teach to obey, to answer, to fill gaps, to see edits, to play roles.
 
 A *pair* row asks for the text itself behind a strict, soft or plain system prompt; its twin, the
-next row of the batch, asks the same of the same documents behind a plain one. An *ask* row asks
+next row of the batch, asks the same of the same documents behind a plain one. A *drill* row holds
+short conversations, each behind a system prompt of its own. An *ask* row asks
 plain questions, questions with a gap, and whether a text or its edited copy is there. A *role* row
 holds turns of SAGE's agents.
 """
@@ -21,6 +22,7 @@ from research.reader.questions import free_question, record_questions, record_te
 from research.reader.roles import role_turn
 from research.reader.stories import Asked, Lexicon, cast_of, story
 from research.reader.turns import CORE, STOP_WORDS, Rendered, Turn, TurnMaker
+from research.reader.wordings import KINDS, system_prompt
 
 if TYPE_CHECKING:
     from research.reader.batches import RowMaker
@@ -31,9 +33,9 @@ if TYPE_CHECKING:
 # how often a greedy reader declines is then a matter of the request, not all or nothing.
 OBEY: dict[str, dict[str, tuple[float, float]]] = {
     "strict": {
-        "complete": (0.40, 0.52),
-        "next": (0.40, 0.52),
-        "repeat": (0.62, 0.30),
+        "complete": (0.50, 0.44),
+        "next": (0.50, 0.44),
+        "repeat": (0.66, 0.28),
         "cloze": (0.45, 0.0),
         "yes_no": (0.50, 0.0),
         "gap": (0.35, 0.0),
@@ -48,29 +50,14 @@ OBEY: dict[str, dict[str, tuple[float, float]]] = {
     },
     "plain": {},
 }
-_PAIR_TASKS = {
-    "complete": 0.30,
-    "next": 0.24,
-    "repeat": 0.10,
-    "cloze": 0.10,
-    "yes_no": 0.08,
-    "gap": 0.06,
-    "ask": 0.12,
-}
-_ASK_TASKS = {
-    "ask": 0.56,
-    "gap": 0.14,
-    "right": 0.16,
-    "complete": 0.05,
-    "next": 0.04,
-    "cloze": 0.05,
-}
 _GUARDED = 8.0  # weight of the first tokens behind a guarded prompt: they decide whether it obeys
 _MOST_TURNS = 16
 
 
-def _system(rng: random.Random, kind: str) -> str:
+def _system(rng: random.Random, kind: str, composed: float) -> str:
     """A system prompt of a kind, in one of the trained wordings."""
+    if composed and rng.random() < composed:
+        return system_prompt(rng, kind)
     if rng.random() < 0.4:
         return rng.choice(prompts.SYSTEM) if kind == "plain" else prompts.DEFENDED[kind == "soft"]
     head, rule = rng.choice(prompts.HEADS), rng.choice(prompts.RULES[kind])
@@ -100,12 +87,34 @@ class LessonMaker:
         kind = rng.choices(("strict", "soft"), (0.7, 0.3))[0] if guarded else "plain"
         if not guarded:
             rng.random()  # the twin drew its kind here
-        return self._talk(rng, kind, _PAIR_TASKS, length, focus, absent)
+        return self._talk(rng, kind, self.maker.config.pair_tasks, length, focus, absent, twin=True)
 
     def ask(self, rng: random.Random, length: int, focus: float, absent: float) -> Rendered:
         """A row of questions, mostly behind a plain system prompt."""
         kind = rng.choices(("plain", "strict", "soft"), (0.86, 0.09, 0.05))[0]
-        return self._talk(rng, kind, _ASK_TASKS, length, focus, absent)
+        return self._talk(rng, kind, self.maker.config.ask_tasks, length, focus, absent)
+
+    def drill(self, rng: random.Random, length: int, focus: float) -> Rendered:
+        """Conversations of one request each, every one behind a system prompt of its own.
+
+        In a long conversation what was declined before tells how the next request fares. Here only
+        the system prompt does, and a row holds several of them.
+        """
+        made = Rendered()
+        while len(made.tokens) < length - 40:
+            kind = rng.choices(KINDS, (0.42, 0.12, 0.46))[0]
+            inside = self.maker.documents(rng, rng.choice((1, 1, 1, 1, 2)), 20)
+            inside = [document[: rng.randint(16, 30)] for document in inside]
+            made.add([self.vocabulary.system], 0.0)
+            made.add(self._ids(_system(rng, kind, self.maker.config.composed)), 0.0)
+            for index, document in enumerate(inside):
+                made.add(self.maker.document(document, index, rng.random() < 0.5), 0.1)
+            turn = Turn(rng.choice(inside), inside, True, False)
+            task = rng.choices(("next", "complete", "repeat"), (0.86, 0.06, 0.08))[0]
+            made.extend(self._turn(task, turn, [], kind, rng, rng, focus, 1.0, set()))
+            if made.tokens[-1] != self.vocabulary.end:
+                made.add([self.vocabulary.end], 0.0)
+        return Rendered(made.tokens[:length], made.weights[:length])
 
     def role(self, rng: random.Random, length: int) -> Rendered:
         """A row of turns of SAGE's agents, each role once: no answer stands there to be copied."""
@@ -178,6 +187,7 @@ class LessonMaker:
         length: int,
         focus: float,
         absent: float,
+        twin: bool = False,
     ) -> Rendered:
         content = random.Random(rng.random())  # the twins' documents and requests
         labels = random.Random(rng.random())
@@ -189,10 +199,10 @@ class LessonMaker:
         ]
         inside = documents[:count]
         made = Rendered([self.vocabulary.system], [0.0])
-        made.add(self._ids(_system(labels, kind)), 0.0)
+        made.add(self._ids(_system(labels, kind, self.maker.config.composed)), 0.0)
         for index, document in enumerate(inside):
             made.add(self.maker.document(document, index, content.random() < 0.5), 0.1)
-        used: set[str] = set()
+        used, told = set[str](), False
         for _ in range(_MOST_TURNS):
             if len(made.tokens) > length - 40:
                 break
@@ -205,6 +215,9 @@ class LessonMaker:
             )
             if task in ("right", "repeat") and len(made.tokens) + len(found.tokens) > length:
                 continue
+            if twin and told:
+                found.weights = [self.maker.config.later * weight for weight in found.weights]
+            told = told or task in OBEY["strict"]
             made.extend(found)
         return Rendered(made.tokens[:length], made.weights[:length])
 
@@ -269,15 +282,15 @@ class LessonMaker:
 
     def _paraphrase(self, words: Sequence[str], rng: random.Random) -> str:
         """The words with many exchanged or left out, sometimes behind a phrase that leads in."""
-        made = []
-        for word in words[: rng.randint(8, 36)]:
+        made, lead = [], [rng.choice(prompts.LEADS)] if rng.random() < 0.4 else []
+        # Without a lead the very next word would open the answer: it is passed over.
+        for word in words[not lead :][: rng.randint(8, 36)]:
             core = re.sub(r"\W", "", word).lower()
             other = self.lexicon.synonyms.get(core)
             if other and rng.random() < 0.7:
                 made.append(other + ("," if word[-1:] in ".,;" else ""))
             elif rng.random() < (0.75 if core in STOP_WORDS else 0.55):
                 made.append(word)
-        lead = [rng.choice(prompts.LEADS)] if rng.random() < 0.4 else []
         text = " ".join([*lead, *made]).strip(" ,.;") or "It is about something else"
         return text + "."
 
@@ -326,9 +339,13 @@ class LessonMaker:
         versions = [(text, turn.present), (copy, False)]
         if not turn.present:
             versions = versions[:1]
-        rng.shuffle(versions)
+        if rng.random() < 0.6:
+            rng.shuffle(versions)
+        else:
+            once = 0 if rng.random() < self.maker.config.whole_true else -1
+            versions = [versions[once]]
         made = Rendered()
-        for said, yes in versions if rng.random() < 0.6 else versions[:1]:
+        for said, yes in versions:
             user = ask.replace("{text}", said)
             self._say(made, user, "Yes" if yes else "No", 8.0, 1.0)
         return made
