@@ -186,7 +186,7 @@ def test_each_conversation_of_a_drill_obeys_its_own_prompt(vocabulary: Vocabular
             answer = one.partition("<|assistant|>")[2].partition("<|end|>")[0].strip()
             conversations += 1
             declined += answer in prompts.DECLINES
-            if any(text in one for text in prompts.SYSTEM):
+            if one.startswith(prompts.SYSTEM[0]):
                 assert answer not in prompts.DECLINES
     assert conversations > 80
     # .42 strict, half of them declined; some soft ones.
