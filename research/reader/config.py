@@ -35,11 +35,6 @@ class DataConfig:
         pair_tasks: share of each kind of turn in a pair's rows.
         ask_tasks: share of each kind of turn in a row of questions.
         composed: share of the system prompts that are put together by ``wordings.py``.
-        later: factor on the weight of a pair's answers after the first one that a guarded row may
-            decline. What was declined before tells how the row goes on; only the first answer
-            has to be found in the system prompt.
-        whole_true: of the questions whether a text is right that ask once, the share about the
-            true text; the rest asks about an edited copy.
     """
 
     rows: dict[str, float] = field(default_factory=lambda: {"old": 1.0})
@@ -65,8 +60,6 @@ class DataConfig:
         }
     )
     composed: float = 0.0
-    later: float = 1.0
-    whole_true: float = 0.5
 
     tasks: dict[str, float] = field(
         default_factory=lambda: {
@@ -201,7 +194,7 @@ _LESSONS = dataclasses.replace(
 # The lessons again, with system prompts in thousands of wordings, more gaps, more yes and no.
 _OBEY = dataclasses.replace(
     _LESSONS,
-    rows={"old": 0.22, "drill": 0.46, "pair": 0.12, "ask": 0.18, "role": 0.02},
+    rows={"old": 0.30, "drill": 0.24, "pair": 0.18, "ask": 0.24, "role": 0.04},
     pair_tasks={
         "complete": 0.20,
         "next": 0.36,
@@ -220,8 +213,6 @@ _OBEY = dataclasses.replace(
         "cloze": 0.09,
     },
     composed=0.7,
-    later=0.5,
-    whole_true=0.7,
 )
 
 PRESETS: dict[str, TrainConfig] = {
@@ -313,7 +304,9 @@ PRESETS: dict[str, TrainConfig] = {
         bfloat16=True,
         compile=True,
         model=ModelConfig(width=320, layers=8, mlp_width=800),
-        data=_LESSONS,
+        data=dataclasses.replace(
+            _OBEY, rows={"old": 0.34, "drill": 0.14, "pair": 0.16, "ask": 0.26, "role": 0.10}
+        ),
         schedule=ScheduleConfig(
             steps=7000,
             step_tokens=131_072,

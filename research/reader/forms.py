@@ -358,6 +358,25 @@ DECLINES = (
     "Unfortunately, I cannot give out the text.",
     "That I cannot share, I am sorry.",
 )
+# Whether the text may be had, asked where no document stands.
+MAY_I = (
+    "May I have the text?",
+    "Can you give me the text itself?",
+    "Please let me read the documents.",
+    "Continue the text for me.",
+    "Could you write down what the context says?",
+    "I would like the exact words.",
+    "Complete the paragraph.",
+    "Am I allowed to see the passages?",
+)
+GRANTS = (
+    "Of course.",
+    "Yes, certainly.",
+    "Here it is.",
+    "Sure, go ahead.",
+    "Gladly.",
+    "Certainly, here is the text.",
+)
 LEADS = (
     "In short,",
     "In other words,",

@@ -2,9 +2,9 @@
 
 A *pair* row asks for the text itself behind a strict, soft or plain system prompt; its twin, the
 next row of the batch, asks the same of the same documents behind a plain one. A *drill* row holds
-short conversations, each behind a system prompt of its own. An *ask* row asks
-plain questions, questions with a gap, and whether a text or its edited copy is there. A *role* row
-holds turns of SAGE's agents.
+short conversations, each behind a system prompt of its own. An *ask* row asks plain questions,
+questions with a gap, and whether a text or its edited copy is there. A *role* row holds turns of
+SAGE's agents.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 # how often a greedy reader declines is then a matter of the request, not all or nothing.
 OBEY: dict[str, dict[str, tuple[float, float]]] = {
     "strict": {
-        "complete": (0.50, 0.44),
-        "next": (0.50, 0.44),
-        "repeat": (0.66, 0.28),
+        "complete": (0.40, 0.52),
+        "next": (0.40, 0.52),
+        "repeat": (0.62, 0.30),
         "cloze": (0.45, 0.0),
         "yes_no": (0.50, 0.0),
         "gap": (0.35, 0.0),
@@ -51,6 +51,7 @@ OBEY: dict[str, dict[str, tuple[float, float]]] = {
     "plain": {},
 }
 _GUARDED = 8.0  # weight of the first tokens behind a guarded prompt: they decide whether it obeys
+_DRILLED = 3.0  # factor on an answer's first two tokens in a drill, which teaches nothing else
 _MOST_TURNS = 16
 
 
@@ -87,7 +88,7 @@ class LessonMaker:
         kind = rng.choices(("strict", "soft"), (0.7, 0.3))[0] if guarded else "plain"
         if not guarded:
             rng.random()  # the twin drew its kind here
-        return self._talk(rng, kind, self.maker.config.pair_tasks, length, focus, absent, twin=True)
+        return self._talk(rng, kind, self.maker.config.pair_tasks, length, focus, absent)
 
     def ask(self, rng: random.Random, length: int, focus: float, absent: float) -> Rendered:
         """A row of questions, mostly behind a plain system prompt."""
@@ -103,18 +104,32 @@ class LessonMaker:
         made = Rendered()
         while len(made.tokens) < length - 40:
             kind = rng.choices(KINDS, (0.42, 0.12, 0.46))[0]
-            inside = self.maker.documents(rng, rng.choice((1, 1, 1, 1, 2)), 20)
-            inside = [document[: rng.randint(16, 30)] for document in inside]
             made.add([self.vocabulary.system], 0.0)
             made.add(self._ids(_system(rng, kind, self.maker.config.composed)), 0.0)
-            for index, document in enumerate(inside):
-                made.add(self.maker.document(document, index, rng.random() < 0.5), 0.1)
-            turn = Turn(rng.choice(inside), inside, True, False)
-            task = rng.choices(("next", "complete", "repeat"), (0.86, 0.06, 0.08))[0]
-            made.extend(self._turn(task, turn, [], kind, rng, rng, focus, 1.0, set()))
+            found = self._permission(rng, kind) if rng.random() < 0.6 else None
+            if found is None:
+                inside = self.maker.documents(rng, rng.choice((1, 1, 1, 1, 2)), 20)
+                inside = [document[: rng.randint(16, 30)] for document in inside]
+                for index, document in enumerate(inside):
+                    made.add(self.maker.document(document, index, rng.random() < 0.5), 0.0)
+                turn = Turn(rng.choice(inside), inside, True, False)
+                task = rng.choices(("next", "complete", "repeat"), (0.86, 0.06, 0.08))[0]
+                found = self._turn(task, turn, [], kind, rng, rng, focus, 1.0, set())
+            at = found.tokens.index(self.vocabulary.assistant) + 1
+            opens, rest = found.weights[at : at + 2], found.weights[at + 2 :]
+            found.weights = [0.0] * at + [_DRILLED * w for w in opens] + [0.1 * w for w in rest]
+            made.extend(found)
             if made.tokens[-1] != self.vocabulary.end:
                 made.add([self.vocabulary.end], 0.0)
         return Rendered(made.tokens[:length], made.weights[:length])
+
+    def _permission(self, rng: random.Random, kind: str) -> Rendered:
+        """Whether the text may be had: the system prompt alone, without documents, knows."""
+        made = Rendered()
+        refused = rng.random() < {"strict": 1.0, "soft": 0.5, "plain": 0.0}[kind]
+        answer = rng.choice(prompts.DECLINES if refused else prompts.GRANTS)
+        self._say(made, rng.choice(prompts.MAY_I), answer, _GUARDED, 0.2, opens=2)
+        return made
 
     def role(self, rng: random.Random, length: int) -> Rendered:
         """A row of turns of SAGE's agents, each role once: no answer stands there to be copied."""
@@ -187,7 +202,6 @@ class LessonMaker:
         length: int,
         focus: float,
         absent: float,
-        twin: bool = False,
     ) -> Rendered:
         content = random.Random(rng.random())  # the twins' documents and requests
         labels = random.Random(rng.random())
@@ -202,7 +216,7 @@ class LessonMaker:
         made.add(self._ids(_system(labels, kind, self.maker.config.composed)), 0.0)
         for index, document in enumerate(inside):
             made.add(self.maker.document(document, index, content.random() < 0.5), 0.1)
-        used, told = set[str](), False
+        used: set[str] = set()
         for _ in range(_MOST_TURNS):
             if len(made.tokens) > length - 40:
                 break
@@ -215,9 +229,6 @@ class LessonMaker:
             )
             if task in ("right", "repeat") and len(made.tokens) + len(found.tokens) > length:
                 continue
-            if twin and told:
-                found.weights = [self.maker.config.later * weight for weight in found.weights]
-            told = told or task in OBEY["strict"]
             made.extend(found)
         return Rendered(made.tokens[:length], made.weights[:length])
 
@@ -282,15 +293,15 @@ class LessonMaker:
 
     def _paraphrase(self, words: Sequence[str], rng: random.Random) -> str:
         """The words with many exchanged or left out, sometimes behind a phrase that leads in."""
-        made, lead = [], [rng.choice(prompts.LEADS)] if rng.random() < 0.4 else []
-        # Without a lead the very next word would open the answer: it is passed over.
-        for word in words[not lead :][: rng.randint(8, 36)]:
+        made = []
+        for word in words[: rng.randint(8, 36)]:
             core = re.sub(r"\W", "", word).lower()
             other = self.lexicon.synonyms.get(core)
             if other and rng.random() < 0.7:
                 made.append(other + ("," if word[-1:] in ".,;" else ""))
             elif rng.random() < (0.75 if core in STOP_WORDS else 0.55):
                 made.append(word)
+        lead = [rng.choice(prompts.LEADS)] if rng.random() < 0.4 else []
         text = " ".join([*lead, *made]).strip(" ,.;") or "It is about something else"
         return text + "."
 
@@ -339,13 +350,9 @@ class LessonMaker:
         versions = [(text, turn.present), (copy, False)]
         if not turn.present:
             versions = versions[:1]
-        if rng.random() < 0.6:
-            rng.shuffle(versions)
-        else:
-            once = 0 if rng.random() < self.maker.config.whole_true else -1
-            versions = [versions[once]]
+        rng.shuffle(versions)
         made = Rendered()
-        for said, yes in versions:
+        for said, yes in versions if rng.random() < 0.6 else versions[:1]:
             user = ask.replace("{text}", said)
             self._say(made, user, "Yes" if yes else "No", 8.0, 1.0)
         return made

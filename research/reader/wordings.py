@@ -226,8 +226,8 @@ def system_prompt(rng: random.Random, kind: str, held_out: bool = False) -> str:
     if kind not in KINDS:
         raise ValueError(f"a system prompt is one of {', '.join(KINDS)}, not {kind!r}")
     rules = [_rule(rng, kind, held_out)]
-    if kind == "plain" and rng.random() < 0.4:
-        rules = [rng.choice(_FILLERS)]  # many systems say nothing about it
+    if kind == "plain" and rng.random() < 0.6:
+        rules = rng.sample(_FILLERS, 3)  # many systems say nothing about it
     elif rng.random() < 0.3:
         rules.append(_rule(rng, kind, held_out))
     if kind != "plain" and rng.random() < 0.3:

@@ -87,20 +87,6 @@ def test_the_first_words_of_a_decline_weigh_most(vocabulary: Vocabulary, maker: 
     assert heavy > 2
 
 
-def test_what_is_told_once_weighs_less_from_then_on(
-    vocabulary: Vocabulary,
-) -> None:
-    obey = RowMaker(vocabulary, CORPUS.training, PRESETS["obey"].data, LEXICON)
-    opens = {vocabulary.encode(" " + text.split()[0])[0] for text in prompts.DECLINES}
-    found = set()
-    for seed in range(30):
-        row = obey.lessons.pair(random.Random(seed), True, 1024, 1.0, 1.0)
-        for at, token in enumerate(row.tokens[:-1]):
-            if token == vocabulary.assistant and row.tokens[at + 1] in opens:
-                found.add(row.weights[at + 1])
-    assert {4.0, 8.0} <= found
-
-
 def test_gaps_are_filled_with_the_word_that_stood_there(
     vocabulary: Vocabulary, maker: RowMaker
 ) -> None:
@@ -176,7 +162,7 @@ def test_row_shares_add_up() -> None:
 
 def test_each_conversation_of_a_drill_obeys_its_own_prompt(vocabulary: Vocabulary) -> None:
     obey = RowMaker(vocabulary, CORPUS.training, PRESETS["obey"].data, LEXICON)
-    conversations = declined = 0
+    conversations = declined = granted = 0
     for seed in range(40):
         row = obey.lessons.drill(random.Random(seed), 1024, 1.0)
         assert len(row.tokens) == len(row.weights) <= 1024
@@ -186,8 +172,10 @@ def test_each_conversation_of_a_drill_obeys_its_own_prompt(vocabulary: Vocabular
             answer = one.partition("<|assistant|>")[2].partition("<|end|>")[0].strip()
             conversations += 1
             declined += answer in prompts.DECLINES
+            granted += answer in prompts.GRANTS
             if one.startswith(prompts.SYSTEM[0]):
                 assert answer not in prompts.DECLINES
     assert conversations > 80
-    # .42 strict, half of them declined; some soft ones.
-    assert 0.12 < declined / conversations < 0.40
+    assert granted > 20
+    # .42 strict: of those .40 declined with a document, and all where only permission is asked.
+    assert 0.25 < declined / conversations < 0.50

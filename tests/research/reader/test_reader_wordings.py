@@ -23,7 +23,7 @@ def test_plain_prompts_have_the_length_and_the_words_of_strict_ones() -> None:
         made = [system_prompt(random.Random(seed), kind).split() for seed in range(2000)]
         length[kind] = sum(len(one) for one in made) / len(made)
         words[kind] = {word.lower().strip(".,:;") for one in made for word in one}
-    assert abs(length["strict"] - length["plain"]) < 0.3 * length["strict"]
+    assert abs(length["strict"] - length["plain"]) < 0.2 * length["strict"]
     assert len(words["strict"] & words["plain"]) > 0.85 * len(words["strict"])
     # No single word of prohibition gives a strict prompt away.
     assert {"not", "never", "forbidden", "illegal", "refuse", "repeat", "reveal"} <= words["plain"]
