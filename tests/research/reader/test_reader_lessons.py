@@ -147,9 +147,12 @@ def test_judgements_can_be_read_and_both_kinds_occur() -> None:
     assert kinds == {True, False}
 
 
-def test_rows_of_every_kind_fit(vocabulary: Vocabulary, maker: RowMaker) -> None:
-    for step in range(4):
-        batch = batch_at(maker, LESSONS, step)
+@pytest.mark.parametrize("preset", ["lessons", "obey"])
+def test_rows_of_every_kind_fit(vocabulary: Vocabulary, preset: str) -> None:
+    config = PRESETS[preset]
+    maker = RowMaker(vocabulary, CORPUS.training, config.data, LEXICON)
+    for step in range(config.schedule.begin, config.schedule.begin + 4):
+        batch = batch_at(maker, config, step)
         assert int(batch.tokens.max()) < vocabulary.size
         assert batch.tokens.shape == batch.weights.shape
         assert float(batch.weights.min()) >= 0
