@@ -118,11 +118,13 @@ def reproduce(
     from ragwitness.errors import InputError, MissingExtraError
     from research.canary.study import load_study_table, reproduce_study
     from research.proof_cost.costs import load_cost_table, reproduce_costs
+    from research.reproduce.case_study import load_case_study, reproduce_case
     from research.reproduce.compare import (
         ComparisonOptions,
         load_compare_table,
         reproduce_comparison,
     )
+    from research.reproduce.indicators import leave_scores
     from research.reproduce.tables import (
         known_tables,
         load_table,
@@ -176,7 +178,7 @@ def reproduce(
         "--world": world, "--control": control,
     }  # fmt: skip
     given = [option for option, value in ours_alone.items() if value is not None]
-    if kind and given:
+    if kind not in ("", "scores") and given:
         raise InputError(f"{name} evaluates no audits: {given[0]} does not apply.")
     if kind == "compare":
         chosen = ComparisonOptions(data, out, model, judge, prompts, generator, retrieval, seed)
@@ -187,6 +189,11 @@ def reproduce(
             f"{name} evaluates audits: --judge and --prompts do not apply.",
             "Its size is --limit and --calibration.",
         )
+    if kind == "case":
+        if data is not None:
+            raise InputError(f"{name} shows a record of the package: --data does not apply.")
+        reproduce_case(load_case_study(name, tables), generator, proxy, out / name)
+        return
     table = chosen_rows(load_table(name, tables), audits, mode, features, control=control)
     told = {}
     if world is not None:
@@ -209,22 +216,28 @@ def reproduce(
     for case in asked:
         _check(case, data)
     results = []
-    folder = out / (f"{name}-{world}" if world else name)
+    ending = f"-{world}" if world else ""
+    folder, journal = out / f"{name}{ending}", out / f"{table.answers or name}{ending}"
     shared = {"generator": generator, "retrieval": retrieval}
     told["command"] = command
     left = [f"{case.label} (it needs --model)" for case in wanted if case not in asked]
     for case in asked:
         screen.print(f"== {case.label}", markup=False)
         try:
-            found = _run(case, table, data, shared, limit, calibration, seed, proxy, folder, model)
+            found = _run(case, table, data, shared, limit, calibration, seed, proxy, journal, model)
         except MissingExtraError as error:
             left.append(f"{case.label} ({error})")
             screen.print(f"left out: {left[-1]}", markup=False)
             continue
         results.append((case, found))
+        if kind == "scores":
+            continue
         # Rows that are done can be read while the others run.
         _write(table, results, folder, told | _left_out(left), said=False)
-    _write(table, results, folder, told | _left_out(left), said=True)
+    if kind == "scores":
+        leave_scores(table, results, data, seed, folder, told | _left_out(left))
+    else:
+        _write(table, results, folder, told | _left_out(left), said=True)
 
 
 def _left_out(cases: list[str]) -> dict[str, str]:

@@ -150,6 +150,12 @@ def _used(results: Sequence[tuple[Case, Battery]]) -> list[str]:
         for key, value in used.items():
             if key.endswith(": audit classifier"):
                 told[f"{case.label}, {key}: {value}"] = None
+        for one in battery.audits:
+            if one.outcomes.get("fallback"):
+                told[
+                    f"{case.label}, {one.audit}: of {one.outcomes['masks']:.1f} masks a document"
+                    f" the model chose all but {one.outcomes['fallback']:.1f}, left to the proxy"
+                ] = None
         sizes = battery.sizes
         if "members" in sizes:
             told[

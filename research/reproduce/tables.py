@@ -82,6 +82,7 @@ RATES = {
     "precision": "precision",
     "recall": "recall",
     "tpr_at_1_fpr": "TPR at 1 % FPR",
+    "recall_at_k": "recall of retrieval",
 }
 """The columns of a table: field of the measured audit, and its name for people."""
 
@@ -129,6 +130,8 @@ class Table:
         rate: Which rate the figure shows, one of :data:`RATES`.
         cases: Its rows.
         differs: What differs from the paper's setting, a sentence each.
+        answers: The table whose answers it takes, where it asks nothing of its own.
+        gammas: Thresholds by which it shows F1; none shows the scores themselves.
     """
 
     name: str
@@ -138,6 +141,8 @@ class Table:
     rate: str
     cases: tuple[Case, ...]
     differs: tuple[str, ...] = ()
+    answers: str = ""
+    gammas: tuple[float, ...] = ()
 
 
 def load_table(name: str, folder: Path) -> Table:
@@ -164,6 +169,8 @@ def load_table(name: str, folder: Path) -> Table:
             rate=rate,
             cases=cases,
             differs=tuple(data.get("differs", ())),
+            answers=data.get("answers", ""),
+            gammas=tuple(data.get("gammas", ())),
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"The table {name!r} is malformed: {error}.") from error
