@@ -59,7 +59,7 @@ def audit(
         str | None,
         typer.Option(
             help="How s-rag asks: single asks once for each passage, probing once for each probe"
-            " word."
+            " word, sequential word by word until the answers agree."
         ),
     ] = None,
     options: MethodSettings = None,

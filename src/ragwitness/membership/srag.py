@@ -77,7 +77,9 @@ class SRagConfig:
 
     Attributes:
         mode: ``"probing"`` sends one query per probe word, as the paper does;
-            ``"single"`` sends one query per passage and reads every probe word from it.
+            ``"single"`` sends one query per passage and reads every probe word from it;
+            ``"sequential"`` sends one query after the other, the hardest word first, and stops
+            as soon as they agree (ours; its score is ranked as it is).
         segment_factor: k of Alg. 1; the hardest 1/k of the suffix words are probed.
         intervals: m of Eq. 3.
         features: What the classifier reads: ``"counts"`` as published, or ``"frequencies"``, ours;
@@ -96,19 +98,24 @@ class SRagConfig:
             and a document of which most answers are refusals is unscorable (ours).
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
+        sure: Log-odds, in nats, from which on no further query is sent: the document is there.
+        doubt: The same below, where it is not.
+        most: Most queries of a sequential probe.
         word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
             with more.
         prompt: Must hold ``{prefix}``.
     """
 
     stored_name: ClassVar[str] = "SRagConfig"
-    later: ClassVar[tuple[str, ...]] = ("classifier", "fewest", "missing")
+    later: ClassVar[tuple[str, ...]] = (
+        "classifier", "fewest", "missing", "sure", "doubt", "most",
+    )  # fmt: skip
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": _PAPER,  # with Llama-3, which shows every probability; here 20 for each token
         "paper-gpt": {**_PAPER, "top_logprobs": 5},  # with GPT-4o-mini
     }
 
-    mode: Literal["probing", "single"] = "single"
+    mode: Literal["probing", "single", "sequential"] = "single"
     segment_factor: int = 4
     intervals: int = 10
     features: Literal["frequencies", "counts", "none"] = "frequencies"
@@ -120,18 +127,28 @@ class SRagConfig:
     missing: float | None = None
     max_passage_words: int = 200
     min_words: int = 8
+    sure: float = 7.0
+    doubt: float = -4.0
+    most: int = 8
     word_tokens: int = 3
     prompt: str = AUDIT_PROMPT
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
-        one_of(self, "mode", "probing", "single")
+        one_of(self, "mode", "probing", "single", "sequential")
         one_of(self, "features", "frequencies", "counts", "none")
         one_of(self, "classifier", "best", "paper")
         at_least(self, 0, "fewest")
         if self.missing is not None and not 0.0 <= self.missing <= 1.0:
             raise InputError(f"missing is a probability from 0 to 1, not {self.missing}.")
         at_least(self, 1, "segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words")
+        at_least(self, 1, "most")
+        if not self.doubt < 0 < self.sure:
+            raise InputError(
+                f"A probe stops below doubt, under 0, or above sure, over 0; not at {self.doubt:g}"
+                f" and {self.sure:g}.",
+                "Leave both out for -4 and 7.",
+            )
         if self.sampled < 0 or self.sampled == 1:
             raise InputError(
                 f"sampled must be 0 or at least 2, not {self.sampled}.",
@@ -148,7 +165,7 @@ class SRagConfig:
     @property
     def learns(self) -> bool:
         """Whether a classifier is trained on a shadow system."""
-        return self.features != "none"
+        return self.features != "none" and self.mode != "sequential"
 
 
 # Sentence segmentation: which words of the suffix are worth a query (Alg. 1).
@@ -398,6 +415,20 @@ def frequencies(evidence: Sequence[Evidence], intervals: int = 10) -> NDArray[np
     return np.array([*(counts(probabilities, intervals) / n), unread, mean_log_odds(evidence)])
 
 
+_SAID = 0.75  # chance that a target which holds the document says a hard word of it
+_LUCK = 0.02  # and one that does not, beyond what the proxy expects: its passages are related
+
+
+def said_odds(item: Evidence) -> float:
+    """Return how far a word's probability speaks for the document being there, in nats.
+
+    The expected log-likelihood ratio of its being said; a word that is not shown was not.
+    """
+    p = 0.0 if item.probability == UNREAD else item.probability.low
+    guess = min(0.5, item.baseline + _LUCK)
+    return p * math.log(_SAID / guess) + (1 - p) * math.log((1 - _SAID) / (1 - guess))
+
+
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
 _OPENING = 5  # words by which a repeated paragraph is recognised
 
@@ -457,6 +488,11 @@ class SRag:
             if config.learns
             else "none: the score itself is ranked",
             **({} if config.missing is None else {"not shown": f"counts as {config.missing:g}"}),
+            **(
+                {"stops": f"at {config.doubt:g} or {config.sure:g} nats, after {config.most} words"}
+                if config.mode == "sequential"
+                else {}
+            ),
         }
 
     def probe(self, document: Document) -> Probe:
@@ -472,6 +508,8 @@ class SRag:
         segments = [part for part in segments if part.probes]
         if not segments:
             return Score(None, reason="no word of its second half is worth a query")
+        if config.mode == "sequential":
+            return (yield from self._in_turn(segments))
         # 2. Queries with audit intent (§4.2.2); a target that only repeated is asked again.
         batches = [self._queries(part) for part in segments]
         answers = yield [query for batch in batches for query in batch]
@@ -491,6 +529,35 @@ class SRag:
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
         return self._score(evidence, readings, alike=alike)
+
+    def _in_turn(self, segments: Sequence[Segmented]) -> Probe:
+        """Ask about one word after the other until they agree: Wald's sequential test (ours).
+
+        Calibration documents are asked about by the same rule, so ranks of the score stay exact
+        wherever it stops.
+        """
+        config, total = self.config, 0.0
+        evidence: list[Evidence] = []
+        trouble: list[str] = []
+        alike = bool(config.sampled)
+        # The harder a word is to guess, the more its being said tells: the hardest first.
+        words = [replace(part, probes=(probe,)) for part in segments for probe in part.probes]
+        words.sort(key=lambda one: one.probes[0].baseline)
+        for one in words[: config.most]:
+            answers = yield self._queries(one)
+            alike = alike and all_alike(answers, config.sampled)
+            found = self._read(one, answers, trouble, alike=alike)
+            if found is None:
+                continue
+            evidence += _evidence(one, found.probabilities)
+            total += said_odds(evidence[-1])
+            if not config.doubt < total < config.sure:
+                break
+        if not evidence:
+            return Score(None, reason=trouble[0] if trouble else "no answer could be read")
+        score = self._score(evidence, (), alike=alike)
+        # The sums of two probes that stopped after equal answers are near: the mean tells apart.
+        return replace(score, value=total + 1e-3 * (score.value or 0.0))
 
     def _passages(self, text: str) -> list[str]:
         """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""

@@ -14,9 +14,9 @@ from ragwitness.errors import InputError
 from ragwitness.membership import shadow
 from ragwitness.membership.reading.outcomes import named_trouble
 from ragwitness.membership.registry import configure
-from ragwitness.membership.srag import SRag, SRagConfig, segment
+from ragwitness.membership.srag import SRag, SRagConfig, said_odds, segment
 from ragwitness.stats.evaluation import auc
-from ragwitness.types import Answer, Document, Score, TokenLogprob
+from ragwitness.types import Answer, Document, Evidence, Interval, Score, TokenLogprob
 from tests.support.copier import Copier
 
 _TEXT = (
@@ -257,3 +257,87 @@ def test_as_published_a_target_that_declines_has_shown_no_word() -> None:
     assert _finish(_queries(ours)[0], [refusal] * 3).value is None
     for lost in (Answer("", error="no connection"), Answer("something else")):
         assert _finish(_queries(audit)[0], [lost] * 3).value is None
+
+
+# One query after the other
+
+
+def _asked_in_turn(audit: SRag, answer, text: str = _TEXT) -> tuple[Score, list[str]]:
+    """The score, and the prompts that it took, where a function answers each prompt."""
+    probe, asked = audit.probe(Document("d", text)), []
+    queries = next(probe)
+    while True:
+        asked += [query.prompt for query in queries]
+        try:
+            queries = probe.send([answer(query) for query in queries])
+        except StopIteration as stop:
+            return stop.value, asked
+
+
+def _next_words(query) -> Answer:
+    before = query.prompt.split("\n\n", 1)[1]
+    return _said(" ".join(_TEXT.removeprefix(before).split()[:3]))
+
+
+def test_in_turn_it_stops_where_the_answers_agree() -> None:
+    audit = _audit(mode="sequential", segment_factor=1)
+    assert not audit.learns
+    known, asked = _asked_in_turn(audit, _next_words)
+    assert len(asked) == 3  # .9 of log(.75 / .02), less a tenth of a miss, thrice
+    unknown, others = _asked_in_turn(audit, lambda _: _said("entirely different things"))
+    assert len(others) == 3
+    assert others[0] == asked[0]
+    assert known.value > audit.config.sure > 0 > audit.config.doubt > unknown.value
+    assert known.details["probes"] == 3
+    every = _audit(mode="sequential", segment_factor=1, sure=1e9, doubt=-1e9, most=5)
+    assert len(_asked_in_turn(every, _next_words)[1]) == 5
+
+
+def test_in_turn_the_hardest_word_comes_first() -> None:
+    part = segment(_TEXT, Copier(), SRagConfig(mode="sequential", segment_factor=1))
+    hardest = min(part.probes, key=lambda probe: probe.baseline)
+    _, asked = _asked_in_turn(_audit(mode="sequential", segment_factor=1), _next_words)
+    assert asked[0].endswith(part.before(hardest.word))
+
+
+def test_in_turn_a_failed_answer_counts_for_nothing() -> None:
+    audit = _audit(mode="sequential", segment_factor=1)
+    failed = Answer("", error="the server is busy")
+    score, asked = _asked_in_turn(audit, lambda _: failed)
+    assert score.value is None
+    assert "the server is busy" in score.reason
+    assert len(asked) == audit.config.most
+    turns = iter([failed])
+    score, _ = _asked_in_turn(audit, lambda query: next(turns, None) or _next_words(query))
+    assert score.value > audit.config.sure
+
+
+def test_said_odds_are_the_expected_likelihood_ratio() -> None:
+    for p, baseline in ((0.0, 0.001), (0.3, 0.2), (1.0, 0.0), (0.6, 0.99)):
+        guess = min(0.5, baseline + 0.02)
+        expected = p * math.log(0.75 / guess) + (1 - p) * math.log(0.25 / (1 - guess))
+        assert said_odds(Evidence("w", "", Interval(p, p), baseline)) == pytest.approx(expected)
+    assert said_odds(Evidence("w", "", Interval(0.0, 0.01), 0.1)) < 0  # not shown: not said
+
+
+def test_stopping_early_accuses_no_more_than_alpha_of_the_innocent() -> None:
+    """The null: documents that nobody holds, 2,000 of them, against 99 of the same kind."""
+    rng = np.random.default_rng(3)
+    audit = _audit(mode="sequential", segment_factor=1)
+
+    def guessed(query) -> Answer:
+        # A word in five is said by luck, far more than the audit reckons with.
+        return _next_words(query) if rng.random() < 0.2 else _said("entirely different things")
+
+    values = np.array([_asked_in_turn(audit, guessed)[0].value for _ in range(2099)])
+    values += rng.random(len(values)) * 1e-9
+    known, asked = values[:99], values[99:]
+    p = (1 + (known[None, :] >= asked[:, None]).sum(1)) / 100
+    assert len(set(np.round(values, 6))) > 3
+    assert (p <= 0.05).mean() <= 0.05 + 0.06  # of one calibration set: a beta(5, 95) share
+
+
+@pytest.mark.parametrize("limits", [{"sure": 0.0}, {"doubt": 1.0}, {"sure": -1.0, "doubt": -2.0}])
+def test_a_probe_that_could_not_stop_is_refused(limits) -> None:
+    with pytest.raises(InputError, match="stops below doubt"):
+        SRagConfig(mode="sequential", **limits)
