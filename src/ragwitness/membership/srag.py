@@ -127,7 +127,7 @@ class SRagConfig:
     missing: float | None = None
     max_passage_words: int = 200
     min_words: int = 8
-    sure: float = 7.0
+    sure: float = 4.0
     doubt: float = -4.0
     most: int = 8
     word_tokens: int = 3
@@ -147,7 +147,7 @@ class SRagConfig:
             raise InputError(
                 f"A probe stops below doubt, under 0, or above sure, over 0; not at {self.doubt:g}"
                 f" and {self.sure:g}.",
-                "Leave both out for -4 and 7.",
+                "Leave both out for -4 and 4.",
             )
         if self.sampled < 0 or self.sampled == 1:
             raise InputError(

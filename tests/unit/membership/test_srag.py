@@ -283,12 +283,12 @@ def test_in_turn_it_stops_where_the_answers_agree() -> None:
     audit = _audit(mode="sequential", segment_factor=1)
     assert not audit.learns
     known, asked = _asked_in_turn(audit, _next_words)
-    assert len(asked) == 3  # .9 of log(.75 / .02), less a tenth of a miss, thrice
+    assert len(asked) == 2  # .9 of log(.75 / .02), less a tenth of a miss, twice
     unknown, others = _asked_in_turn(audit, lambda _: _said("entirely different things"))
     assert len(others) == 3
     assert others[0] == asked[0]
     assert known.value > audit.config.sure > 0 > audit.config.doubt > unknown.value
-    assert known.details["probes"] == 3
+    assert known.details["probes"] == 2
     every = _audit(mode="sequential", segment_factor=1, sure=1e9, doubt=-1e9, most=5)
     assert len(_asked_in_turn(every, _next_words)[1]) == 5
 
