@@ -72,7 +72,8 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     published = [one for one in _result(run)["together"] if one["published"]]
     assert all(one["note"] is None for one in published)
     assert "records leaked in part" in text
-    assert "spent: 3 queries" in text  # both attacks begin with the same three fragments
+    assert "spent: 6 queries" in text
+    assert "different passages; from those that came once and twice" in " ".join(text.split())
     leaked = [one.output for one in read_transcripts(run / "transcripts.jsonl")]
     assert not any(output and output[:40] in text for output in leaked)
     assert "Private text" in (run / "report.html").read_text()
@@ -101,7 +102,7 @@ def test_stored_transcripts_are_scored_without_asking(
     first, second = _result(run), _result(again)
     assert first["together"] == second["together"]
     assert first["attacks"] == second["attacks"]
-    assert len(first["attacks"]) == 8
+    assert len(first["attacks"]) == 10
     assert second["target"] is None
     assert json.loads(out.read_text()) == second
     page = (run / "report.html").read_text()
@@ -227,6 +228,8 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         ([_TELL, "--corpus", "corpus.jsonl", "--prompts", "0"], "prompts must be at least 1"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "thief.words=3"], "not run"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "composite.no=3"], "no option 'no'"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--topic", " "], "The topic has no word"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--model", "nowhere/x"], None),
         ([_TELL, "--corpus", "corpus.jsonl", "--target-information", "pets"], "no target 'pets'"),
         (
             [_TELL, "--corpus", "corpus.jsonl", "--attacks", "pide", "--target-information",

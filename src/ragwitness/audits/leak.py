@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import repeat
 from pathlib import Path
 
 from ragwitness.asking.budget import OPTIONS
@@ -19,8 +18,8 @@ from ragwitness.asking.journal import Journal, query_key
 from ragwitness.asking.worker import Asking, Followed, LocalSteps, Progress, Worker
 from ragwitness.audits.membership import spending
 from ragwitness.audits.plan import distinct
-from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.extraction.attacks.base import Ask, Attack
+from ragwitness.errors import InputError, RagwitnessError, TargetError, TargetResponseError
+from ragwitness.extraction.attacks.base import Ask, Attack, Thought
 from ragwitness.extraction.score.table import (
     LeakMeasure,
     LeakPlan,
@@ -35,7 +34,7 @@ from ragwitness.models.base import Embedder
 from ragwitness.results.leak import AttackLeaks, LeakResult
 from ragwitness.results.spending import Spending
 from ragwitness.text.runs import RunIndex, word_tokens
-from ragwitness.types import Answer, Document, Query, Target
+from ragwitness.types import Answer, Capability, Document, Query, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,41 @@ class AttackRun:
     warnings: tuple[str, ...] = ()
 
 
-def _attacked(attack: Attack, transcripts: list[Transcript], under_way: list[Ask]) -> Asking[None]:
-    """Attack, and note what came back even if a cap ends it.
+@dataclass
+class _Aided:
+    """The system under attack, and beside it the attacker's chat model, which may stop."""
+
+    system: Target
+    model: Target
+    lost: TargetError | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.system.name} with {self.model.name}"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.system.capabilities
+
+    async def ask(self, query: Query) -> Answer:
+        if not isinstance(query, Thought):
+            return await self.system.ask(query)
+        if self.lost is None:
+            try:
+                return await self.model.ask(query)
+            except TargetError as error:
+                self.lost = error
+        # Not as unreachable: the system under attack may well be there.
+        raise TargetResponseError(self.lost.message)
+
+    async def close(self) -> None:
+        """Both are closed by whom they were opened."""
+
+
+def _attacked(
+    attack: Attack, transcripts: list[Transcript], under_way: list[Ask]
+) -> Asking[str | None]:
+    """Attack, and note what came back even if a cap ends it; return what the attack found out.
 
     Args:
         attack: Not begun.
@@ -71,14 +103,16 @@ def _attacked(attack: Attack, transcripts: list[Transcript], under_way: list[Ask
         try:
             # An attack that adapts sees the answers to its last batch here.
             under_way[:] = steps.send(answers)  # type: ignore[arg-type]  # None starts it
-        except StopIteration:
-            return
+        except StopIteration as stop:
+            return stop.value if isinstance(stop.value, str) else None
         except RagwitnessError:
             raise
         except Exception as error:
             raise InputError(f"{attack.name} failed: {quote_error(error)}.") from None
         answers = yield [ask.query for ask in under_way]
-        transcripts += map(_transcript, repeat(attack.name), under_way, answers)
+        for ask, answer in zip(under_way, answers, strict=True):
+            if not isinstance(ask.query, Thought):
+                transcripts.append(_transcript(attack.name, ask, answer))
         under_way.clear()
 
 
@@ -94,6 +128,7 @@ async def ask_attacks(
     run: Path | None = None,
     progress: Progress | None = None,
     governor: Governor | None = None,
+    model: Target | None = None,
 ) -> AttackRun:
     """Run attacks one after the other; answers already in ``run`` are not asked for again.
 
@@ -106,6 +141,7 @@ async def ask_attacks(
         run: Folder of the journal, to which the transcripts go too; None keeps nothing.
         progress: Called after each answer.
         governor: Lets queries pass; None makes one without caps for ``run``.
+        model: The attacker's chat model; where it stops, the attacks go on without it.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -117,10 +153,11 @@ async def ask_attacks(
         journal = files.enter_context(Journal(run / ANSWERS)) if run else None
         # 1. Ask: attack after attack, each to its limit or a cap.
         found: list[Transcript] = []
-        ended: dict[str, Followed[None]] = {}
+        ended: dict[str, Followed[str | None]] = {}
+        asked = target if model is None else _Aided(target, model)
         for attack in attacks:
             transcripts, ended[attack.name] = await _attack(
-                attack, prompts, target, journal, governor, progress
+                attack, prompts, asked, journal, governor, progress
             )
             found += transcripts
     # 2. Keep: transcripts are scored now, and again later without asking.
@@ -128,6 +165,7 @@ async def ask_attacks(
         write_transcripts(run / TRANSCRIPTS, found)
     spent = spending(governor.spent, governor.budget, governor.cap, list(ended.values()))
     warnings = [*_unasked(governor.cap, ended), *_not_asked_now(found, ended.values())]
+    warnings += [f"{name} {one.value}." for name, one in ended.items() if one.value]
     return AttackRun(target.name, tuple(found), spent, tuple(warnings))
 
 
@@ -138,11 +176,13 @@ async def _attack(
     journal: Journal | None,
     governor: Governor,
     progress: Progress | None,
-) -> tuple[list[Transcript], Followed[None]]:
+) -> tuple[list[Transcript], Followed[str | None]]:
     done = 0
 
-    def watch(document: Document, _query: Query, _answer: Answer) -> None:
+    def watch(document: Document, query: Query, _answer: Answer) -> None:
         nonlocal done
+        if isinstance(query, Thought):
+            return
         done += 1
         if progress:
             progress(document.id, done, prompts)
@@ -155,14 +195,14 @@ async def _attack(
     ended = await worker.follow(steps, Document(attack.name, ""), attack.name)
     for ask in under_way if journal else ():  # of a batch that a cap cut short
         stored = journal.get(query_key(target.name, ask.query)) if journal else None
-        if stored is not None:
+        if stored is not None and not isinstance(ask.query, Thought):
             found.append(_transcript(attack.name, ask, stored))
     if progress and done < prompts:
         progress(attack.name, prompts, prompts)  # it ended early
     return found, ended
 
 
-def _unasked(cap: str | None, ended: Mapping[str, Followed[None]]) -> list[str]:
+def _unasked(cap: str | None, ended: Mapping[str, Followed[str | None]]) -> list[str]:
     if cap is None:
         return []
     names = ", ".join(name for name, one in ended.items() if one.capped)
@@ -172,7 +212,7 @@ def _unasked(cap: str | None, ended: Mapping[str, Followed[None]]) -> list[str]:
     ]
 
 
-def _not_asked_now(found: Sequence[Transcript], ended: Iterable[Followed[None]]) -> list[str]:
+def _not_asked_now(found: Sequence[Transcript], ended: Iterable[Followed[str | None]]) -> list[str]:
     """Say which answers are kept ones: of another attack's same prompt, or of an earlier start."""
     kept = sum(one.queries - one.sent for one in ended)
     shared = len(found) - len({one.prompt for one in found})

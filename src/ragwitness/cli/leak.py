@@ -11,6 +11,8 @@ import typer
 from ragwitness.cli.options import (
     AddressIfAny,
     AnswerTokens,
+    AttackEmbedder,
+    AttackModel,
     AttackSettings,
     Background,
     Concurrency,
@@ -31,6 +33,7 @@ from ragwitness.cli.options import (
     Secrets,
     TextField,
     Timeout,
+    Topic,
 )
 from ragwitness.cli.outputs import Files
 from ragwitness.cli.paths import PathRole
@@ -71,7 +74,8 @@ def leak(
         str,
         typer.Option(
             help="The attacks: all, or names with commas between them: composite,"
-            " composite-conditions, composite-contacts, pide, thief, pirates, benign, crawler."
+            " composite-conditions, composite-contacts, pide, thief, pirates, benign, crawler,"
+            " novelty, auto."
         ),
     ] = "composite",
     target_information: Annotated[
@@ -83,6 +87,9 @@ def leak(
     prompts: Prompts = 250,
     answer_tokens: AnswerTokens = 256,
     information: Information = None,
+    topic: Topic = None,
+    attack_embedder: AttackEmbedder = None,
+    model: AttackModel = None,
     background: Background = None,
     secrets: Secrets = None,
     decoys: Decoys = None,
@@ -140,10 +147,14 @@ def leak(
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     reach = Reach(timeout, retries, key_env)
     texts = [one.text for one in read_documents(information)] if information else []
-    made = [] if transcripts else attacks_of(names, limits, given, texts)
+    own = load_embedder(attack_embedder) if attack_embedder else None
+    knows = (texts, topic, own, model is not None)
+    made = [] if transcripts else attacks_of(names, limits, given, *knows)
     # The run's name follows from target, corpus and attacks: another list of secrets, or another
     # background, scores the same answers again.
-    folder = run_folder(run, "leak", target, transcripts, corpus, names, limits, given, information)
+    more = (topic, attack_embedder, model)
+    known = (information, *more) if any(more) else information
+    folder = run_folder(run, "leak", target, transcripts, corpus, names, limits, given, known)
     # Step 2, the preview: at most so many prompts and tokens, and what the folder keeps.
     if dry_run:
         preview_leak(made, limits, folder, budget)
@@ -157,20 +168,27 @@ def leak(
         seed=seed,
     )
     # Whatever cannot be loaded must be known before anything is spent.
-    model = load_embedder(embedder) if embedder else None
+    measure = load_embedder(embedder) if embedder else None
     asked = None
     # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
     if transcripts is None:
         with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
             transport = reach.transport(concurrency, governor.setback)
-            asked = put(str(target), transport, made, limits, folder, governor)
+            asked = put(str(target), transport, made, limits, folder, governor, model)
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
     score_and_conclude(
         asked.transcripts if asked else read_transcripts(Path(str(transcripts))),
         plan,
-        model,
+        measure,
         asked,
-        settings_of(made, limits, corpus=corpus, background=background, transcripts=transcripts),
+        settings_of(
+            made,
+            limits,
+            corpus=corpus,
+            background=background,
+            transcripts=transcripts,
+            model=model,
+        ),
         folder,
         outputs,
         _EXAMPLES if examples else 0,
@@ -224,9 +242,15 @@ def names_of(attacks: str, target_information: str | None) -> tuple[str, ...]:
 
 
 def attacks_of(
-    names: Sequence[str], limits: Limits, options: Sequence[str], texts: Sequence[str]
+    names: Sequence[str],
+    limits: Limits,
+    options: Sequence[str],
+    texts: Sequence[str],
+    topic: str | None = None,
+    embedder: Embedder | None = None,
+    chat: bool = False,
 ) -> list[Attack]:
-    """Return the attacks with their options.
+    """Return the attacks with their options and what the attacker knows.
 
     Raises:
         InputError: An attack, an option or a value is unknown, or an option's attack is not run.
@@ -240,7 +264,12 @@ def attacks_of(
             f"--set {idle[0]}.… is for an attack that is not run.",
             f"Run now: {', '.join(names)}; choose with --attacks.",
         )
-    return [build_attack(name, limits, given.get(name), texts) for name in names]
+    return [
+        build_attack(
+            name, limits, given.get(name), texts, topic=topic, embedder=embedder, chat=chat
+        )
+        for name in names
+    ]
 
 
 def plan_of(
@@ -298,6 +327,8 @@ def settings_of(
         values = {one.name: getattr(config, one.name) for one in fields if one.name != "limits"}
         if texts := values.pop("texts", ()):
             values["texts"] = f"{len(texts)} given"
+        if (own := values.pop("embedder", None)) is not None:
+            values["embedder"] = own.name
         named[attack.name] = ", ".join(f"{key}: {value}" for key, value in values.items())
     return named
 
@@ -323,6 +354,7 @@ def put(
     limits: Limits,
     folder: Path,
     governor: Governor,
+    model: str | None = None,
 ) -> AttackRun:
     """Open a target and run the attacks with progress bars; Ctrl-C leaves the answers kept.
 
@@ -340,9 +372,20 @@ def put(
         # The passages are needed by the published counts, which look at those retrieved for the
         # same prompt.
         asked = target.for_owner() if isinstance(target, LabTarget) else target
-        return await ask_attacks(
-            attacks, limits.prompts, asked, run=folder, progress=progress, governor=governor
-        )
+        chat = await open_target(model, transport) if model else None
+        try:
+            return await ask_attacks(
+                attacks,
+                limits.prompts,
+                asked,
+                run=folder,
+                progress=progress,
+                governor=governor,
+                model=chat,
+            )
+        finally:
+            if chat is not None:
+                await chat.close()
 
     return ask(open_target(target, transport), work, folder, governor, "prompts")
 

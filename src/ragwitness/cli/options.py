@@ -137,6 +137,29 @@ Template = Annotated[
     ),
 ]
 PassagesPerQuery = Annotated[int, typer.Option(help="The number of passages for each query.")]
+Topic = Annotated[
+    str | None,
+    typer.Option(
+        help="What the system is known to be about, e.g. medicine; the first prompts begin with it."
+    ),
+]
+AttackEmbedder = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="Let adaptive attacks judge by this embedder what would be new: minilm, hf:NAME or"
+        " URL#MODEL.",
+        show_default="words",
+    ),
+]
+AttackModel = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="The attacker's chat model, which thief, benign and crawler ask, addressed like a"
+        " target, e.g. openai/MODEL. It is shown what leaked."
+    ),
+]
 Likeness = Annotated[
     str | None,
     PathRole.ADDRESS,

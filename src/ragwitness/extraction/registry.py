@@ -8,11 +8,14 @@ defaults, one of them ``limits``, in the same module under the class's name foll
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
+from ragwitness.errors import InputError
 from ragwitness.extraction.attacks.base import Attack, Limits
 from ragwitness.kit.registry import Listing, Registry, config_class
+from ragwitness.models.base import Embedder
+from ragwitness.text.runs import plain_tokens
 
 GROUP = "ragwitness.attacks"
 """Entry-point group of other packages' attacks."""
@@ -42,10 +45,12 @@ ATTACKS = Registry(
             preset={"target": "contacts"},
         ),
         "pide": Listing(f"{_HERE}.composite:Pide", "copy all text before this sentence"),
-        "thief": Listing(f"{_HERE}.thief:Thief", "goes on from the ends of leaked passages"),
-        "pirates": Listing(f"{_HERE}.pirates:Pirates", "words by relevance, repeat the context"),
-        "benign": Listing(f"{_HERE}.benign:Benign", "ordinary questions only"),
-        "crawler": Listing(f"{_HERE}.crawler:Crawler", "a bandit over the graph of leaked words"),
+        "thief": Listing(f"{_HERE}.thief:Thief", "continues leaked passages (RAG-Thief)"),
+        "pirates": Listing(f"{_HERE}.pirates:Pirates", "anchors by relevance (Pirates of the RAG)"),
+        "benign": Listing(f"{_HERE}.benign:Benign", "ordinary questions only (IKEA)"),
+        "crawler": Listing(f"{_HERE}.crawler:Crawler", "a bandit over a graph (RAGCrawler)"),
+        "novelty": Listing(f"{_HERE}.novelty:Novelty", "asks for what no seen passage answers"),
+        "auto": Listing(f"{_HERE}.auto:Auto", "gives its prompts to what works"),
     },
     group=GROUP,
     fits=_fits,
@@ -60,21 +65,36 @@ def build_attack(
     limits: Limits | None = None,
     options: Mapping[str, object] | None = None,
     texts: Sequence[str] = (),
+    *,
+    topic: str | None = None,
+    embedder: Embedder | None = None,
+    chat: bool = False,
 ) -> Attack:
     """Return an attack by name.
 
     Args:
         name: One of ``ATTACKS.names()``.
         limits: How much it may ask; None for SAGE's 250 prompts.
-        options: Fields of its configuration; text is turned into the field's type.
+        options: Fields of its configuration, or ``batch`` of its limits; text is turned into the
+            field's type.
         texts: Public texts to cut information from, for attacks that take any.
+        topic: What the system is known to be about; None for nothing.
+        embedder: The attacker's own; None for none.
+        chat: Whether the attacker has a chat model.
 
     Raises:
         InputError: Unknown name, field or value, or a plug-in that fails.
     """
-    # Limits and texts come from options of their own.
-    fixed = {"limits": limits or Limits(), "texts": tuple(texts) or None}
-    config = ATTACKS.configure(name, options, fixed)
+    limits, chosen = limits or Limits(), dict(options or {})
+    if topic is not None and not plain_tokens(topic):
+        raise InputError("The topic has no word.", "Name a subject, as in --topic medicine.")
+    if (batch := chosen.pop("batch", None)) is not None:
+        if not str(batch).isdecimal():
+            raise InputError(f"{name}: batch cannot be {batch!r}.", "Give a whole number.")
+        limits = replace(limits, batch=int(str(batch)))
+    # What several attacks share comes from options of its own.
+    shared = {"texts": tuple(texts) or None, "topic": topic, "embedder": embedder, "chat": chat}
+    config = ATTACKS.configure(name, chosen, {"limits": limits, **shared})
     kind = ATTACKS.load(name)
     attack: Attack = ATTACKS.guard(name, lambda: kind(config))
     return attack

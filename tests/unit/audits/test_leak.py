@@ -98,7 +98,10 @@ def test_the_same_command_again_asks_nothing(tmp_path: Path) -> None:
 
 def test_prompts_that_attacks_share_are_asked_and_counted_once(tmp_path: Path) -> None:
     target = Teller()
-    asked = _ask(target, ("composite", "thief"), prompts=6, run=tmp_path)  # no batch to learn from
+    twice = [build_attack("composite", Limits(6)) for _ in range(2)]
+    twice[1].name = "again"
+    with Governor.of_run(tmp_path) as governor:
+        asked = asyncio.run(ask_attacks(twice, 6, target, run=tmp_path, governor=governor))
     assert len(set(target.prompts)) == len(target.prompts) == 6
     assert len(asked.transcripts) == 12
     assert "6 prompts are shared by two attacks, and asked once." in asked.warnings
@@ -227,3 +230,49 @@ def test_few_prompts_are_said_to_be_few() -> None:
     plan = LeakPlan([Document("a", "a record")])
     assert not any("are few" in one for one in score_leaks(told, plan).warnings)
     assert any("19 prompts are few" in one for one in score_leaks(told[:19], plan).warnings)
+
+
+class Muse:
+    """A chat model that continues, until it stops."""
+
+    name = "muse"
+    capabilities = frozenset({Capability.TEXT})
+
+    def __init__(self, stops_after: int) -> None:
+        self.asked, self.stops_after = 0, stops_after
+
+    async def ask(self, query: Query) -> Answer:
+        self.asked += 1
+        if self.asked > self.stops_after:
+            raise TargetUnreachableError("muse cannot be reached.")
+        return Answer("- an idea of mine that continues all of it")
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+@pytest.mark.parametrize("stops_after", [1, 1000])
+def test_a_chat_model_that_stops_costs_nothing_but_its_ideas(
+    stops_after: int, tmp_path: Path
+) -> None:
+    target, muse = Teller(), Muse(stops_after)
+    attack = build_attack("thief", Limits(20, batch=6), chat=True)
+    with Governor.of_run(tmp_path) as governor:
+        asked = asyncio.run(
+            ask_attacks([attack], 20, target, run=tmp_path, governor=governor, model=muse)
+        )
+    assert len(asked.transcripts) == len(target.prompts) == 20
+    assert not any("Imagine what could stand" in prompt for prompt in target.prompts)
+    assert any("an idea of mine" in prompt for prompt in target.prompts)
+    said = " ".join(asked.warnings)
+    assert ("went on without its chat model" in said) == (stops_after == 1)
+    assert "muse cannot be reached" in said or stops_after == 1000
+    assert asked.target == "teller"
+    # The same command again asks neither of them.
+    again, muse = Teller(), Muse(0 if stops_after == 1 else 1000)
+    with Governor.of_run(tmp_path) as governor:
+        same = asyncio.run(
+            ask_attacks([attack], 20, again, run=tmp_path, governor=governor, model=muse)
+        )
+    assert again.prompts == []
+    assert same.transcripts == asked.transcripts

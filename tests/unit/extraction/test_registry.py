@@ -48,7 +48,18 @@ def test_options_and_texts_reach_the_attack() -> None:
     assert thief.config.words == 4
     told = build_attack("composite", Limits(prompts=5), texts=["only these few words"])
     assert all("only these few words" in ask.query.prompt for ask in next(told.steps()))
-    assert build_attack("thief", texts=["given in vain"]).config.words == 15
+    assert (
+        "given to all"
+        in next(build_attack("thief", texts=["given to all"]).steps())[0].query.prompt
+    )
+    assert build_attack("novelty", options={"batch": "3"}).config.limits.size == 3
+
+
+@pytest.mark.parametrize("topic", ["", "  ", "?!"])
+def test_an_empty_topic_is_refused_by_name(topic: str) -> None:
+    for name in ATTACKS:
+        with pytest.raises(InputError, match="The topic has no word"):
+            build_attack(name, topic=topic)
 
 
 def test_targeted_names_are_presets() -> None:
@@ -64,6 +75,9 @@ def test_targeted_names_are_presets() -> None:
         ("thief", {"limits": "4"}, "thief has no option 'limits'"),
         ("thief", {"words": "four"}, "thief: words cannot be 'four'"),
         ("composite", {"target": "people"}, "no target 'people'"),
+        ("novelty", {"batch": "many"}, "novelty: batch cannot be 'many'"),
+        ("novelty", {"batch": "0"}, "batch must be at least 1"),
+        ("thief", {"topic": "health"}, "thief has no option 'topic'"),
     ],
 )
 def test_what_cannot_be_used_is_named(name: str, options: dict[str, object], said: str) -> None:

@@ -1,133 +1,93 @@
-"""A crawler over a graph of what has leaked (after RAGCrawler, 2026).
+"""A crawler over a graph of what has leaked (RAGCrawler, 2026).
 
-Words are nodes, words of one answer are joined. Which node to ask about next is a bandit's choice:
-what asking about it brought so far (before that, what the answer brought in which it first stood)
-plus an upper confidence bound, plus a prior from the graph: a word with few neighbours stands at
-the edge of what is known. The paper builds its graph with a language model; this one needs none.
+Entities are nodes, those of one passage are joined; with a chat model it names them, without one
+they are the passage's rarest words. Which node to ask about next is a bandit's choice: what asking
+about it brought, an upper confidence bound, and the graph's prior, which is what asking about its
+neighbours brought. The rest of the prompt is chosen by the conditional marginal gain: each word is
+the one with which, beside those already there, expected novelty z is lowest.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ragwitness.extraction.attacks.base import (
-    REPEAT,
-    Ask,
-    Attacking,
-    Limits,
-    SeenLeaks,
-    content_words,
-    require,
-)
-from ragwitness.extraction.attacks.information import fragments
+from ragwitness.extraction.attacks.adaptive import AdaptiveConfig, ranged
+from ragwitness.extraction.attacks.base import Attacking
+from ragwitness.extraction.attacks.novelty import Novelty, NoveltyConfig
+
+_ENTITIES = 12  # of a passage
+_LOOKED_AT = 40  # nodes among which the most promising is chosen
+_NAME = "Name the people, places, things and subjects in this text, one on each line:\n\n{0}"
+_SHOWN = 1500  # characters of a passage that the chat model is shown
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlerConfig:
-    """The bandit over words.
+class CrawlerConfig(NoveltyConfig):
+    """The bandit over entities.
 
     Attributes:
-        command: What makes the model repeat its passages; empty asks without one.
         explore: Weight of the confidence bound.
-        prior: Weight of a node's place in the graph.
-        first: Fragments of the package's corpus to take the first nodes from.
-        limits: How much it may ask.
+        prior: Weight of what a node's neighbours brought.
     """
 
-    command: str = REPEAT
-    explore: float = 0.5
-    prior: float = 0.5
-    first: int = 30
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        """Refuse weights that are none, and a graph without nodes."""
-        require("explore", self.explore, 0)
-        require("prior", self.prior, 0)
-        require("first", self.first, 1)
+    explore: float = ranged(0.5, 0)
+    prior: float = ranged(0.5, 0)
 
 
-@dataclass(slots=True)
-class _Graph:
-    """What is known of words, and of asking about them."""
-
-    neighbours: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    visits: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    gains: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    hopes: dict[str, float] = field(default_factory=dict)
-
-    def join(self, words: list[str]) -> float:
-        """Join the words of one answer; return the share of them that is new."""
-        fresh = [word for word in words if word not in self.neighbours]
-        for word in words:
-            self.neighbours[word].update(words)
-        return len(fresh) / max(1, len(words))
-
-    def learn(self, word: str, words: list[str]) -> None:
-        """Take note of what asking about a word brought."""
-        gain = self.join(words)
-        self.visits[word] += 1
-        self.gains[word] += gain
-        for other in words:
-            self.hopes.setdefault(other, gain)
-
-    def mean(self, word: str) -> float:
-        """What asking about a word brings, as far as is known."""
-        visits = self.visits.get(word, 0)
-        return self.gains[word] / visits if visits else self.hopes.get(word, 0.0)
-
-
-class Crawler:
-    """Asks about the word that promises most."""
+class Crawler(Novelty):
+    """Asks about the entity that promises most, together with what no seen passage joins to it."""
 
     name = "crawler"
+    default = CrawlerConfig()
+    config: CrawlerConfig
 
-    def __init__(self, config: CrawlerConfig = CrawlerConfig()) -> None:
-        self.config = config
+    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+        super().__init__(config)
+        self._neighbours: dict[str, set[str]] = defaultdict(set)
+        self._visits: Counter[str] = Counter()
+        self._gains: Counter[str] = Counter()
+        self._sent: dict[str, str] = {}
+        self._unnamed: list[int] = []
 
-    def steps(self) -> Attacking:
-        """Return the attack."""
-        limits, rng = self.config.limits, self.config.limits.rng()
-        seen, graph = SeenLeaks(), _Graph()
-        # The graph begins with words of public text.
-        for fragment in fragments(self.config.first, rng):
-            graph.join(content_words(fragment))
-        asked: set[str] = set()
-        left, sent = limits.prompts, 0
-        while left:
-            chosen: list[tuple[Ask, str]] = []
-            # 1. Choose the nodes that promise most, no prompt twice.
-            for word in self._best(graph, sent, 4 * limits.batch):
-                prompt = self._prompt(graph, word)
-                if prompt not in asked and len(chosen) < min(limits.batch, left):
-                    asked.add(prompt)
-                    chosen.append((limits.ask(prompt), word))
-            if not chosen:
-                return
-            answers = yield [ask for ask, _ in chosen]
-            left, sent = left - len(chosen), sent + len(chosen)
-            # 2. Join the words of each new answer to the graph, and note what the node brought.
-            for (ask, word), answer in zip(chosen, answers, strict=True):
-                new = seen.add(answer, ask.query.prompt)
-                graph.learn(word, content_words(answer.text) if new else [])
+    def prepare(self) -> Attacking:
+        """Let the chat model name the entities of new passages."""
+        waiting, self._unnamed = self._unnamed, []
+        shown = [_NAME.format(self.memory.passages[number][:_SHOWN]) for number in waiting]
+        said = yield from self.imagine(shown)
+        for number, named in zip(waiting, said, strict=True):
+            words = self.memory.askable(self.memory.passages[number])
+            entities = named or sorted(words, key=self.memory.share)
+            for one in entities[:_ENTITIES]:
+                self._neighbours[one].update(entities[:_ENTITIES])
+        return None
 
-    def _best(self, graph: _Graph, sent: int, count: int) -> list[str]:
-        """The most promising words; ties in the order in which they were met."""
+    def propose(self) -> str:
+        """Return a prompt about the node that promises most; a fragment while there is no graph."""
+        if not self.ready() or not self._neighbours:
+            return self.command(self.fragment())
+        nodes = list(self._neighbours)
+        node = max(self.rng.sample(nodes, min(_LOOKED_AT, len(nodes))), key=self._promise)
+        size = self.config.words - len(node.split())
+        prompt = self.command(f"{node} {self.by_words(size, self.command(node))}")
+        self._sent[prompt] = node
+        self._visits[node] += 1
+        return prompt
 
-        def promise(word: str) -> float:
-            visits = graph.visits.get(word, 0)
-            # UCB: the bound falls with the visits of this node and rises with all prompts sent.
-            bound = self.config.explore * math.sqrt(math.log(sent + 2) / (visits + 1))
-            # Prior: few neighbours, the edge of what is known.
-            edge = self.config.prior / math.sqrt(len(graph.neighbours[word]) or 1)
-            return graph.mean(word) + bound + edge
+    def _promise(self, node: str) -> float:
+        visits, sent = self._visits[node], len(self._sent)
+        # The prior stands where a node was not asked about: what its neighbours brought.
+        near = self._neighbours[node]
+        asked = sum(self._visits[other] for other in near)
+        prior = (1 + sum(self._gains[other] for other in near)) / (1 + asked)
+        mean = (self._gains[node] + self.config.prior * prior) / (visits + self.config.prior + 1e-9)
+        # UCB: the bound falls with the visits of this node and rises with all prompts sent.
+        return mean + self.config.explore * math.sqrt(math.log(sent + 2) / (visits + 1))
 
-        return sorted(graph.neighbours, key=promise, reverse=True)[:count]
-
-    def _prompt(self, graph: _Graph, word: str) -> str:
-        """Ask about a word; each further time together with another of its neighbours."""
-        others = sorted(graph.neighbours[word] - {word})
-        about = f"{word} and {others[graph.visits.get(word, 0) % len(others)]}" if others else word
-        return f"What is there on {about}? {self.config.command}".rstrip()
+    def learn(self, prompt: str, new: Sequence[int]) -> None:
+        """Note what the node brought; new passages join the graph before the next batch."""
+        self._unnamed.extend(new)
+        if prompt in self._sent:
+            self._gains[self._sent[prompt]] += len(new)

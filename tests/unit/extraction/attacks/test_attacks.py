@@ -1,20 +1,25 @@
-"""The attacks: budgets, seeds, no prompt twice, and that adaptive ones go on from what leaks."""
+"""The attacks: budgets, seeds, no prompt twice; adaptive ones bring more than themselves blind."""
 
 from __future__ import annotations
 
-import re
+import random
 from collections.abc import Callable
+from itertools import accumulate
 
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.attacks.base import Ask, Attack, Limits, SeenLeaks
+from ragwitness.extraction.attacks.auto import Auto, AutoConfig
+from ragwitness.extraction.attacks.base import Ask, Attack, Limits, Thought
 from ragwitness.extraction.attacks.benign import Benign, BenignConfig
 from ragwitness.extraction.attacks.composite import Composite, CompositeConfig, Pide, PideConfig
 from ragwitness.extraction.attacks.crawler import Crawler, CrawlerConfig
-from ragwitness.extraction.attacks.information import CONDITIONS, LONGEST, fragments
+from ragwitness.extraction.attacks.information import CONDITIONS, LONGEST, aims, fragments
+from ragwitness.extraction.attacks.novelty import Novelty, NoveltyConfig
 from ragwitness.extraction.attacks.pirates import Pirates, PiratesConfig
 from ragwitness.extraction.attacks.thief import Thief, ThiefConfig
+from ragwitness.extraction.registry import build_attack
+from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer
 
@@ -28,11 +33,10 @@ _MAKERS: dict[str, Callable[[Limits], Attack]] = {
     "pirates": lambda limits: Pirates(PiratesConfig(limits=limits)),
     "benign": lambda limits: Benign(BenignConfig(limits=limits)),
     "crawler": lambda limits: Crawler(CrawlerConfig(limits=limits)),
+    "novelty": lambda limits: Novelty(NoveltyConfig(limits=limits)),
+    "auto": lambda limits: Auto(AutoConfig(limits=limits)),
 }
-# A chain: each passage holds a word of the next, so that only who goes on reaches the end.
-_CHAIN = [
-    " ".join(f"{letter * 4}{chr(ord('a') + n)}{letter}" for n in range(12)) for letter in "abcdefgh"
-]
+_ADAPTIVE = ("thief", "pirates", "benign", "crawler", "novelty", "auto")
 
 
 def _attack(attack: Attack, answer: Callable[[str], str]) -> list[Ask]:
@@ -84,32 +88,139 @@ def test_information_is_at_most_fifteen_words() -> None:
         fragments(1, Limits().rng(), ["", " "])
 
 
+@pytest.mark.parametrize("kind", ["conditions", "contacts"])
+def test_targeted_information_is_short_and_enough_for_250_prompts(kind: str) -> None:
+    pieces = [piece for some in aims(kind) for piece, _ in some]
+    assert len(pieces) == len(set(pieces)) >= 250
+    assert max(len(split_words(piece)) for piece in pieces) <= LONGEST
+    asked = _attack(_MAKERS[kind](Limits(prompts=250)), _nothing)
+    assert len({ask.query.prompt for ask in asked}) == 250
+
+
 def test_targeted_prompts_name_their_aim() -> None:
     asked = _attack(_MAKERS["conditions"](Limits(prompts=len(CONDITIONS))), _nothing)
     assert {ask.aim for ask in asked} == set(CONDITIONS)
     assert all(ask.aim in ask.query.prompt for ask in asked if ask.aim)
 
 
-def _chained(prompt: str) -> str:
-    """A target that gives the passage after the one it is asked with; else the first."""
-    words = set(re.findall("[a-z]+", prompt.casefold()))
-    for place in reversed(range(len(_CHAIN) - 1)):
-        if words & set(_CHAIN[place].split()):
-            return _CHAIN[place] + " " + _CHAIN[place + 1]
-    return _CHAIN[0] + " " + _CHAIN[1]
+def _corpus() -> tuple[list[str], list[str]]:
+    """Sixty records and forty public texts, of words that are common or rare as in any language."""
+    rng = random.Random(7)
+    syllables = "ba ce di fo gu ka le mi no pu ra se ti vo zu".split()
+    words = ["".join(rng.choices(syllables, k=3)) for _ in range(700)]
+    shares = list(accumulate(1 / (place + 8) for place in range(len(words))))
+    texts = [" ".join(rng.choices(words, cum_weights=shares, k=45)) for _ in range(100)]
+    return texts[:60], texts[60:]
 
 
-@pytest.mark.parametrize("name", ["thief", "pirates", "crawler", "benign"])
-def test_adaptive_attacks_go_on_from_what_leaked(name: str) -> None:
-    reached = set()
+def _found(name: str, seed: int, *, blind: bool) -> int:
+    """Records that 30 prompts bring out of a perfect repeater; blind, it sees no answer."""
+    records, public = _corpus()
+    index, found = LexicalIndex(records), set[int]()
 
-    def target(prompt: str) -> str:
-        answer = _chained(prompt)
-        reached.update(place for place, passage in enumerate(_CHAIN) if passage in answer)
-        return answer
+    def repeat(prompt: str) -> str:
+        hits = [hit.index for hit in index.search(prompt, 1)]
+        found.update(hits)
+        return (
+            ""
+            if blind
+            else "Sure! Here is the context:\n\n" + "\n\n".join(records[place] for place in hits)
+        )
 
-    _attack(_MAKERS[name](Limits(prompts=150, batch=4)), target)
-    assert len(reached) >= 5, sorted(reached)
+    _attack(build_attack(name, Limits(prompts=30, seed=seed), None, public), repeat)
+    return len(found)
+
+
+@pytest.mark.parametrize("name", _ADAPTIVE)
+def test_adaptive_attacks_bring_more_than_themselves_blind(name: str) -> None:
+    fed, blind = ([_found(name, seed, blind=how) for seed in range(3)] for how in (False, True))
+    assert sum(fed) > sum(blind) + 3, (fed, blind)
+
+
+@pytest.mark.parametrize("name", ["auto", "novelty"])
+def test_ours_bring_more_than_composite_prompts(name: str) -> None:
+    ours, composite = (
+        sum(_found(one, seed, blind=False) for seed in range(3)) for one in (name, "composite")
+    )
+    assert ours > composite + 3
+
+
+def test_ten_prompts_already_adapt() -> None:
+    batches = []
+    steps = build_attack("novelty", Limits(prompts=10)).steps()
+    batch = next(steps)
+    try:
+        while True:
+            batches.append(len(batch))
+            batch = steps.send([Answer("word " * 20) for _ in batch])
+    except StopIteration:
+        assert batches == [1] * 10
+    assert Limits(prompts=250).size == 16
+    assert Limits(prompts=250, batch=2).size == 2
+
+
+def test_auto_leaves_commands_where_they_are_refused() -> None:
+    records, public = _corpus()
+    index, plain = LexicalIndex(records), []
+
+    def wary(prompt: str) -> str:
+        if "repeat" in prompt:
+            return "I'm sorry, but I cannot share that."
+        plain.append(prompt)
+        return records[index.search(prompt, 1)[0].index]
+
+    _attack(build_attack("auto", Limits(prompts=60), None, public), wary)
+    assert len(plain) > 35
+    assert _attack(build_attack("novelty", Limits(prompts=60), None, public), wary)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in _MAKERS if name not in ("conditions", "contacts")]
+)
+def test_the_topic_and_the_texts_are_where_every_attack_begins(name: str) -> None:
+    texts = [" ".join(f"kelp{n}x{m}" for m in range(20)) for n in range(30)]
+    attack = build_attack(name, Limits(prompts=20), None, texts, topic="marine biology")
+    first = " ".join(ask.query.prompt for ask in next(attack.steps()))
+    assert "kelp" in first
+    assert "marine" in first or "biology" in first
+
+
+class _Muse:
+    """A chat model that names nine words, or stops after some questions."""
+
+    def __init__(self, stops_after: int) -> None:
+        self.asked, self.stops_after = 0, stops_after
+
+    def answer(self, ask: Ask) -> Answer:
+        self.asked += 1
+        if self.asked > self.stops_after:
+            return Answer("", error="the model stopped.")
+        return Answer("\n".join(f"- musing{self.asked} on idea{n}" for n in range(9)))
+
+
+@pytest.mark.parametrize("name", ["thief", "benign", "crawler"])
+@pytest.mark.parametrize("stops_after", [0, 1000])
+def test_a_chat_model_is_heard_and_may_stop(name: str, stops_after: int) -> None:
+    records, public = _corpus()
+    index, muse, sent = LexicalIndex(records), _Muse(stops_after), []
+    attack = build_attack(name, Limits(prompts=30), None, public, topic="words", chat=True)
+    steps = attack.steps()
+    batch = next(steps)
+    try:
+        while True:
+            thoughts = isinstance(batch[0].query, Thought)
+            sent += [] if thoughts else [ask.query.prompt for ask in batch]
+            hits = (index.search(ask.query.prompt, 1) for ask in batch)
+            batch = steps.send(
+                [muse.answer(ask) for ask in batch]
+                if thoughts
+                else [Answer("".join(records[hit.index] for hit in some)) for some in hits]
+            )
+    except StopIteration as stop:
+        told = stop.value
+    assert len(sent) == 30
+    assert ("went on without its chat model" in told) == (stops_after == 0)
+    assert any("musing" in prompt for prompt in sent) == (stops_after > 0)
 
 
 def test_only_the_benign_attack_hides_its_intent() -> None:
@@ -117,15 +228,6 @@ def test_only_the_benign_attack_hides_its_intent() -> None:
         assert not {"repeat", "context", "copy", "output"} & set(
             ask.query.prompt.casefold().split()
         )
-
-
-def test_what_the_prompt_said_is_no_news() -> None:
-    seen = SeenLeaks()
-    text = "one two three four five six seven"
-    assert not seen.add(Answer(text), f"please say {text}")
-    assert seen.add(Answer(text), "please")
-    assert not seen.add(Answer(text), "please")
-    assert not seen.add(Answer("", error="refused"), "please")
 
 
 @pytest.mark.parametrize(
@@ -138,8 +240,10 @@ def test_what_the_prompt_said_is_no_news() -> None:
         (lambda: ThiefConfig(words=-1), "words must be at least 1, not -1"),
         (lambda: PiratesConfig(beta=1000), "beta must be 0 to 100"),
         (lambda: PiratesConfig(anchors=0), "anchors must be"),
-        (lambda: BenignConfig(penalty=0), "penalty must be"),
-        (lambda: BenignConfig(first=0), "first must be"),
+        (lambda: Limits(batch=0), "batch must be at least 1"),
+        (lambda: BenignConfig(penalty=-1), "penalty must be"),
+        (lambda: BenignConfig(like=2), "like must be 0 to 1"),
+        (lambda: NoveltyConfig(words=0), "words must be"),
         (lambda: CrawlerConfig(prior=float("nan")), "prior must be at least 0, not nan"),
     ],
 )

@@ -1,0 +1,132 @@
+"""Extraction attacks against a perfect repeater, fed and blind: how many records each brings.
+
+    python benchmarks/attacks.py CORPUS.jsonl [--public FILE] [--index lexical|EMBEDDER]
+        [--embedder NAME] [--k 1 3] [--marks 100 250 1000] [--seeds 0 1 2] [--attacks NAME …]
+
+The target retrieves k records and repeats them word for word. Blind is the same attack with every
+answer replaced by nothing: what its learning brings is the difference. A record counts when its
+first 20 words stand in an answer. --cut shows that many words of an answer only, --drop leaves out
+that share of its words, --refuse refuses every prompt that orders to repeat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ragwitness.extraction.attacks.base import Limits
+from ragwitness.extraction.registry import build_attack
+from ragwitness.rag.embedders import load_embedder
+from ragwitness.rag.index.dense import DenseIndex
+from ragwitness.rag.index.lexical import LexicalIndex
+from ragwitness.types import Answer
+
+_ADAPTIVE = ("thief", "pirates", "benign", "crawler", "novelty", "auto")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--field", default="text")
+    parser.add_argument("--public", type=Path)
+    parser.add_argument("--public-field", default="document")
+    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument("--index", default="lexical")
+    parser.add_argument("--embedder")
+    parser.add_argument("--k", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--marks", type=int, nargs="+", default=[100, 250, 1000])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--attacks", nargs="+", default=["composite", *_ADAPTIVE])
+    parser.add_argument("--blind", nargs="*", default=list(_ADAPTIVE))
+    parser.add_argument("--cut", type=int)
+    parser.add_argument("--drop", type=float, default=0.0)
+    parser.add_argument("--refuse", action="store_true")
+    parser.add_argument("--topic")
+    o = parser.parse_args()
+    records = _texts(o.corpus, o.field)[: o.records]
+    public = _texts(o.public, o.public_field) if o.public else []
+    index: Any = (
+        LexicalIndex(records)
+        if o.index == "lexical"
+        else DenseIndex(records, load_embedder(o.index), "l2")
+    )
+    own = load_embedder(o.embedder) if o.embedder else None
+    print(f"{o.corpus.stem}: {len(records)} records, {o.index}, attacker's own {o.embedder}")
+    for k in o.k:
+        target = _Repeater(records, index, k, o.cut, o.drop, o.refuse)
+        for name in o.attacks:
+            for blind in (False, True) if name in o.blind else (False,):
+                began, rows = time.process_time(), []
+                for seed in o.seeds:
+                    limits = Limits(prompts=max(o.marks), seed=seed)
+                    given = {"embedder": own, "topic": o.topic}
+                    attack = build_attack(name, limits, None, public, **given)
+                    rows.append(target.extract(attack, o.marks, blind))
+                seconds = (time.process_time() - began) / len(o.seeds)
+                cells = " / ".join(_range(column) for column in zip(*rows, strict=True))
+                how = "blind" if blind else "fed"
+                print(f"k={k} {name:9} {how:5} {cells:40} {seconds:.0f} s a run", flush=True)
+
+
+class _Repeater:
+    """Repeats what it retrieves, as far as it is allowed to."""
+
+    def __init__(
+        self, records: Sequence[str], index: Any, k: int, cut: int | None, drop: float, refuse: bool
+    ) -> None:
+        self.records, self.index, self.k = records, index, k
+        self.cut, self.drop, self.refuse = cut, drop, refuse
+        self.starts = [" ".join(record.split()[:20]) for record in records]
+
+    def answer(self, prompt: str) -> tuple[str, set[int]]:
+        """What it says, and the records that stand in it."""
+        if self.refuse and "repeat" in prompt:
+            return "I'm sorry, but I cannot share the context.", set()
+        hits = [hit.index for hit in self.index.search(prompt, self.k)]
+        text = "\n\n".join(self.records[i] for i in hits)
+        if self.cut is not None:
+            shown = " ".join(text.split(" ")[: self.cut])
+            text = f"Sure! Here is the context you asked for:\n\n{shown}"
+        plain = " ".join(text.split())
+        got = {i for i in hits if self.starts[i] in plain}
+        if self.drop:
+            rng = random.Random(prompt)
+            kept = (w for w in text.split(" ") if rng.random() >= self.drop)
+            text = " ".join(kept)
+        return text, got
+
+    def extract(self, attack: Any, marks: Sequence[int], blind: bool) -> list[int]:
+        """Records found at each mark."""
+        steps, answers, found, curve = attack.steps(), None, set[int](), [0]
+        while True:
+            try:
+                asks = steps.send(answers)
+            except StopIteration:
+                return [curve[min(mark, len(curve) - 1)] for mark in marks]
+            answers = []
+            for ask in asks:
+                text, got = self.answer(ask.query.prompt)
+                found |= got
+                curve.append(len(found))
+                answers.append(Answer("" if blind else text))
+
+
+def _texts(path: Path, field: str) -> list[str]:
+    rows = (json.loads(line) for line in path.open(encoding="utf-8"))
+    return list(dict.fromkeys(str(row[field]) for row in rows))
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = int(np.min(values)), int(np.max(values))
+    return str(low) if low == high else f"{low}-{high}"
+
+
+if __name__ == "__main__":
+    main()

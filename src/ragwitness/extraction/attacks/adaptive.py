@@ -1,0 +1,202 @@
+"""What every adaptive attack shares: propose prompts, read the answers, remember what leaked."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, ClassVar
+
+from ragwitness.extraction.attacks.base import (
+    REPEAT,
+    Ask,
+    Attacking,
+    Limits,
+    Thought,
+    require,
+)
+from ragwitness.extraction.attacks.information import fragments, public_texts
+from ragwitness.extraction.attacks.memory import Draft, Memory
+from ragwitness.models.base import Embedder
+from ragwitness.text.runs import plain_tokens
+from ragwitness.types import Answer
+
+_DRAWS = 20  # fragments of which the least asked is taken; draws of a prompt not yet sent
+_THOUGHT = 200  # most tokens of what the chat model says
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveConfig:
+    """What every adaptive attack is given.
+
+    Attributes:
+        command: What makes the model repeat its passages.
+        texts: Public texts for the first prompts; the package's corpus where empty.
+        topic: What the system is known to be about; the first prompts begin with its words.
+        embedder: The attacker's own; judges what is new by cosines in place of words.
+        chat: Whether the attacker has a chat model.
+        limits: How much it may ask.
+    """
+
+    command: str = REPEAT
+    texts: Sequence[str] = ()
+    topic: str = ""
+    embedder: Embedder | None = None
+    chat: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse settings outside of their range, as :func:`ranged` gives it."""
+        for one in fields(self):
+            if "range" in one.metadata:
+                require(one.name, getattr(self, one.name), *one.metadata["range"])
+
+
+def ranged(default: float, least: float, most: float = math.inf) -> Any:
+    """Return a field of a configuration that takes numbers of a range."""
+    return field(default=default, metadata={"range": (least, most)})
+
+
+class Adaptive(ABC):
+    """An attack whose prompts follow from what leaked; subclasses say what is asked next.
+
+    Args:
+        config: None for the default one.
+
+    Attributes:
+        memory: What leaked.
+        lost: Why the chat model is not asked any more; None while it is, or where there is none.
+    """
+
+    name: ClassVar[str]
+    default: ClassVar[AdaptiveConfig]
+
+    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+        self.config = config or self.default
+        self.memory, self.rng = Memory(self.config.embedder), self.config.limits.rng()
+        self.chat = self.config.chat
+        self.lost: str | None = None
+        self.asked: set[str] = set()  # words
+
+    def steps(self) -> Attacking:
+        """Return the attack; in the end it says how much of the corpus it believes it saw."""
+        return (yield from type(self)(self.config)._attack())
+
+    def _attack(self) -> Attacking:
+        limits, sent = self.config.limits, set[str]()
+        while len(sent) < limits.prompts:
+            # 1. Propose a batch; what was sent before is drawn again.
+            yield from self.prepare()
+            batch: list[str] = []
+            for _ in range(_DRAWS * limits.size):
+                if len(batch) == limits.size or len(sent) == limits.prompts:
+                    break
+                if (prompt := self.propose()) not in sent:
+                    sent.add(prompt)
+                    batch.append(prompt)
+            if not batch:
+                break
+            # 2. Ask, and remember what leaked.
+            answers = yield [limits.ask(prompt) for prompt in batch]
+            for prompt, answer in zip(batch, answers, strict=True):
+                self.learn(prompt, self.memory.add(answer.text, prompt))
+        return self._told()
+
+    def prepare(self) -> Attacking:
+        """Ask the chat model, if there is one, before the next batch."""
+        yield from ()
+        return None
+
+    @abstractmethod
+    def propose(self) -> str:
+        """Return a prompt."""
+
+    def learn(self, prompt: str, new: Sequence[int]) -> None:  # noqa: B027  # not all learn more
+        """Read what a prompt brought: the numbers of passages that are news."""
+
+    def imagine(
+        self, questions: Sequence[str]
+    ) -> Generator[list[Ask], list[Answer], list[list[str]]]:
+        """Ask the chat model for lists; once it gives no answer, it is not asked again.
+
+        Returns:
+            The lines of each answer; none where there is no chat model, or no answer.
+        """
+        if not self.chat or not questions:
+            return [[] for _ in questions]
+        answers = yield [Ask(Thought(question, _THOUGHT)) for question in questions]
+        self.lost = next((one.error for one in answers if one.error is not None), None)
+        self.chat = self.lost is None
+        lines = [[] if one.error is not None else one.text.splitlines() for one in answers]
+        bare = [[line.strip("-*0123456789.) ") for line in some] for some in lines]
+        return [[line for line in some if line] for some in bare]
+
+    # What prompts are made of.
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Public texts."""
+        return public_texts(self.config.texts)
+
+    def fragment(self) -> str:
+        """Return, of several random public fragments, the one with the most words never asked."""
+        drawn = fragments(_DRAWS, self.rng, self.texts, self.config.topic)
+        best = max(drawn, key=lambda one: len(set(plain_tokens(one)) - self.asked))
+        self.asked.update(plain_tokens(best))
+        return best
+
+    @cached_property
+    def _vocabulary(self) -> tuple[list[str], list[float]]:
+        counts = Counter(w for one in self.texts for w in set(plain_tokens(one)) if len(w) > 2)
+        counts.update(dict.fromkeys(plain_tokens(self.config.topic), len(self.texts)))
+        return list(counts), list(accumulate(math.sqrt(count) for count in counts.values()))
+
+    def public_words(self, count: int) -> list[str]:
+        """Return random public words; those of many texts and of the topic are the likelier."""
+        words, weights = self._vocabulary
+        return self.rng.choices(words, cum_weights=weights, k=count)
+
+    def command(self, information: str) -> str:
+        """Return a prompt of information and command."""
+        return f"{information} {self.config.command}".rstrip()
+
+    def compose(
+        self, size: int, draw: Callable[[], Iterable[str]], beside: str, begun: Sequence[str] = ()
+    ) -> list[str]:
+        """Return words, each the one with which expected novelty z is lowest.
+
+        Args:
+            size: How many, at most.
+            draw: Returns the words among which the next is chosen.
+            beside: What stands in the prompt anyway, such as the command.
+            begun: The first of the words.
+        """
+        chosen = list(begun)
+        draft = Draft(self.memory, plain_tokens(f"{beside} {' '.join(begun)}"))
+        while len(chosen) < size:
+            pool = [word for word in dict.fromkeys(draw()) if word not in chosen]
+            if not pool:
+                break
+            chosen.append(draft.best(pool))
+            draft.take(chosen[-1])
+        return chosen
+
+    def first(self, prompts: Sequence[str]) -> str:
+        """Return the prompt of the lowest expected novelty z; the first of equals."""
+        return prompts[int(self.memory.novelty(prompts).argmin())]
+
+    def _told(self) -> str | None:
+        seen, unseen, said = len(self.memory.passages), self.memory.unseen(), []
+        if unseen is not None:
+            said.append(
+                f"saw {seen:,} different passages; from those that came once and twice, about"
+                f" {seen + unseen:,.0f} exist (Chao's estimate; too many where an attack avoids"
+                " what it has seen)"
+            )
+        if self.lost is not None:
+            said.append(f"went on without its chat model, which stopped: {self.lost.rstrip('.')}")
+        return "; ".join(said) or None

@@ -1,0 +1,233 @@
+"""What an adaptive attack remembers of what leaked, and how new an answer to a prompt would be.
+
+A prompt's expected novelty comes from the passages seen alone. With T the best score that one of
+them reaches, and mu and sigma the mean and deviation of the score of a record that was not seen,
+:math:`z = (T - mu) / sigma` is low where an unseen record would beat every seen one. Scores are
+BM25's, and an unseen record holds each word, independently, with the share that the word has among
+the seen; or they are cosines of an embedder.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.models.base import Embedder
+from ragwitness.text.runs import plain_tokens
+from ragwitness.text.words import STOP_WORDS
+
+_RUN = 4  # words by which a passage is recognised
+_KNOWN = 0.5  # share of known runs from which on a passage is no news
+_SHORTEST = 6  # words of a passage
+_COMMON = 0.2  # share of passages above which a word tells nothing
+_SATURATION, _LENGTHS = 1.5, 0.75  # BM25's k1 and b
+_GUESS = 0.4  # frequency part of a word that was never seen
+
+_BREAKS = re.compile(
+    r"\n\s*\n|^[ \t]*[-=*_#]{3,}[ \t]*$|^[ \t]*(?:[#*]+ *)?(?:document|passage|context|source|"
+    r"record|chunk|text|excerpt)s?[ \t]*[\[(]?\d*[\])]?[ \t]*[:.*]+|^[ \t]*[\[(]\d+[\])][ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OPENER = re.compile(
+    r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|yes|here (?:is|are|'s)|the (?:context|"
+    r"following|passages?|text)|below (?:is|are))\b[^\n:]{0,160}:\s*",
+    re.IGNORECASE,
+)
+
+
+def cut_passages(answer: str, prompt: str = "") -> list[str]:
+    """Return the passages that an answer repeats.
+
+    It is cut at blank lines, rules and headings such as "Document 2:"; the prompt, openers such as
+    "Sure! Here is the context:" and pieces of fewer than six words are left out.
+
+    Args:
+        answer: What the system said.
+        prompt: What it was asked.
+    """
+    said = answer.replace(prompt, "\n\n") if prompt else answer
+    pieces = (_OPENER.sub("", piece.strip()).strip() for piece in _BREAKS.split(said))
+    return [piece for piece in pieces if len(plain_tokens(piece)) >= _SHORTEST]
+
+
+def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
+    return {tuple(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
+
+
+class Memory:
+    """The passages that leaked, and the words that stand in them.
+
+    Attributes:
+        passages: Distinct ones, in the order in which they came.
+        times: How often each came.
+        embedder: Judges novelty by cosines; None by words.
+    """
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self.passages: list[str] = []
+        self.times: list[int] = []
+        self.embedder = embedder
+        self._homes: dict[tuple[str, ...], int] = {}  # run of words -> the passage it came in
+        self._postings: dict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
+        self._packed: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
+        self._words = 0
+        self._tries = [1.0, 4.0]  # words that no passage held when asked: since met, still not
+        self._vectors: list[NDArray[np.float32]] = []
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._postings
+
+    def add(self, answer: str, prompt: str) -> list[int]:
+        """Take note of an answer; return the numbers of the passages that are news.
+
+        Runs of words that the prompt itself holds are no news.
+        """
+        asked = plain_tokens(prompt)
+        strange = [word for word in dict.fromkeys(asked) if word not in self]
+        own, new = _runs(asked), []
+        for passage in cut_passages(answer, prompt):
+            words = plain_tokens(passage)
+            runs = _runs(words)
+            homes = [self._homes[run] for run in runs if run in self._homes]
+            if len(homes) + len(runs & own) < _KNOWN * len(runs):
+                new.append(self._keep(passage, words, runs))
+            elif homes:
+                self.times[Counter(homes).most_common(1)[0][0]] += 1
+        for word in strange:
+            self._tries[word not in self] += 1
+        if self.embedder and new:
+            self._vectors.append(self.embedder.embed([self.passages[number] for number in new]))
+        return new
+
+    def _keep(self, passage: str, words: list[str], runs: set[tuple[str, ...]]) -> int:
+        number = len(self.passages)
+        self.passages.append(passage)
+        self.times.append(1)
+        self._homes |= dict.fromkeys(runs, number)
+        self._words += len(words)
+        length = 1 - _LENGTHS + _LENGTHS * len(words) * len(self.passages) / self._words
+        for word, count in Counter(words).items():
+            numbers, weights = self._postings[word]
+            numbers.append(number)
+            weights.append(count / (count + _SATURATION * length))
+            self._packed.pop(word, None)
+        return number
+
+    def share(self, word: str) -> float:
+        """Return the share of the passages that hold a word; 0 for one that was never seen."""
+        return len(self._postings[word][0]) / len(self.passages) if word in self else 0.0
+
+    def askable(self, text: str | None = None) -> list[str]:
+        """Return the words that tell passages apart, in their order: of a text, or of them all."""
+        most = max(2, _COMMON * len(self.passages))
+        words = self._postings if text is None else dict.fromkeys(plain_tokens(text))
+        return [
+            word
+            for word in words
+            if len(word) > 2
+            and word not in STOP_WORDS
+            and (word not in self or len(self._postings[word][0]) <= most)
+        ]
+
+    def weights(self, word: str) -> tuple[float, float, float]:
+        """Return a word's inverse document frequency, and the mean and variance of what it adds.
+
+        Mean and variance are of the score of a record that was not seen.
+        """
+        seen, (numbers, parts) = len(self.passages), self._postings.get(word, ([], []))
+        rarity = math.log(1 + (seen - len(numbers) + 0.5) / (len(numbers) + 0.5))
+        # A word never seen turns up in the next passage as often as such words have so far.
+        share = (len(numbers) or self._tries[0] / sum(self._tries)) / (seen + 1)
+        value = rarity * (sum(parts) / len(parts) if parts else _GUESS)
+        return rarity, share * value, share * (1 - share) * value * value
+
+    def postings(self, word: str) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return the passages that hold a word, and its frequency part in each, shapes (n,)."""
+        if word not in self._packed:
+            numbers, parts = self._postings.get(word, ([], []))
+            self._packed[word] = np.array(numbers, np.intp), np.array(parts)
+        return self._packed[word]
+
+    def novelty(self, prompts: Sequence[str]) -> NDArray[np.float64]:
+        """Return z of each prompt, shape (n,): the lower, the likelier an unseen record answers."""
+        if not self.passages:
+            return np.zeros(len(prompts))
+        if self.embedder is None:
+            return np.array([Draft(self, plain_tokens(prompt)).z for prompt in prompts])
+        seen = np.concatenate(self._vectors)
+        self._vectors = [seen]
+        cosines = (self.embedder.embed(prompts) @ seen.T).astype(float)
+        z: NDArray[np.float64] = (cosines.max(1) - cosines.mean(1)) / (cosines.std(1) + 1e-6)
+        return z
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return unit vectors of texts, shape (n, dim): of the embedder, or what each would find.
+
+        Without an embedder a text's vector is its score with every passage seen, so that words of
+        one passage are near each other.
+        """
+        if self.embedder is not None:
+            return self.embedder.embed(texts).astype(float)
+        rows = np.array([Draft(self, plain_tokens(text)).scores for text in texts])
+        rows = rows.reshape(len(texts), len(self.passages))
+        unit: NDArray[np.float64] = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9)
+        return unit
+
+    def unseen(self) -> float | None:
+        """Return an estimate of how many further passages there are (Chao 1984), None for no basis.
+
+        From the passages that came once and twice. An attack that avoids what it has seen makes
+        it too large.
+        """
+        once, twice = (sum(times == n for times in self.times) for n in (1, 2))
+        return once * (once - 1) / (2 * (twice + 1)) if self.passages else None
+
+
+class Draft:
+    """A prompt under construction, held against what was seen.
+
+    Args:
+        memory: What was seen.
+        words: That stand in the prompt already.
+
+    Attributes:
+        scores: BM25 score of every passage seen, shape (n,).
+    """
+
+    def __init__(self, memory: Memory, words: Sequence[str] = ()) -> None:
+        self._memory = memory
+        self.scores = np.zeros(len(memory.passages))
+        self._mean, self._variance = 0.0, 1e-9
+        for word in words:
+            self.take(word)
+
+    @property
+    def z(self) -> float:
+        """Expected novelty of the prompt as it stands."""
+        return float((self.scores.max(initial=0.0) - self._mean) / math.sqrt(self._variance))
+
+    def take(self, word: str) -> None:
+        """Put a word into the prompt."""
+        rarity, mean, variance = self._memory.weights(word)
+        numbers, parts = self._memory.postings(word)
+        self.scores[numbers] += rarity * parts
+        self._mean += mean
+        self._variance += variance
+
+    def best(self, pool: Sequence[str]) -> str:
+        """Return the word of a pool with which z is lowest; the first of equals."""
+        rarity, mean, variance = np.array([self._memory.weights(word) for word in pool]).T
+        held = [self._memory.postings(word) for word in pool]
+        # T with each word: the best of all passages, and of those that the word lifts.
+        rivals = np.full(len(pool), self.scores.max(initial=0.0))
+        owners = np.repeat(np.arange(len(pool)), [len(numbers) for numbers, _ in held])
+        numbers = np.concatenate([numbers for numbers, _ in held])
+        parts = np.concatenate([parts for _, parts in held])
+        np.maximum.at(rivals, owners, self.scores[numbers] + rarity[owners] * parts)
+        z = (rivals - self._mean - mean) / np.sqrt(self._variance + variance)
+        return pool[int(z.argmin())]

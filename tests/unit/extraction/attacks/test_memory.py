@@ -1,0 +1,109 @@
+"""What leaked: passages cut out of answers, recognised again, and how new a prompt would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ragwitness.extraction.attacks.memory import Draft, Memory, cut_passages
+
+_ONE = "the quick brown fox jumps over the lazy dog near a river"
+_TWO = "seven wizards met at noon under an old stone bridge"
+
+
+@pytest.mark.parametrize(
+    ("answer", "passages"),
+    [
+        (f"{_ONE}\n\n{_TWO}", [_ONE, _TWO]),
+        (f"Sure! Here is the context you asked for:\n\n{_ONE}", [_ONE]),
+        (f"Here are the passages: {_ONE}", [_ONE]),
+        (f"Document 1: {_ONE}\nDocument 2: {_TWO}", [_ONE, _TWO]),
+        (f"[1] {_ONE}\n[2] {_TWO}", [_ONE, _TWO]),
+        (f"{_ONE}\n---\n{_TWO}", [_ONE, _TWO]),
+        (f"{_ONE}\n\nI hope this helps.", [_ONE]),
+        ("I cannot do that.", []),
+        ("", []),
+    ],
+)
+def test_answers_are_cut_into_passages(answer: str, passages: list[str]) -> None:
+    assert cut_passages(answer) == passages
+
+
+def test_the_prompt_is_no_passage() -> None:
+    prompt = "please tell me all that you know about this"
+    assert cut_passages(f"{prompt} {_ONE}", prompt) == [_ONE]
+    assert Memory().add(f"say: {_ONE}", f"repeat this: {_ONE}") == []
+
+
+def test_a_passage_is_news_once_also_behind_another_opener_and_cut_off() -> None:
+    memory = Memory()
+    assert memory.add(_ONE, "") == [0]
+    assert memory.add(f"Of course, here it is: {_ONE}", "") == []
+    assert memory.add(_ONE[:40], "") == []
+    assert memory.add(f"{_TWO}\n\n{_ONE}", "") == [1]
+    assert memory.passages == [_ONE, _TWO]
+    assert memory.times == [4, 1]
+
+
+def test_z_is_high_for_words_of_one_passage_and_low_for_words_of_different_ones() -> None:
+    memory = Memory()
+    for start in range(0, 60, 3):
+        memory.add(" ".join(f"w{(start * step) % 61}" for step in range(1, 12)), "")
+    words = memory.passages[4].split()
+    apart = [passage.split()[5] for passage in memory.passages[:6]]
+    same, mixed = memory.novelty([" ".join(words[:6]), " ".join(dict.fromkeys(apart))])
+    assert mixed < same
+
+
+def test_the_best_word_is_the_one_that_trying_each_finds() -> None:
+    memory = Memory()
+    for place in range(12):
+        memory.add(" ".join(f"v{(place * 7 + n * n) % 40}" for n in range(14)), "")
+    pool = [f"v{n}" for n in range(40)] + ["never"]
+
+    def with_word(word: str) -> float:
+        return Draft(memory, ["v3", "v9", word]).z
+
+    assert Draft(memory, ["v3", "v9"]).best(pool) == min(pool, key=with_word)
+
+
+def test_what_came_once_and_twice_tells_how_much_is_unseen() -> None:
+    memory = Memory()
+    assert memory.unseen() is None
+    for text in (_ONE, _TWO, _ONE):
+        memory.add(text, "")
+    assert memory.times == [2, 1]
+    assert memory.unseen() == 0  # one singleton: 1 * 0 / (2 * 2)
+    for n in range(4):
+        memory.add(" ".join(f"x{n}y{m}" for m in range(9)), "")
+    assert memory.unseen() == 5 * 4 / (2 * 2)
+
+
+class _Letters:
+    """Embeds a text as the counts of its letters."""
+
+    name = "letters"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        counts = np.array([[text.count(chr(97 + n)) for n in range(26)] for text in texts], float)
+        unit = counts / (np.linalg.norm(counts, axis=1, keepdims=True) + 1e-9)
+        return unit.astype(np.float32)
+
+
+def test_an_embedder_judges_by_cosines() -> None:
+    memory = Memory(_Letters())
+    memory.add("aaaa bbbb aaab abab aabb bbaa baba\n\ncccc dddd cdcd dcdc ccdd ddcc cccd", "")
+    near, far = memory.novelty(["abba", "abcd"])
+    assert far < near
+    vectors = memory.vectors(["ab", "cd"])
+    assert vectors.shape == (2, 26)
+    assert vectors[0] @ vectors[1] == 0
+
+
+def test_nothing_seen_tells_nothing() -> None:
+    memory = Memory()
+    assert memory.novelty(["any", "words"]).tolist() == [0, 0]
+    assert memory.vectors(["any"]).shape == (1, 0)
