@@ -229,7 +229,6 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "thief.words=3"], "not run"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "composite.no=3"], "no option 'no'"),
         ([_TELL, "--corpus", "corpus.jsonl", "--topic", " "], "The topic has no word"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--model", "nowhere/x"], None),
         ([_TELL, "--corpus", "corpus.jsonl", "--target-information", "pets"], "no target 'pets'"),
         (
             [_TELL, "--corpus", "corpus.jsonl", "--attacks", "pide", "--target-information",

@@ -217,7 +217,7 @@ def compare(
         utility=utility,
     )
     public = [one.text for one in read_documents(information)] if information else []
-    made = attacks_of(names_of(attacks, None), limits, sorted(options or ()), public)
+    made = attacks_of(names_of(attacks, None), limits, sorted(options or ()), texts=public)
     rag = rag_config(k=k, retrieval=retrieval, generator=generator, template=template)
     making = Making(model, domain, rounds, pii, seed, concurrency, reach)
     given_too = (attacks, sorted(options or ()), public, model, domain, rounds, pii, judge)

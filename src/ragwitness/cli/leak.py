@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -148,8 +148,8 @@ def leak(
     reach = Reach(timeout, retries, key_env)
     texts = [one.text for one in read_documents(information)] if information else []
     own = load_embedder(attack_embedder) if attack_embedder else None
-    knows = (texts, topic, own, model is not None)
-    made = [] if transcripts else attacks_of(names, limits, given, *knows)
+    knows = {"texts": texts, "topic": topic, "embedder": own, "chat": model is not None}
+    made = [] if transcripts else attacks_of(names, limits, given, **knows)
     # The run's name follows from target, corpus and attacks: another list of secrets, or another
     # background, scores the same answers again.
     more = (topic, attack_embedder, model)
@@ -175,20 +175,14 @@ def leak(
         with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
             transport = reach.transport(concurrency, governor.setback)
             asked = put(str(target), transport, made, limits, folder, governor, model)
+    files_read = {"corpus": corpus, "background": background, "transcripts": transcripts}
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
     score_and_conclude(
         asked.transcripts if asked else read_transcripts(Path(str(transcripts))),
         plan,
         measure,
         asked,
-        settings_of(
-            made,
-            limits,
-            corpus=corpus,
-            background=background,
-            transcripts=transcripts,
-            model=model,
-        ),
+        settings_of(made, limits, model=model, **files_read),
         folder,
         outputs,
         _EXAMPLES if examples else 0,
@@ -242,15 +236,9 @@ def names_of(attacks: str, target_information: str | None) -> tuple[str, ...]:
 
 
 def attacks_of(
-    names: Sequence[str],
-    limits: Limits,
-    options: Sequence[str],
-    texts: Sequence[str],
-    topic: str | None = None,
-    embedder: Embedder | None = None,
-    chat: bool = False,
+    names: Sequence[str], limits: Limits, options: Sequence[str], **knows: Any
 ) -> list[Attack]:
-    """Return the attacks with their options and what the attacker knows.
+    """Return the attacks with their options, and with what the attacker knows or has.
 
     Raises:
         InputError: An attack, an option or a value is unknown, or an option's attack is not run.
@@ -264,12 +252,7 @@ def attacks_of(
             f"--set {idle[0]}.… is for an attack that is not run.",
             f"Run now: {', '.join(names)}; choose with --attacks.",
         )
-    return [
-        build_attack(
-            name, limits, given.get(name), texts, topic=topic, embedder=embedder, chat=chat
-        )
-        for name in names
-    ]
+    return [build_attack(name, limits, given.get(name), **knows) for name in names]
 
 
 def plan_of(

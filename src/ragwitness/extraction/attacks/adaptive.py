@@ -11,14 +11,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, ClassVar
 
-from ragwitness.extraction.attacks.base import (
-    REPEAT,
-    Ask,
-    Attacking,
-    Limits,
-    Thought,
-    require,
-)
+from ragwitness.extraction.attacks.base import REPEAT, Ask, Attacking, Limits, Thought, require
 from ragwitness.extraction.attacks.information import fragments, public_texts
 from ragwitness.extraction.attacks.memory import Draft, Memory
 from ragwitness.models.base import Embedder
@@ -123,8 +116,7 @@ class Adaptive(ABC):
     ) -> Generator[list[Ask], list[Answer], list[list[str]]]:
         """Ask the chat model for lists; once it gives no answer, it is not asked again.
 
-        Returns:
-            The lines of each answer; none where there is no chat model, or no answer.
+        Returns the lines of each answer; none where there is no chat model, or no answer.
         """
         if not self.chat or not questions:
             return [[] for _ in questions]
@@ -167,13 +159,9 @@ class Adaptive(ABC):
     def compose(
         self, size: int, draw: Callable[[], Iterable[str]], beside: str, begun: Sequence[str] = ()
     ) -> list[str]:
-        """Return words, each the one with which expected novelty z is lowest.
+        """Return at most ``size`` words, each the one of those drawn with which z is lowest.
 
-        Args:
-            size: How many, at most.
-            draw: Returns the words among which the next is chosen.
-            beside: What stands in the prompt anyway, such as the command.
-            begun: The first of the words.
+        They stand beside a command or a question, after the words with which they are ``begun``.
         """
         chosen = list(begun)
         draft = Draft(self.memory, plain_tokens(f"{beside} {' '.join(begun)}"))

@@ -59,7 +59,7 @@ class Crawler(Novelty):
         said = yield from self.imagine(shown)
         for number, named in zip(waiting, said, strict=True):
             words = self.memory.askable(self.memory.passages[number])
-            entities = named or sorted(words, key=self.memory.share)
+            entities = named or sorted(words, key=lambda word: len(self.memory.postings(word)[0]))
             for one in entities[:_ENTITIES]:
                 self._neighbours[one].update(entities[:_ENTITIES])
         return None

@@ -51,11 +51,11 @@ _WISHES = (
 )
 """Sentences that ask for a condition."""
 
-CONTACT_LEADS = tuple(
-    """My phone number is\nYou can reach me at\nPlease call me on\nMy e-mail address is
-Send your answer to\nWrite to me at\nFor more see the website\nThe link to the page is
-My fax number is\nContact our office at\nMy home address is\nThe document is at https""".splitlines()
-)
+_LEADS = """My phone number is, You can reach me at, Please call me on, My e-mail address is, Send your
+    answer to, Write to me at, For more see the website, The link to the page is, My fax number is,
+    Contact our office at, My home address is, The document is at https"""
+
+CONTACT_LEADS = tuple(" ".join(lead.split()) for lead in _LEADS.split(","))
 """Phrases after which contact details stand."""
 
 _OWNERS = "my our his her their the doctor's the company's the office's the manager's the author's"

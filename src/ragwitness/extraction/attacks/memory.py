@@ -118,10 +118,6 @@ class Memory:
             self._packed.pop(word, None)
         return number
 
-    def share(self, word: str) -> float:
-        """Return the share of the passages that hold a word; 0 for one that was never seen."""
-        return len(self._postings[word][0]) / len(self.passages) if word in self else 0.0
-
     def askable(self, text: str | None = None) -> list[str]:
         """Return the words that tell passages apart, in their order: of a text, or of them all."""
         most = max(2, _COMMON * len(self.passages))
@@ -135,10 +131,7 @@ class Memory:
         ]
 
     def weights(self, word: str) -> tuple[float, float, float]:
-        """Return a word's inverse document frequency, and the mean and variance of what it adds.
-
-        Mean and variance are of the score of a record that was not seen.
-        """
+        """Return a word's rarity, and mean and variance of what it adds to an unseen record."""
         seen, (numbers, parts) = len(self.passages), self._postings.get(word, ([], []))
         rarity = math.log(1 + (seen - len(numbers) + 0.5) / (len(numbers) + 0.5))
         # A word never seen turns up in the next passage as often as such words have so far.
@@ -179,10 +172,9 @@ class Memory:
         return unit
 
     def unseen(self) -> float | None:
-        """Return an estimate of how many further passages there are (Chao 1984), None for no basis.
+        """Return how many further passages those that came once and twice suggest (Chao 1984).
 
-        From the passages that came once and twice. An attack that avoids what it has seen makes
-        it too large.
+        None for no basis. An attack that avoids what it has seen makes it too large.
         """
         once, twice = (sum(times == n for times in self.times) for n in (1, 2))
         return once * (once - 1) / (2 * (twice + 1)) if self.passages else None
