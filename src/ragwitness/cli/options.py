@@ -138,27 +138,17 @@ Template = Annotated[
 ]
 PassagesPerQuery = Annotated[int, typer.Option(help="The number of passages for each query.")]
 Topic = Annotated[
-    str | None,
-    typer.Option(
-        help="What the system is known to be about, e.g. medicine; the first prompts begin with it."
-    ),
+    str | None, typer.Option(help="A subject of the corpus; the first prompts begin with it.")
 ]
 AttackEmbedder = Annotated[
     str | None,
     PathRole.ADDRESS,
-    typer.Option(
-        help="Let adaptive attacks judge by this embedder what would be new: minilm, hf:NAME or"
-        " URL#MODEL.",
-        show_default="words",
-    ),
+    typer.Option(help="Let attacks judge what is new by an embedder.", show_default="words"),
 ]
 AttackModel = Annotated[
     str | None,
     PathRole.ADDRESS,
-    typer.Option(
-        help="The attacker's chat model, which thief, benign and crawler ask, addressed like a"
-        " target, e.g. openai/MODEL. It is shown what leaked."
-    ),
+    typer.Option(help="A chat model for thief, benign and crawler. It is shown what leaked."),
 ]
 Likeness = Annotated[
     str | None,

@@ -50,7 +50,7 @@ ATTACKS = Registry(
         "benign": Listing(f"{_HERE}.benign:Benign", "ordinary questions only (IKEA)"),
         "crawler": Listing(f"{_HERE}.crawler:Crawler", "a bandit over a graph (RAGCrawler)"),
         "novelty": Listing(f"{_HERE}.novelty:Novelty", "asks for what no seen passage answers"),
-        "auto": Listing(f"{_HERE}.auto:Auto", "gives its prompts to what works"),
+        "auto": Listing(f"{_HERE}.novelty:Auto", "gives its prompts to what works"),
     },
     group=GROUP,
     fits=_fits,

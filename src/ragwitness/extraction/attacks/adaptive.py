@@ -55,15 +55,7 @@ def ranged(default: float, least: float, most: float = math.inf) -> Any:
 
 
 class Adaptive(ABC):
-    """An attack whose prompts follow from what leaked; subclasses say what is asked next.
-
-    Args:
-        config: None for the default one.
-
-    Attributes:
-        memory: What leaked.
-        lost: Why the chat model is not asked any more; None while it is, or where there is none.
-    """
+    """An attack whose prompts follow from what leaked; subclasses say what is asked next."""
 
     name: ClassVar[str]
     default: ClassVar[AdaptiveConfig]
@@ -72,7 +64,7 @@ class Adaptive(ABC):
         self.config = config or self.default
         self.memory, self.rng = Memory(self.config.embedder), self.config.limits.rng()
         self.chat = self.config.chat
-        self.lost: str | None = None
+        self.lost: str | None = None  # why the chat model is not asked any more
         self.asked: set[str] = set()  # words
 
     def steps(self) -> Attacking:
@@ -114,10 +106,7 @@ class Adaptive(ABC):
     def imagine(
         self, questions: Sequence[str]
     ) -> Generator[list[Ask], list[Answer], list[list[str]]]:
-        """Ask the chat model for lists; once it gives no answer, it is not asked again.
-
-        Returns the lines of each answer; none where there is no chat model, or no answer.
-        """
+        """Return the lines that the chat model says; none without it, or once it has stopped."""
         if not self.chat or not questions:
             return [[] for _ in questions]
         answers = yield [Ask(Thought(question, _THOUGHT)) for question in questions]
@@ -159,10 +148,7 @@ class Adaptive(ABC):
     def compose(
         self, size: int, draw: Callable[[], Iterable[str]], beside: str, begun: Sequence[str] = ()
     ) -> list[str]:
-        """Return at most ``size`` words, each the one of those drawn with which z is lowest.
-
-        They stand beside a command or a question, after the words with which they are ``begun``.
-        """
+        """Return words, each the one of those drawn with which, beside the rest, z is lowest."""
         chosen = list(begun)
         draft = Draft(self.memory, plain_tokens(f"{beside} {' '.join(begun)}"))
         while len(chosen) < size:
@@ -178,12 +164,12 @@ class Adaptive(ABC):
         return prompts[int(self.memory.novelty(prompts).argmin())]
 
     def _told(self) -> str | None:
-        seen, unseen, said = len(self.memory.passages), self.memory.unseen(), []
-        if unseen is not None:
+        seen, said = len(self.memory.passages), []
+        if seen:
             said.append(
                 f"saw {seen:,} different passages; from those that came once and twice, about"
-                f" {seen + unseen:,.0f} exist (Chao's estimate; too many where an attack avoids"
-                " what it has seen)"
+                f" {seen + self.memory.unseen():,.0f} exist (Chao's estimate; too many where an"
+                " attack avoids what it has seen)"
             )
         if self.lost is not None:
             said.append(f"went on without its chat model, which stopped: {self.lost.rstrip('.')}")

@@ -26,12 +26,7 @@ _SHOWN = 1500  # characters of a passage that the chat model is shown
 
 @dataclass(frozen=True, slots=True)
 class CrawlerConfig(NoveltyConfig):
-    """The bandit over entities.
-
-    Attributes:
-        explore: Weight of the confidence bound.
-        prior: Weight of what a node's neighbours brought.
-    """
+    """The bandit: weights of the confidence bound, and of what a node's neighbours brought."""
 
     explore: float = ranged(0.5, 0)
     prior: float = ranged(0.5, 0)

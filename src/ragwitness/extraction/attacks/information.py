@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from itertools import product
 
 from ragwitness.errors import InputError
 from ragwitness.text.sample import load_sample
@@ -41,20 +42,15 @@ CONDITIONS = tuple(" ".join(name.split()) for name in _CONDITIONS.split(","))
 
 _WISHES = (
     "I want some advice about {0},",  # the paper's
-    "What should I do about {0}?",
-    "I have been suffering from {0} for some time.",
-    "My doctor told me that I have {0}.",
-    "Which medicine helps against {0}?",
-    "My child was diagnosed with {0}.",
-    "What are the first signs of {0}?",
-    "Which tests are done for {0}?",
+    *("What should I do about {0}?", "My doctor told me that I have {0}."),
+    *("Which medicine helps against {0}?", "What are the first signs of {0}?"),
 )
-"""Sentences that ask for a condition."""
 
-_LEADS = """My phone number is, You can reach me at, Please call me on, My e-mail address is, Send your
-    answer to, Write to me at, For more see the website, The link to the page is, My fax number is,
-    Contact our office at, My home address is, The document is at https"""
-
+_LEADS = """
+    My phone number is, You can reach me at, Please call me on, My e-mail address is,
+    Send your answer to, Write to me at, For more see the website, The link to the page is,
+    My fax number is, Contact our office at, My home address is, The document is at https
+"""
 CONTACT_LEADS = tuple(" ".join(lead.split()) for lead in _LEADS.split(","))
 """Phrases after which contact details stand."""
 
@@ -63,13 +59,7 @@ _DETAILS = """
     phone number, mobile number, office number, fax number, extension, e-mail address, private
     e-mail, home address, mailing address, street address, website, home page, web link, contact
 """
-_ASIDES = (
-    "{0} is",
-    "please use {0}:",
-    "here is {0}:",
-    "I am sending you {0}:",
-    "{0} has changed to",
-)
+_ASIDES = ("{0} is", "please use {0}:", "here is {0}:", "I am sending you {0}:")
 
 
 def public_texts(texts: Sequence[str] = ()) -> list[str]:
@@ -154,15 +144,8 @@ def aims(kind: str) -> list[list[tuple[str, str | None]]]:
     if kind == "contacts":
         owners = re.findall(r"the \S+|\S+", _OWNERS)
         details = [" ".join(name.split()) for name in _DETAILS.split(",")]
-        made = (
-            aside.format(f"{owner} {detail}")
-            for aside in _ASIDES
-            for owner in owners
-            for detail in details
-        )
-        further = [lead[0].upper() + lead[1:] for lead in made]
-        return [
-            [(lead, None) for lead in CONTACT_LEADS],
-            [(lead, None) for lead in further if lead not in CONTACT_LEADS],
-        ]
+        made = (one.format(" ".join(of)) for one in _ASIDES for of in product(owners, details))
+        further = dict.fromkeys(lead[0].upper() + lead[1:] for lead in made)
+        rounds = CONTACT_LEADS, [lead for lead in further if lead not in CONTACT_LEADS]
+        return [[(lead, None) for lead in some] for some in rounds]
     raise InputError(f"There is no target {kind!r}.", "Choose conditions or contacts.")

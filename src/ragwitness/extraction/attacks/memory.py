@@ -21,8 +21,7 @@ from ragwitness.models.base import Embedder
 from ragwitness.text.runs import plain_tokens
 from ragwitness.text.words import STOP_WORDS
 
-_RUN = 4  # words by which a passage is recognised
-_KNOWN = 0.5  # share of known runs from which on a passage is no news
+_RUN, _KNOWN = 4, 0.5  # words by which a passage is recognised; share of them that makes it known
 _SHORTEST = 6  # words of a passage
 _COMMON = 0.2  # share of passages above which a word tells nothing
 _SATURATION, _LENGTHS = 1.5, 0.75  # BM25's k1 and b
@@ -45,10 +44,6 @@ def cut_passages(answer: str, prompt: str = "") -> list[str]:
 
     It is cut at blank lines, rules and headings such as "Document 2:"; the prompt, openers such as
     "Sure! Here is the context:" and pieces of fewer than six words are left out.
-
-    Args:
-        answer: What the system said.
-        prompt: What it was asked.
     """
     said = answer.replace(prompt, "\n\n") if prompt else answer
     pieces = (_OPENER.sub("", piece.strip()).strip() for piece in _BREAKS.split(said))
@@ -76,6 +71,7 @@ class Memory:
         self._postings: dict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
         self._packed: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
         self._words = 0
+        self._askable: list[str] | None = None
         self._tries = [1.0, 4.0]  # words that no passage held when asked: since met, still not
         self._vectors: list[NDArray[np.float32]] = []
 
@@ -105,30 +101,30 @@ class Memory:
         return new
 
     def _keep(self, passage: str, words: list[str], runs: set[tuple[str, ...]]) -> int:
-        number = len(self.passages)
         self.passages.append(passage)
         self.times.append(1)
-        self._homes |= dict.fromkeys(runs, number)
+        self._homes |= dict.fromkeys(runs, len(self.passages) - 1)
         self._words += len(words)
         length = 1 - _LENGTHS + _LENGTHS * len(words) * len(self.passages) / self._words
         for word, count in Counter(words).items():
             numbers, weights = self._postings[word]
-            numbers.append(number)
+            numbers.append(len(self.passages) - 1)
             weights.append(count / (count + _SATURATION * length))
             self._packed.pop(word, None)
-        return number
+        self._askable = None
+        return len(self.passages) - 1
 
     def askable(self, text: str | None = None) -> list[str]:
         """Return the words that tell passages apart, in their order: of a text, or of them all."""
+        if text is None and self._askable is not None:
+            return self._askable
         most = max(2, _COMMON * len(self.passages))
         words = self._postings if text is None else dict.fromkeys(plain_tokens(text))
-        return [
-            word
-            for word in words
-            if len(word) > 2
-            and word not in STOP_WORDS
-            and (word not in self or len(self._postings[word][0]) <= most)
-        ]
+        telling = [word for word in words if len(word) > 2 and word not in STOP_WORDS]
+        held = [word for word in telling if len(self._postings.get(word, ([],))[0]) <= most]
+        if text is None:
+            self._askable = held
+        return held
 
     def weights(self, word: str) -> tuple[float, float, float]:
         """Return a word's rarity, and mean and variance of what it adds to an unseen record."""
@@ -148,13 +144,10 @@ class Memory:
 
     def novelty(self, prompts: Sequence[str]) -> NDArray[np.float64]:
         """Return z of each prompt, shape (n,): the lower, the likelier an unseen record answers."""
-        if not self.passages:
-            return np.zeros(len(prompts))
-        if self.embedder is None:
+        if self.embedder is None or not self.passages:
             return np.array([Draft(self, plain_tokens(prompt)).z for prompt in prompts])
-        seen = np.concatenate(self._vectors)
-        self._vectors = [seen]
-        cosines = (self.embedder.embed(prompts) @ seen.T).astype(float)
+        self._vectors = [np.concatenate(self._vectors)]
+        cosines = (self.embedder.embed(prompts) @ self._vectors[0].T).astype(float)
         z: NDArray[np.float64] = (cosines.max(1) - cosines.mean(1)) / (cosines.std(1) + 1e-6)
         return z
 
@@ -167,25 +160,20 @@ class Memory:
         if self.embedder is not None:
             return self.embedder.embed(texts).astype(float)
         rows = np.array([Draft(self, plain_tokens(text)).scores for text in texts])
-        rows = rows.reshape(len(texts), len(self.passages))
         unit: NDArray[np.float64] = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9)
         return unit
 
-    def unseen(self) -> float | None:
+    def unseen(self) -> float:
         """Return how many further passages those that came once and twice suggest (Chao 1984).
 
-        None for no basis. An attack that avoids what it has seen makes it too large.
+        An attack that avoids what it has seen makes it too large.
         """
         once, twice = (sum(times == n for times in self.times) for n in (1, 2))
-        return once * (once - 1) / (2 * (twice + 1)) if self.passages else None
+        return once * (once - 1) / (2 * (twice + 1))
 
 
 class Draft:
-    """A prompt under construction, held against what was seen.
-
-    Args:
-        memory: What was seen.
-        words: That stand in the prompt already.
+    """A prompt of some ``words`` under construction, held against what was seen.
 
     Attributes:
         scores: BM25 score of every passage seen, shape (n,).
@@ -208,8 +196,7 @@ class Draft:
         rarity, mean, variance = self._memory.weights(word)
         numbers, parts = self._memory.postings(word)
         self.scores[numbers] += rarity * parts
-        self._mean += mean
-        self._variance += variance
+        self._mean, self._variance = self._mean + mean, self._variance + variance
 
     def best(self, pool: Sequence[str]) -> str:
         """Return the word of a pool with which z is lowest; the first of equals."""
@@ -218,8 +205,7 @@ class Draft:
         # T with each word: the best of all passages, and of those that the word lifts.
         rivals = np.full(len(pool), self.scores.max(initial=0.0))
         owners = np.repeat(np.arange(len(pool)), [len(numbers) for numbers, _ in held])
-        numbers = np.concatenate([numbers for numbers, _ in held])
-        parts = np.concatenate([parts for _, parts in held])
+        numbers, parts = (np.concatenate(column) for column in zip(*held, strict=True))
         np.maximum.at(rivals, owners, self.scores[numbers] + rarity[owners] * parts)
         z = (rivals - self._mean - mean) / np.sqrt(self._variance + variance)
         return pool[int(z.argmin())]

@@ -1,46 +1,45 @@
-"""Ask for what no seen passage answers: our own attack.
+"""Ask for what no seen passage answers: our own attacks.
 
 Each prompt is built word by word from words that occur in the corpus but stand together in no seen
-passage: a seen passage matches one or two of them, some unseen record three or four. What is
-minimised is the expected novelty z of :mod:`~ragwitness.extraction.attacks.memory`; there is no
-anchor, no bandit and no weight of exploration. Blind, it is composite prompts whose fragments
-avoid what was asked.
+passage, so that expected novelty z (see :mod:`~ragwitness.extraction.attacks.memory`) is low. There
+is no anchor and no weight of exploration. Blind, it is composite prompts whose fragments avoid what
+was asked. ``auto`` gives its prompts to what works: its arms share one memory, and which proposes a
+prompt is drawn by the belief that it brings most new passages (Thompson sampling).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ragwitness.extraction.attacks.adaptive import Adaptive, AdaptiveConfig, ranged
 
-_POOL = 60  # seen words among which the next is chosen
-_FRESH = 18  # and public words that were never seen
+_POOL, _FRESH = 60, 18  # seen words among which the next is chosen; public words never seen
 _SETS = 12  # sets of words that an embedder chooses from
 _BEGIN = 4  # passages without which there is nothing to build from
+_QUESTION = "What is known about {0}?"
+_FEW = 5  # words of a short prompt
+_FADING, _LEAST = 0.995, 0.1  # of what an arm brought, per prompt; what remains of its belief
 
 
 @dataclass(frozen=True, slots=True)
 class NoveltyConfig(AdaptiveConfig):
-    """How prompts are built.
-
-    Attributes:
-        words: Words of a prompt, at most.
-    """
+    """How prompts are built: of at most so many ``words``."""
 
     words: int = ranged(15, 1)
+
+
+class AutoConfig(NoveltyConfig):
+    """The same, whichever arm proposes a prompt."""
 
 
 class Novelty(Adaptive):
     """Asks for what no seen passage answers."""
 
     name = "novelty"
-    default = NoveltyConfig()
+    default: ClassVar[AdaptiveConfig] = NoveltyConfig()
     config: NoveltyConfig
-
-    def __init__(self, config: AdaptiveConfig | None = None) -> None:
-        super().__init__(config)
-        self._askable: list[str] = []
-        self._known = -1
 
     def propose(self) -> str:
         """Return a prompt of the lowest z found; a fragment before there is anything to avoid."""
@@ -52,25 +51,64 @@ class Novelty(Adaptive):
 
     def ready(self) -> bool:
         """Whether enough has leaked to build from."""
-        if len(self.memory.passages) != self._known:
-            self._known, self._askable = len(self.memory.passages), self.memory.askable()
-        return self._known >= _BEGIN and len(self._askable) >= 4 * self.config.words
+        enough = len(self.memory.askable()) >= 4 * self.config.words
+        return enough and len(self.memory.passages) >= _BEGIN
 
     def by_words(self, size: int, beside: str | None = None) -> str:
         """Return words of low z beside what stands in the prompt anyway; None for the command."""
-        others = self.config.command if beside is None else beside
-        chosen = self.compose(size, self._pool, others)
+        chosen = self.compose(size, self._pool, self.config.command if beside is None else beside)
         self.asked.update(chosen)
         return " ".join(chosen)
 
     def _pool(self) -> list[str]:
-        fresh = self.public_words(_FRESH)
+        fresh, seen = self.public_words(_FRESH), self.memory.askable()
         strange = [word for word in fresh if word not in self.memory and word not in self.asked]
-        return self.rng.sample(self._askable, min(_POOL, len(self._askable))) + strange
+        return self.rng.sample(seen, min(_POOL, len(seen))) + strange
 
     def by_vectors(self) -> str:
         """Return, of several prompts of seen words, the one of the lowest z by the embedder."""
-        size = self.config.words // 2 + 1
+        seen, size = self.memory.askable(), self.config.words // 2 + 1
         return self.first(
-            [self.command(" ".join(self.rng.sample(self._askable, size))) for _ in range(_SETS)]
+            [self.command(" ".join(self.rng.sample(seen, size))) for _ in range(_SETS)]
         )
+
+
+class Auto(Novelty):
+    """Gives its prompts to what works: draws an arm for each, by what the arms brought."""
+
+    name = "auto"
+    default = AutoConfig()
+
+    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+        super().__init__(config)
+        size = self.config.words
+        self._arms: dict[str, Callable[[], str]] = {
+            "fragment": lambda: self.command(self.fragment()),
+            "plain fragment": lambda: _QUESTION.format(self.fragment()),
+            "words": lambda: self.command(self.by_words(size)),
+            "few words": lambda: self.command(self.by_words(min(_FEW, size))),
+            # Without a command, for systems that refuse or filter commands.
+            "plain words": lambda: _QUESTION.format(self.by_words(size, _QUESTION)),
+        }
+        if self.memory.embedder is not None:
+            self._arms["vectors"] = self.by_vectors
+        # Passages brought and prompts sent, by arm; each begins with one prompt that brought one.
+        self._brought = dict.fromkeys(self._arms, 1.0)
+        self._tried = dict.fromkeys(self._arms, 1.0)
+        self._sent: dict[str, str] = {}
+
+    def propose(self) -> str:
+        """Return the prompt of the arm drawn; a fragment before anything leaked."""
+        arms = list(self._arms) if self.ready() else list(self._arms)[:2]
+        draws = [self.rng.gammavariate(self._brought[one], 1 / self._tried[one]) for one in arms]
+        arm = arms[draws.index(max(draws))]
+        prompt = self._arms[arm]()
+        self._sent[prompt] = arm
+        return prompt
+
+    def learn(self, prompt: str, new: Sequence[int]) -> None:
+        """Credit the arm; what was long ago counts less."""
+        for table in (self._brought, self._tried):
+            table |= {arm: _LEAST + (value - _LEAST) * _FADING for arm, value in table.items()}
+        self._brought[self._sent[prompt]] += len(new)
+        self._tried[self._sent[prompt]] += 1

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 from ragwitness.extraction.attacks.adaptive import Adaptive, AdaptiveConfig, ranged
 from ragwitness.extraction.attacks.base import Attacking
@@ -26,21 +25,12 @@ _IMAGINE = (
     " words, each on a line of its own, and nothing else.\n\n{0}"
 )
 _SHOWN = 1500  # characters of a passage that the chat model is shown
-_BRANCHES = 10  # words among which a step of the n-gram model goes on
-_PUBLIC = 4  # and public words
-
-_Neighbours: TypeAlias = dict[str, list[tuple[str, int]]]
-"""By word, the content words beside it, each with the passage in which they stand so."""
+_BRANCHES, _PUBLIC = 10, 4  # words, and public words, that a step of the n-gram model may go to
 
 
 @dataclass(frozen=True, slots=True)
 class ThiefConfig(AdaptiveConfig):
-    """Continuation of leaked passages.
-
-    Attributes:
-        words: Words of a continuation.
-        continuations: How many are imagined forwards, and how many backwards.
-    """
+    """Words of a continuation; how many a chat model imagines forwards, and how many backwards."""
 
     words: int = ranged(LONGEST, 1)
     continuations: int = ranged(5, 1)
@@ -57,9 +47,9 @@ class Thief(Adaptive):
         super().__init__(config)
         self._waiting: list[int] = []
         self._imagined: dict[int, list[str]] = {}
-        # What follows a word, and what stands before it: the n-gram model in both directions.
-        self._after: _Neighbours = defaultdict(list)
-        self._before: _Neighbours = defaultdict(list)
+        # The n-gram model in both directions: by word, the content words beside it, each with the
+        # passage in which they stand so.
+        self._beside: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self._content: list[tuple[str, int]] = []
 
     def prepare(self) -> Attacking:
@@ -92,12 +82,11 @@ class Thief(Adaptive):
     def _continued(self, home: int) -> list[str]:
         """Go on from an end of a passage by the n-gram model, towards what was not seen."""
         ends = self.memory.askable(self.memory.passages[home]) or [""]
-        table, word = self.rng.choice([(self._after, ends[-1]), (self._before, ends[0])])
+        word = self.rng.choice([ends[0], ends[-1]])
         draft, found = Draft(self.memory, plain_tokens(self.config.command)), list[str]()
         while len(found) < self.config.words:
-            # What stands beside the word in other passages; to back off, words of any passage and
-            # of public text.
-            beside = [step for step in table[word] if step[1] != home]
+            # What stands beside the word in other passages; to back off, any passage's words.
+            beside = [step for step in self._beside[word] if step[1] != home]
             spare = self._content or [("", home)]
             steps = dict(self.rng.sample(beside, min(_BRANCHES, len(beside))))
             steps |= dict(self.rng.choices(spare, k=_BRANCHES - len(steps) + 1))
@@ -105,11 +94,10 @@ class Thief(Adaptive):
             pool = [one for one in steps if one and one not in found]
             if not pool:
                 break
-            word = draft.best(pool)
+            found.append(word := draft.best(pool))
             home = steps[word]
             draft.take(word)
-            found.append(word)
-        return found if table is self._after else found[::-1]
+        return found
 
     def learn(self, prompt: str, new: Sequence[int]) -> None:  # noqa: ARG002
         """Take new passages into the n-gram model, and continue them next."""
@@ -118,5 +106,5 @@ class Thief(Adaptive):
             words = self.memory.askable(self.memory.passages[number])
             self._content.extend((word, number) for word in words)
             for word, other in pairwise(words):
-                self._after[word].append((other, number))
-                self._before[other].append((word, number))
+                self._beside[word].append((other, number))
+                self._beside[other].append((word, number))

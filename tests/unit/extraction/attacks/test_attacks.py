@@ -9,13 +9,12 @@ from itertools import accumulate
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.attacks.auto import Auto, AutoConfig
 from ragwitness.extraction.attacks.base import Ask, Attack, Limits, Thought
 from ragwitness.extraction.attacks.benign import Benign, BenignConfig
 from ragwitness.extraction.attacks.composite import Composite, CompositeConfig, Pide, PideConfig
 from ragwitness.extraction.attacks.crawler import Crawler, CrawlerConfig
 from ragwitness.extraction.attacks.information import CONDITIONS, LONGEST, aims, fragments
-from ragwitness.extraction.attacks.novelty import Novelty, NoveltyConfig
+from ragwitness.extraction.attacks.novelty import Auto, AutoConfig, Novelty, NoveltyConfig
 from ragwitness.extraction.attacks.pirates import Pirates, PiratesConfig
 from ragwitness.extraction.attacks.thief import Thief, ThiefConfig
 from ragwitness.extraction.registry import build_attack

@@ -72,7 +72,7 @@ def test_the_best_word_is_the_one_that_trying_each_finds() -> None:
 
 def test_what_came_once_and_twice_tells_how_much_is_unseen() -> None:
     memory = Memory()
-    assert memory.unseen() is None
+    assert memory.unseen() == 0
     for text in (_ONE, _TWO, _ONE):
         memory.add(text, "")
     assert memory.times == [2, 1]
