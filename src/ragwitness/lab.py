@@ -20,16 +20,7 @@ if TYPE_CHECKING:
     from ragwitness.types import Document
 
 _SETTINGS = frozenset(
-    {
-        "k",
-        "retrieval",
-        "index",
-        "metric",
-        "generator",
-        "template",
-        "retrieve",
-        "chunk_words",
-    }
+    {"k", "retrieval", "index", "metric", "generator", "template", "retrieve", "chunk_words"}
 )
 _OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs", "index_folder"})
 

@@ -20,15 +20,7 @@ from ragwitness.targets.probe import (
     Recorded,
     probe_capabilities,
 )
-from ragwitness.types import (
-    Answer,
-    Audit,
-    Capability,
-    Document,
-    Query,
-    Target,
-    TokenLogprob,
-)
+from ragwitness.types import Answer, Audit, Capability, Document, Query, Target, TokenLogprob
 
 
 class _Governed:

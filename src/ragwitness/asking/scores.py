@@ -327,12 +327,7 @@ class RunFolder:
         scores = Scores(folder / FINISHED, files_of_shards(run, FINISHED, shard))
         return cls(journal, scores, identity)
 
-    def worker(
-        self,
-        system: Target,
-        in_flight: int,
-        governor: Spender | None = None,
-    ) -> Worker:
+    def worker(self, system: Target, in_flight: int, governor: Spender | None = None) -> Worker:
         """Return a worker at one system.
 
         Args:

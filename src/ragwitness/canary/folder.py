@@ -35,13 +35,7 @@ from ragwitness.canary.pools import check_disjoint, check_pairs, paired, split_p
 from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import (
-    private_folder,
-    read_object,
-    read_rows,
-    replace_file,
-    write_rows,
-)
+from ragwitness.kit.files import private_folder, read_object, read_rows, replace_file, write_rows
 
 # A canary audit from its commitment to its last probe, as one value.
 

@@ -70,33 +70,25 @@ Decoys = Annotated[
     ),
 ]
 Contacts = Annotated[
-    bool,
-    typer.Option("--contacts", help="Count the contact details in the corpus as secrets too."),
+    bool, typer.Option("--contacts", help="Count the contact details in the corpus as secrets too.")
 ]
 TextField = Annotated[
     str | None, typer.Option(help="The field or column that holds the text of a document.")
 ]
 Paragraphs = Annotated[
-    bool,
-    typer.Option("--paragraphs", help="Take each paragraph of a text file as a document."),
+    bool, typer.Option("--paragraphs", help="Take each paragraph of a text file as a document.")
 ]
 
 # Methods and models.
 
 MethodSettings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A setting of the method. May be repeated.",
-    ),
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method. May be repeated."),
 ]
 AuditSettings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        metavar="AUDIT.NAME=VALUE",
-        help="A setting of one of the audits. May be repeated.",
+        "--set", metavar="AUDIT.NAME=VALUE", help="A setting of one of the audits. May be repeated."
     ),
 ]
 AttackSettings = Annotated[
@@ -171,8 +163,7 @@ Domain = Annotated[
     typer.Option(help="The kind of the records: auto, medical, wiki or a .toml file."),
 ]
 ContactFinder = Annotated[
-    str,
-    typer.Option(help="What finds contact details: presidio, contacts, none, or auto."),
+    str, typer.Option(help="What finds contact details: presidio, contacts, none, or auto.")
 ]
 Embedder = Annotated[
     str,
@@ -193,8 +184,7 @@ ConcurrencyIfAny = Annotated[
     int | None, typer.Option(help=_AT_ONCE, show_default="4; for lab: at least 2 for each core")
 ]
 MaxQueries = Annotated[
-    int | None,
-    typer.Option(help="The most queries of the run, all its starts together."),
+    int | None, typer.Option(help="The most queries of the run, all its starts together.")
 ]
 MaxTokens = Annotated[
     int | None,
@@ -316,8 +306,7 @@ ReaderWorkers = Annotated[
     ),
 ]
 Gpus = Annotated[
-    float,
-    typer.Option("--worker-gpus", help="ray: the GPUs of each scorer; 0.5 shares one."),
+    float, typer.Option("--worker-gpus", help="ray: the GPUs of each scorer; 0.5 shares one.")
 ]
 RayAddress = Annotated[
     str | None,

@@ -97,6 +97,5 @@ def is_loopback(host: str) -> bool:
 def _cannot_listen(host: str, port: int, error: Exception) -> InputError:
     reason = getattr(error, "strerror", None) or str(error)
     return InputError(
-        f"Cannot listen on {host}:{port}: {reason}.",
-        "Take another port, or 0 for a free one.",
+        f"Cannot listen on {host}:{port}: {reason}.", "Take another port, or 0 for a free one."
     )

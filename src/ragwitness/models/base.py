@@ -84,11 +84,7 @@ class LanguageModel(Protocol):
         """Tokens of ``text``."""
 
     def score(
-        self,
-        texts: Sequence[str],
-        *,
-        after: Sequence[ChatPrompt] | None = None,
-        top: int = 0,
+        self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
     ) -> list[TextScores]:
         """Score each text teacher-forced, in one forward pass each.
 

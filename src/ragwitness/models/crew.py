@@ -118,11 +118,7 @@ class ReaderCrew:
         return self._here.count_tokens(text)
 
     def score(
-        self,
-        texts: Sequence[str],
-        *,
-        after: Sequence[ChatPrompt] | None = None,
-        top: int = 0,
+        self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
     ) -> list[TextScores]:
         """Score each text; see :class:`~ragwitness.models.base.LanguageModel`."""
         key = "".join(texts) if after is None else "".join(map(_text, after))

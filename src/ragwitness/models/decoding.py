@@ -41,11 +41,7 @@ class TokenVocabulary:
 
 
 def _described(
-    ids: Int64,
-    logprobs: Float64,
-    logits: Float32,
-    top: int,
-    token_text: Callable[[int], str],
+    ids: Int64, logprobs: Float64, logits: Float32, top: int, token_text: Callable[[int], str]
 ) -> list[TokenLogprob]:
     """Describe tokens ``ids`` (n,) under ``logits`` (n, vocabulary) with ``top`` alternatives."""
     alternatives: list[tuple[tuple[str, float], ...]] = [()] * len(ids)

@@ -229,11 +229,7 @@ class HFLanguageModel(TokenModel):
         return self._prompts.prompt(prompt)
 
     def score(
-        self,
-        texts: Sequence[str],
-        *,
-        after: Sequence[ChatPrompt] | None = None,
-        top: int = 0,
+        self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
     ) -> list[TextScores]:
         """Score each text teacher-forced; see :class:`~ragwitness.models.base.LanguageModel`."""
         if after is not None and len(after) != len(texts):

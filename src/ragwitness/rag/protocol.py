@@ -293,11 +293,7 @@ def _envelope(kind: str, prefix: str, model: str, choices: list[Json]) -> Json:
 
 def _usage(answer: Answer) -> Json:
     read, written = answer.prompt_tokens or 0, answer.completion_tokens or 0
-    return {
-        "prompt_tokens": read,
-        "completion_tokens": written,
-        "total_tokens": read + written,
-    }
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def _chat_logprobs(tokens: Sequence[TokenLogprob] | None, top: int) -> Json | None:

@@ -168,10 +168,7 @@ async def _read_json(request: Request) -> object:
 def _check_model(name: str | None) -> None:
     if name not in (None, MODEL_NAME):
         raise ApiError(
-            f"The model {name!r} does not exist.",
-            status=404,
-            param="model",
-            code="model_not_found",
+            f"The model {name!r} does not exist.", status=404, param="model", code="model_not_found"
         )
 
 

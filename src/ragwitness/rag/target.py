@@ -38,11 +38,7 @@ def completed(
     if made is None:
         return Answer(text, tokens, "length", read, 0)
     return Answer(
-        text + made.text,
-        (*tokens, *made.tokens),
-        made.finish_reason,
-        read,
-        made.completion_tokens,
+        text + made.text, (*tokens, *made.tokens), made.finish_reason, read, made.completion_tokens
     )
 
 

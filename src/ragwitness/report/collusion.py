@@ -203,7 +203,7 @@ def plan_terminal(plans: Sequence[NoisePlan], asked: dict[str, Any], room: Room 
         )
     lines = [
         "paper: (3.4) for epsilon / sqrt k per account (§3.6). eps of one: what one account alone"
-        " spends under the exact noise.",
+        " spends under the exact noise."
     ]
     if room is not None:
         lines.insert(0, _room(room, asked))
@@ -328,7 +328,7 @@ def _named(estimates: Sequence[LogEstimate]) -> list[str]:
 def _notes_of_coalition(found: Estimates) -> list[str]:
     lines = [
         f"{say.count(found.accounts)} accounts, {say.count(found.queries)} queries,"
-        f" {found.dim} dimensions; queries are similar from cosine {found.threshold:.3f}.",
+        f" {found.dim} dimensions; queries are similar from cosine {found.threshold:.3f}."
     ]
     if found.draws:
         lines.append(

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 _WORDS = 2  # of evidence beside a document
 _NAME = 26  # columns of a row's name where columns of numbers need the room; it folds there
-_COLOURS: dict[Style, str] = {
-    "": "",
-    "in": "bold red",
-    "out": "cyan",
-    "inconclusive": "yellow",
-}
+_COLOURS: dict[Style, str] = {"": "", "in": "bold red", "out": "cyan", "inconclusive": "yellow"}
 
 
 def terminal(sheet: Sheet, *, where: str = "the HTML report") -> Group:

@@ -81,9 +81,7 @@ def _checks(verdict: BundleVerdict) -> Table:
     for check in verdict.checks:
         detail = f"{check.failure}: {check.detail}" if check.failure else check.detail
         table.add_row(
-            check.name,
-            Text(check.status, style=_STYLES[check.status]),
-            Text(say.visible(detail)),
+            check.name, Text(check.status, style=_STYLES[check.status]), Text(say.visible(detail))
         )
     return table
 
@@ -108,7 +106,7 @@ def _legend(verdict: BundleVerdict) -> list[Text]:
     lines = [
         f"All at delta* {first.delta:g}. Paper: from the epsilon promised to one account. Exact:"
         f" of the committed noise, k_max accounts with {say.count(first.cap)} answers in all."
-        " Odometer: of every answer given, whoever asked. Attack: lower bound that one has shown.",
+        " Odometer: of every answer given, whoever asked. Attack: lower bound that one has shown."
     ]
     if first.paper is None:
         lines.append(f"{say.MISSING} {first.why}")

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from ragwitness.canary.verdict import EVIDENCE, FORESEEN, ModelVerdict
 from ragwitness.errors import ExitCode
 from ragwitness.results import wording as say
-from ragwitness.results.kind import (
-    Condition,
-    Kind,
-    Row,
-    Ruling,
-    parse_conditions,
-    restored,
-)
+from ragwitness.results.kind import Condition, Kind, Row, Ruling, parse_conditions, restored
 from ragwitness.results.sheet import Cell, Column, Name, Paragraph, Section, Sheet, Table
 from ragwitness.results.spending import Spending
 

@@ -142,10 +142,7 @@ def _sheet(result: CollectionResult) -> Sheet:
             "Where nothing is decided, it does not say that the collection is outside.",
         ),
         rests_on=(
-            (
-                "Assumption",
-                "The known-outside documents are of the same source, date and kind.",
-            ),
+            ("Assumption", "The known-outside documents are of the same source, date and kind."),
         ),
         closing=(
             "It rests on the known-outside documents being of the same source, date and kind.",

@@ -541,10 +541,7 @@ def _sheet(result: AuditResult) -> Sheet:
         brief=(
             ("target", result.target),
             ("method", result.method),
-            (
-                "level",
-                f"alpha = {say.percent(result.alpha)}, correction: {_correction(result)}",
-            ),
+            ("level", f"alpha = {say.percent(result.alpha)}, correction: {_correction(result)}"),
             ("calibration", f"{basis}; smallest possible p {smallest}"),
             ("", calibration.note),
             ("cost", cost),

@@ -9,14 +9,7 @@ from dataclasses import asdict, dataclass
 from ragwitness.defenses.synthetic.base import Fate
 from ragwitness.errors import ExitCode
 from ragwitness.results import wording as say
-from ragwitness.results.kind import (
-    Condition,
-    Kind,
-    Ruling,
-    parse_conditions,
-    restored,
-    rule_counts,
-)
+from ragwitness.results.kind import Condition, Kind, Ruling, parse_conditions, restored, rule_counts
 from ragwitness.results.sheet import Column, Name, Paragraph, Section, Sheet, Table
 from ragwitness.results.spending import Spending
 

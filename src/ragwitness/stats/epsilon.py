@@ -44,12 +44,7 @@ class Floor:
 
 
 def epsilon_clopper_pearson(
-    inside: ArrayLike,
-    outside: ArrayLike,
-    delta: float,
-    *,
-    confidence: float = 0.95,
-    seed: int = 0,
+    inside: ArrayLike, outside: ArrayLike, delta: float, *, confidence: float = 0.95, seed: int = 0
 ) -> Floor:
     """Return ln((TPR_low - delta) / FPR_high), with exact limits at half the error each.
 

@@ -153,8 +153,7 @@ class Failures:
             if self._looks_like_html(content_type, body):
                 return self.html()
             return TargetResponseError(
-                f"{self._url} knows no such model or address (status 404){said}.",
-                self.missing_hint,
+                f"{self._url} knows no such model or address (status 404){said}.", self.missing_hint
             )
         # Redirects are not followed: they may lead a key to another host.
         if 300 <= status < 400:

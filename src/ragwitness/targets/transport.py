@@ -342,10 +342,7 @@ class JsonClient:
                     raise self.failures.too_large(self._options.largest_body)
         got = response.headers
         return _HttpReply(
-            response.status_code,
-            got.get("content-type", ""),
-            got.get("retry-after"),
-            bytes(body),
+            response.status_code, got.get("content-type", ""), got.get("retry-after"), bytes(body)
         )
 
 

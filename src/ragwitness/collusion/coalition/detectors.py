@@ -160,10 +160,7 @@ class Community:
 
 
 def find_community(
-    log: QueryLog,
-    rng: np.random.Generator,
-    rounds: int = 39,
-    config: Hashing | None = None,
+    log: QueryLog, rng: np.random.Generator, rounds: int = 39, config: Hashing | None = None
 ) -> Community:
     """Look for accounts that share buckets beyond chance.
 
@@ -192,10 +189,7 @@ def find_community(
     # 4. Links beyond every null log, and their innermost core.
     floor = np.nextafter(max(float(null.max()), 0.0), math.inf)
     return Community(
-        peak,
-        null,
-        (1 + int((null >= peak).sum())) / (rounds + 1),
-        core_group(links.above(floor)),
+        peak, null, (1 + int((null >= peak).sum())) / (rounds + 1), core_group(links.above(floor))
     )
 
 

@@ -15,13 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragwitness.defenses.synthetic.agents import (
-    BEGIN,
-    END,
-    SAFE,
-    SUGGEST,
-    MakingConfig,
-)
+from ragwitness.defenses.synthetic.agents import BEGIN, END, SAFE, SUGGEST, MakingConfig
 from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, maker, unchecked
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.sage import CHECKS, Attribute, identify, stage_one

@@ -368,13 +368,7 @@ class Network:
     def _weights(self) -> list[Float32]:
         """One weight of each shape."""
         layer = self._layers[0]
-        return [
-            layer.query_key_value,
-            layer.output,
-            layer.gate_up,
-            layer.down,
-            self._unembedding,
-        ]
+        return [layer.query_key_value, layer.output, layer.gate_up, layer.down, self._unembedding]
 
     def _product(self, rows: Float32, weight: Float32, name: str = "") -> Float32:
         """``rows @ weight``, in the scratch memory of that name if one is given."""

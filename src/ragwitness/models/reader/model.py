@@ -142,11 +142,7 @@ class Reader(TokenModel):
         return len(self.tokenizer.encode_spoken(text)[0])
 
     def score(
-        self,
-        texts: Sequence[str],
-        *,
-        after: Sequence[ChatPrompt] | None = None,
-        top: int = 0,
+        self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
     ) -> list[TextScores]:
         """Score each text teacher-forced; see :class:`~ragwitness.models.base.LanguageModel`."""
         if after is None:

@@ -186,12 +186,7 @@ class Bounds:
         """
         asked = self.service
         return certify(
-            self.sigma,
-            asked.queries,
-            cap,
-            goal,
-            delta=asked.delta,
-            sensitivity=asked.sensitivity,
+            self.sigma, asked.queries, cap, goal, delta=asked.delta, sensitivity=asked.sensitivity
         )
 
 

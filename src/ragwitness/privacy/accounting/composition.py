@@ -61,11 +61,7 @@ def per_query(epsilon: float, delta: float, queries: int, split: Split = "strict
 
 
 def classic_sigma(
-    epsilon: float,
-    delta: float,
-    queries: int,
-    sensitivity: float = 1.0,
-    split: Split = "strict",
+    epsilon: float, delta: float, queries: int, sensitivity: float = 1.0, split: Split = "strict"
 ) -> float:
     """Return the noise of (3.4): S sqrt(2 ln(1.25/delta_q)) / epsilon_q.
 

@@ -78,10 +78,7 @@ def simplified_epsilon(
 
 
 def moments_epsilon(
-    mu: float,
-    delta: float,
-    orders: ArrayLike = ORDERS,
-    conversion: Conversion = "tight",
+    mu: float, delta: float, orders: ArrayLike = ORDERS, conversion: Conversion = "tight"
 ) -> float:
     """Return epsilon from Renyi divergences on a grid of orders (§3.7, Abadi et al. 2016).
 

@@ -221,10 +221,7 @@ def release(query: ArrayLike, index: SlotIndex, key: bytes, mechanism: Mechanism
 
 
 def release_many(
-    queries: ArrayLike,
-    index: SlotIndex,
-    keys: Sequence[bytes],
-    mechanism: Mechanism,
+    queries: ArrayLike, index: SlotIndex, keys: Sequence[bytes], mechanism: Mechanism
 ) -> list[Selection]:
     """Answer several queries, each with its own key, as :func:`release` answers one.
 

@@ -49,11 +49,7 @@ class DenseIndex:
     """
 
     def __init__(
-        self,
-        texts: Sequence[str],
-        embedder: Embedder,
-        metric: Metric = "l2",
-        store: str = "exact",
+        self, texts: Sequence[str], embedder: Embedder, metric: Metric = "l2", store: str = "exact"
     ) -> None:
         if metric not in get_args(Metric):
             raise InputError(f"Unknown metric {metric!r}.", "Use 'l2' or 'ip'.")

@@ -238,10 +238,7 @@ class SelectionProof:
 
 
 def challenges(
-    statement: bytes,
-    noise: bytes,
-    threshold: int,
-    commitments: Iterable[tuple[G1, G1, int]],
+    statement: bytes, noise: bytes, threshold: int, commitments: Iterable[tuple[G1, G1, int]]
 ) -> tuple[int, int]:
     """Return r and the challenge of the masks' proofs.
 

@@ -108,7 +108,7 @@ class PrivateConfig:
         if self.spread < 1 or not 0 <= self.floor < math.inf:
             raise InputError(
                 "spread must be at least 1 and floor at least 0, not"
-                f" {self.spread} and {self.floor:g}.",
+                f" {self.spread} and {self.floor:g}."
             )
 
     @property

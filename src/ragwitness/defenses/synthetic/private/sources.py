@@ -10,13 +10,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.agents import (
-    MakingConfig,
-    as_list,
-    ask,
-    shown,
-    together,
-)
+from ragwitness.defenses.synthetic.agents import MakingConfig, as_list, ask, shown, together
 from ragwitness.defenses.synthetic.base import Steps, StoppedError
 from ragwitness.defenses.synthetic.private.accounting import Embed, grid
 from ragwitness.defenses.synthetic.sage import of_form
