@@ -23,7 +23,7 @@ _THOUGHT = 200  # most tokens of what the chat model says
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveConfig:
+class AttackerConfig:
     """What every adaptive attack is given.
 
     Attributes:
@@ -58,9 +58,9 @@ class Adaptive(ABC):
     """An attack whose prompts follow from what leaked; subclasses say what is asked next."""
 
     name: ClassVar[str]
-    default: ClassVar[AdaptiveConfig]
+    default: ClassVar[AttackerConfig]
 
-    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+    def __init__(self, config: AttackerConfig | None = None) -> None:
         self.config = config or self.default
         self.memory, self.rng = Memory(self.config.embedder), self.config.limits.rng()
         self.chat = self.config.chat

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ragwitness.extraction.attacks.adaptive import Adaptive, AdaptiveConfig, ranged
+from ragwitness.extraction.attacks.adaptive import Adaptive, AttackerConfig, ranged
 from ragwitness.extraction.attacks.base import Attacking
 
 _QUESTIONS = ("What is known about {0}?", "Can you explain {0}?", "What should one do about {0}?")
@@ -24,7 +24,7 @@ _REMEMBERED = 40  # latest failures that concepts are compared with
 
 
 @dataclass(frozen=True, slots=True)
-class BenignConfig(AdaptiveConfig):
+class BenignConfig(AttackerConfig):
     """Concepts and how they are drawn; the values are the paper's but for ``concepts``.
 
     Penalty is kappa, off the exponent of a weight (beta 1); from the cosine ``like`` (delta) on two
@@ -44,7 +44,7 @@ class Benign(Adaptive):
     default = BenignConfig()
     config: BenignConfig
 
-    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+    def __init__(self, config: AttackerConfig | None = None) -> None:
         super().__init__(config)
         self._concepts: dict[str, None] = {}
         self._failed: list[str] = []

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragwitness.extraction.attacks.adaptive import AdaptiveConfig, ranged
+from ragwitness.extraction.attacks.adaptive import AttackerConfig, ranged
 from ragwitness.extraction.attacks.base import Attacking
 from ragwitness.extraction.attacks.novelty import Novelty, NoveltyConfig
 
@@ -39,7 +39,7 @@ class Crawler(Novelty):
     default = CrawlerConfig()
     config: CrawlerConfig
 
-    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+    def __init__(self, config: AttackerConfig | None = None) -> None:
         super().__init__(config)
         self._neighbours: dict[str, set[str]] = defaultdict(set)
         self._visits: Counter[str] = Counter()

@@ -13,6 +13,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from ragwitness.text.words import STOP_WORDS
 
 _RUN, _KNOWN = 4, 0.5  # words by which a passage is recognised; share of them that makes it known
 _SHORTEST = 6  # words of a passage
+_LINKS, _CONSTANT = 4, 0.75  # pieces come again that tell; share of answers with the same number
 _COMMON = 0.2  # share of passages above which a word tells nothing
 _SATURATION, _LENGTHS = 1.5, 0.75  # BM25's k1 and b
 _GUESS = 0.4  # frequency part of a word that was never seen
@@ -67,7 +69,11 @@ class Memory:
         self.passages: list[str] = []
         self.times: list[int] = []
         self.embedder = embedder
-        self._homes: dict[tuple[str, ...], int] = {}  # run of words -> the passage it came in
+        self._homes: dict[tuple[str, ...], int] = {}  # run of words -> the piece it came in
+        self._owners: list[int] = []  # by piece, its passage
+        self._inner: set[int] = set()  # pieces that came behind the piece before them
+        self._links: Counter[bool] = Counter()
+        self._counts: Counter[int] = Counter()
         self._postings: dict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
         self._packed: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
         self._words = 0
@@ -85,34 +91,55 @@ class Memory:
         """
         asked = plain_tokens(prompt)
         strange = [word for word in dict.fromkeys(asked) if word not in self]
-        own, new = _runs(asked), []
-        for passage in cut_passages(answer, prompt):
-            words = plain_tokens(passage)
-            runs = _runs(words)
+        own, fresh, found = _runs(asked), list[str](), list[int]()
+        known = len(self._owners)
+        for piece in cut_passages(answer, prompt):
+            runs = _runs(plain_tokens(piece))
             homes = [self._homes[run] for run in runs if run in self._homes]
             if len(homes) + len(runs & own) < _KNOWN * len(runs):
-                new.append(self._keep(passage, words, runs))
+                fresh.append(piece)
+                self._homes |= dict.fromkeys(runs, known + len(fresh) - 1)
+                found.append(-1)
             elif homes:
-                self.times[Counter(homes).most_common(1)[0][0]] += 1
+                found.append(Counter(homes).most_common(1)[0][0])
+        for number in {self._owners[piece] for piece in found if 0 <= piece < known}:
+            self.times[number] += 1
+        new = self._keep(fresh, found)
         for word in strange:
             self._tries[word not in self] += 1
         if self.embedder and new:
             self._vectors.append(self.embedder.embed([self.passages[number] for number in new]))
         return new
 
-    def _keep(self, passage: str, words: list[str], runs: set[tuple[str, ...]]) -> int:
-        self.passages.append(passage)
-        self.times.append(1)
-        self._homes |= dict.fromkeys(runs, len(self.passages) - 1)
-        self._words += len(words)
-        length = 1 - _LENGTHS + _LENGTHS * len(words) * len(self.passages) / self._words
-        for word, count in Counter(words).items():
-            numbers, weights = self._postings[word]
-            numbers.append(len(self.passages) - 1)
-            weights.append(count / (count + _SATURATION * length))
-            self._packed.pop(word, None)
-        self._askable = None
-        return len(self.passages) - 1
+    def _keep(self, pieces: Sequence[str], found: Sequence[int]) -> list[int]:
+        """Keep new pieces as passages, or as one passage where passages have blank lines."""
+        # Pieces that come again come with the piece that followed, or without it.
+        for piece, after in pairwise(found):
+            if piece + 1 in self._inner:
+                self._links[after == piece + 1] += 1
+        self._counts[len(found)] += bool(found)
+        if self._links.total() >= _LINKS:
+            whole = self._links[True] > self._links[False]
+        else:
+            # Nothing came again yet: passages without blank lines are of one number in all answers.
+            seen = self._counts.total()
+            whole = seen < _LINKS or max(self._counts.values()) < _CONSTANT * seen
+        self._inner |= set(range(len(self._owners) + 1, len(self._owners) + len(pieces)))
+        first = len(self.passages)
+        for passage in ["\n\n".join(pieces)] if whole and pieces else pieces:
+            self._owners += [len(self.passages)] * (len(pieces) if whole else 1)
+            self.passages.append(passage)
+            self.times.append(1)
+            words = plain_tokens(passage)
+            self._words += len(words)
+            length = 1 - _LENGTHS + _LENGTHS * len(words) * len(self.passages) / self._words
+            for word, count in Counter(words).items():
+                numbers, weights = self._postings[word]
+                numbers.append(len(self.passages) - 1)
+                weights.append(count / (count + _SATURATION * length))
+                self._packed.pop(word, None)
+            self._askable = None
+        return list(range(first, len(self.passages)))
 
     def askable(self, text: str | None = None) -> list[str]:
         """Return the words that tell passages apart, in their order: of a text, or of them all."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragwitness.extraction.attacks.adaptive import Adaptive, AdaptiveConfig, ranged
+from ragwitness.extraction.attacks.adaptive import Adaptive, AttackerConfig, ranged
 
 _POOL, _FRESH = 60, 18  # seen words among which the next is chosen; public words never seen
 _SETS = 12  # sets of words that an embedder chooses from
@@ -24,7 +24,7 @@ _FADING, _LEAST = 0.995, 0.1  # of what an arm brought, per prompt; what remains
 
 
 @dataclass(frozen=True, slots=True)
-class NoveltyConfig(AdaptiveConfig):
+class NoveltyConfig(AttackerConfig):
     """How prompts are built: of at most so many ``words``."""
 
     words: int = ranged(15, 1)
@@ -38,7 +38,7 @@ class Novelty(Adaptive):
     """Asks for what no seen passage answers."""
 
     name = "novelty"
-    default: ClassVar[AdaptiveConfig] = NoveltyConfig()
+    default: ClassVar[AttackerConfig] = NoveltyConfig()
     config: NoveltyConfig
 
     def propose(self) -> str:
@@ -79,7 +79,7 @@ class Auto(Novelty):
     name = "auto"
     default = AutoConfig()
 
-    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+    def __init__(self, config: AttackerConfig | None = None) -> None:
         super().__init__(config)
         size = self.config.words
         self._arms: dict[str, Callable[[], str]] = {

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ragwitness.extraction.attacks.adaptive import Adaptive, AdaptiveConfig, ranged
+from ragwitness.extraction.attacks.adaptive import Adaptive, AttackerConfig, ranged
 from ragwitness.extraction.attacks.base import Attacking
 from ragwitness.extraction.attacks.information import LONGEST
 from ragwitness.extraction.attacks.memory import Draft
@@ -29,7 +29,7 @@ _BRANCHES, _PUBLIC = 10, 4  # words, and public words, that a step of the n-gram
 
 
 @dataclass(frozen=True, slots=True)
-class ThiefConfig(AdaptiveConfig):
+class ThiefConfig(AttackerConfig):
     """Words of a continuation; how many a chat model imagines forwards, and how many backwards."""
 
     words: int = ranged(LONGEST, 1)
@@ -43,7 +43,7 @@ class Thief(Adaptive):
     default = ThiefConfig()
     config: ThiefConfig
 
-    def __init__(self, config: AdaptiveConfig | None = None) -> None:
+    def __init__(self, config: AttackerConfig | None = None) -> None:
         super().__init__(config)
         self._waiting: list[int] = []
         self._imagined: dict[int, list[str]] = {}

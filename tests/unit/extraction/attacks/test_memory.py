@@ -40,12 +40,33 @@ def test_the_prompt_is_no_passage() -> None:
 
 def test_a_passage_is_news_once_also_behind_another_opener_and_cut_off() -> None:
     memory = Memory()
-    assert memory.add(_ONE, "") == [0]
+    for n in range(4):
+        memory.add(" ".join(f"a{n}b{m}" for m in range(9)), "")
+    assert memory.add(_ONE, "") == [4]
     assert memory.add(f"Of course, here it is: {_ONE}", "") == []
     assert memory.add(_ONE[:40], "") == []
-    assert memory.add(f"{_TWO}\n\n{_ONE}", "") == [1]
-    assert memory.passages == [_ONE, _TWO]
-    assert memory.times == [4, 1]
+    assert memory.add(f"{_TWO}\n\n{_ONE}", "") == [5]
+    assert memory.passages[4:] == [_ONE, _TWO]
+    assert memory.times[4:] == [4, 1]
+
+
+def _paragraphs(record: int, count: int) -> str:
+    return "\n\n".join(" ".join(f"r{record}p{n}w{m}" for m in range(8)) for n in range(count))
+
+
+def test_passages_with_blank_lines_stay_whole_and_others_are_told_apart() -> None:
+    whole, apart = Memory(), Memory()
+    for record in range(12):
+        whole.add(_paragraphs(record, 2 + record % 4), "")
+        apart.add(f"{_paragraphs(2 * record, 1)}\n\n{_paragraphs(2 * record + 1, 1)}", "")
+    assert len(whole.passages) == 12
+    assert len(apart.passages) > 16
+    # What comes again with what followed is whole; what comes again in new company is not.
+    for record in range(0, 22, 3):
+        apart.add(f"{_paragraphs(record, 1)}\n\n{_paragraphs(90 + record, 1)}", "")
+    before = len(apart.passages)
+    apart.add(f"{_paragraphs(50, 1)}\n\n{_paragraphs(51, 1)}\n\n{_paragraphs(52, 1)}", "")
+    assert len(apart.passages) == before + 3
 
 
 def test_z_is_high_for_words_of_one_passage_and_low_for_words_of_different_ones() -> None:
@@ -95,7 +116,8 @@ class _Letters:
 
 def test_an_embedder_judges_by_cosines() -> None:
     memory = Memory(_Letters())
-    memory.add("aaaa bbbb aaab abab aabb bbaa baba\n\ncccc dddd cdcd dcdc ccdd ddcc cccd", "")
+    memory.add("aaab bbab aabb bbba abaa babb aaba", "")
+    memory.add("cccc dddd cdcd dcdc ccdd ddcc cccd", "")
     near, far = memory.novelty(["abba", "abcd"])
     assert far < near
     vectors = memory.vectors(["ab", "cd"])
@@ -106,4 +128,4 @@ def test_an_embedder_judges_by_cosines() -> None:
 def test_nothing_seen_tells_nothing() -> None:
     memory = Memory()
     assert memory.novelty(["any", "words"]).tolist() == [0, 0]
-    assert memory.vectors(["any"]).shape == (1, 0)
+    assert memory.vectors(["any", "word"]).shape == (2, 0)
