@@ -17,12 +17,7 @@ from ragwitness.asking.budget import OPTIONS
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Progress, Worker
-from ragwitness.audits.leak import (
-    FEW,
-    AttackRun,
-    ask_attacks,
-    score_leaks,
-)
+from ragwitness.audits.leak import FEW, AttackRun, ask_attacks, score_leaks
 from ragwitness.audits.membership import spending
 from ragwitness.audits.variants import JUDGED, ComparisonPlan, Judge, UsefulnessQuestion, Variant
 from ragwitness.extraction.correctness import Correctness, JudgedAnswer

@@ -37,11 +37,7 @@ from ragwitness.defenses.synthetic.base import (
     flaw,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
-from ragwitness.errors import (
-    CapReachedError,
-    InputError,
-    TargetResponseError,
-)
+from ragwitness.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.kit.files import Appender, replace_file
 from ragwitness.kit.run_files import ANSWERS, MADE, VOTES
 from ragwitness.kit.stored_names import stored_text
@@ -296,10 +292,7 @@ async def run_synthesis(
     made = found.made
     # 4. What it took, and what a cap left.
     unasked = sum(one.fate is Fate.UNASKED for one in made)
-    spent = replace(
-        spending(governor.spent, governor.budget, governor.cap, ()),
-        unasked=unasked,
-    )
+    spent = replace(spending(governor.spent, governor.budget, governor.cap, ()), unasked=unasked)
     seconds = time.monotonic() - clock
     of_records = () if isinstance(method, CorpusMethod) else _warnings(made, settings, spent)
     warnings = (*found.warnings, *of_records, *_alike(made))

@@ -144,8 +144,7 @@ def commit(
     ] = None,
     embedder: Embedder = "minilm",
     name: Annotated[
-        str | None,
-        typer.Option(help="The name of the log, for a new key, e.g. example.org/log."),
+        str | None, typer.Option(help="The name of the log, for a new key, e.g. example.org/log.")
     ] = None,
     text_field: TextField = None,
     example_policy: Annotated[  # noqa: ARG001  # read before the rest
@@ -237,11 +236,7 @@ def _trust(folder: Path, key: str) -> str:
 # ``ragwitness attest close``: end an audit window, phase C.
 
 
-def close(
-    window: Window,
-    key: Key,
-    as_json: AsJson = False,
-) -> None:
+def close(window: Window, key: Key, as_json: AsJson = False) -> None:
     """Close a window.
 
     It estimates the coalition, writes it into the log and signs the last checkpoint,

@@ -62,11 +62,7 @@ def status(
 
 def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str]:
     """What a folder holds; opens its draw where asked to."""
-    from ragwitness.canary.folder import (
-        check_traces,
-        read_plan,
-        write_opened,
-    )
+    from ragwitness.canary.folder import check_traces, read_plan, write_opened
     from ragwitness.canary.looks import mark_opened, read_history
 
     # Step 1: the plan as it was published.
@@ -192,8 +188,7 @@ def draw(
         ),
     ] = None,
     design: Annotated[
-        str,
-        typer.Option(help="The design: contrastive, or paper (the query names its trigger)."),
+        str, typer.Option(help="The design: contrastive, or paper (the query names its trigger).")
     ] = "contrastive",
     family: Annotated[
         str, typer.Option(help="The family of the canary: signature, emoji or punctuation.")

@@ -45,8 +45,7 @@ def probe(
         str, typer.Option(help="The name that you give to this release of the model.")
     ] = "1",
     twin: Annotated[
-        bool,
-        typer.Option("--twin", help="This model is known not to be trained on documents."),
+        bool, typer.Option("--twin", help="This model is known not to be trained on documents.")
     ] = False,
     way: Annotated[
         str | None,

@@ -63,8 +63,7 @@ def estimate(
         typer.Option(help="The estimators, with commas between them.", show_default="all"),
     ] = None,
     k_max: Annotated[
-        int | None,
-        typer.Option(help="The declared cap. Exit with 3 if an estimate is above it."),
+        int | None, typer.Option(help="The declared cap. Exit with 3 if an estimate is above it.")
     ] = None,
     draws: Annotated[int, typer.Option(help="The number of samples of the ordinary traffic.")] = 99,
     seed: Annotated[int, typer.Option(help="The seed of the samples and of the permutations.")] = 0,
@@ -317,8 +316,7 @@ def calibrate(
     queries: Queries = 1000,
     accounts: Accounts = 16,
     sigma: Annotated[
-        float | None,
-        typer.Option(help="Also say how many queries or accounts this noise allows."),
+        float | None, typer.Option(help="Also say how many queries or accounts this noise allows.")
     ] = None,
     sensitivity: Sensitivity = 1.0,
     json_out: JsonPath = None,

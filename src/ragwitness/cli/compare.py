@@ -501,13 +501,7 @@ async def _ask(
         variants = await _variants(plan, wanted, making, model, folder, governor, show, made)
         settings = _settings(plan, making, judge)
         return await run_comparison(
-            plan,
-            variants,
-            folder,
-            governor=governor,
-            judge=judge,
-            settings=settings,
-            progress=show,
+            plan, variants, folder, governor=governor, judge=judge, settings=settings, progress=show
         )
 
 

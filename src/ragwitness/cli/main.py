@@ -104,10 +104,7 @@ _ATTEST = Group(
 )
 _SERVICE = Group(
     "Run a retrieval service whose answers are noisy and metered for each account.",
-    {
-        "serve": Verb("serve:serve", "Serve chat and retrieval with noise."),
-        "tenants": _TENANTS,
-    },
+    {"serve": Verb("serve:serve", "Serve chat and retrieval with noise."), "tenants": _TENANTS},
 )
 _LAB = Group(
     "Set up a RAG system and corpora of your own to measure on.",

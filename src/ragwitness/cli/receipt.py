@@ -20,9 +20,7 @@ _ACCOUNT = b'"version":"ragwitness/account/v1"'
 
 def check(
     file: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(help="A receipt, or a proof of an account's count."),
+        Path, PathRole.READS, typer.Argument(help="A receipt, or a proof of an account's count.")
     ],
     trust: Trusted,
     query: Annotated[
@@ -30,8 +28,7 @@ def check(
     ] = None,
     nonce: Annotated[str | None, typer.Option(help="The nonce that you sent.")] = None,
     checkpoint: Annotated[
-        str | None,
-        typer.Option(help="The checkpoint that you named, as text: its size and root."),
+        str | None, typer.Option(help="The checkpoint that you named, as text: its size and root.")
     ] = None,
     account: Annotated[str | None, typer.Option(help="Your name as an account.")] = None,
     as_json: AsJson = False,

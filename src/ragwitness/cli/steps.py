@@ -60,13 +60,7 @@ def perform(
         target: Target, audit: Audit, identity: str, progress: Progress
     ) -> Coroutine[Any, Any, AuditResult]:
         return run_audit(
-            plan,
-            target,
-            audit,
-            run=folder,
-            progress=progress,
-            governor=governor,
-            identity=identity,
+            plan, target, audit, run=folder, progress=progress, governor=governor, identity=identity
         )
 
     return driven(opening, (method, config, proxy), folder, work, governor)

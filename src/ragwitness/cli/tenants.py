@@ -41,8 +41,7 @@ def create(
         ),
     ] = None,
     payer_queries: Annotated[
-        int | None,
-        typer.Option(help="The most queries of all accounts of one payer in a window."),
+        int | None, typer.Option(help="The most queries of all accounts of one payer in a window.")
     ] = None,
     top: Annotated[int, typer.Option(help="The number of documents in an answer.")] = 4,
     capacity: Annotated[
@@ -102,10 +101,7 @@ def create(
     _print(settled, as_json=as_json)
 
 
-def list_(
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
+def list_(database: Database = None, as_json: AsJson = False) -> None:
     """List all tenants.
 
     Each is shown with its documents, accounts and promises.
@@ -130,8 +126,7 @@ def list_(
 def policy_(
     tenant: Tenant,
     window: Annotated[
-        str | None,
-        typer.Option(help="The name of the audit window.", show_default="TENANT-NUMBER"),
+        str | None, typer.Option(help="The name of the audit window.", show_default="TENANT-NUMBER")
     ] = None,
     accounts_most: Annotated[
         int | None,
@@ -211,10 +206,7 @@ def add_account(
 
 
 def rotate_key(
-    tenant: Tenant,
-    account: Account,
-    database: Database = None,
-    as_json: AsJson = False,
+    tenant: Tenant, account: Account, database: Database = None, as_json: AsJson = False
 ) -> None:
     """Print a new key for an account.
 
@@ -228,10 +220,7 @@ def rotate_key(
 
 
 def revoke(
-    tenant: Tenant,
-    account: Account,
-    database: Database = None,
-    as_json: AsJson = False,
+    tenant: Tenant, account: Account, database: Database = None, as_json: AsJson = False
 ) -> None:
     """End an account's access.
 
@@ -244,11 +233,7 @@ def revoke(
     _print({"tenant": tenant, "account": account, "revoked": True}, as_json=as_json)
 
 
-def budget(
-    tenant: Tenant,
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
+def budget(tenant: Tenant, database: Database = None, as_json: AsJson = False) -> None:
     """Show what has been spent.
 
     It is shown for a tenant's index, its payers and its accounts.

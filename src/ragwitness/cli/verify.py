@@ -29,7 +29,7 @@ def verify(
         Path | None,
         PathRole.READS,
         typer.Option(
-            help="Your own trust.json: log, setup and beacon. Without it nothing can pass.",
+            help="Your own trust.json: log, setup and beacon. Without it nothing can pass."
         ),
     ] = None,
     receipt: Annotated[
@@ -102,11 +102,7 @@ def verify(
             )
         screen.print(verdict_terminal(found))
     # Step 4: the exit code. Something missing is not something wrong, and neither is a pass.
-    codes = {
-        "pass": ExitCode.PASS,
-        "fail": ExitCode.FAILED,
-        "inconclusive": ExitCode.INCONCLUSIVE,
-    }
+    codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
     raise typer.Exit(codes[found.outcome])
 
 
