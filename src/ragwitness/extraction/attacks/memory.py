@@ -24,7 +24,9 @@ from ragwitness.text.words import STOP_WORDS
 
 _RUN, _KNOWN = 4, 0.5  # words by which a passage is recognised; share of them that makes it known
 _SHORTEST = 6  # words of a passage
-_LINKS, _CONSTANT = 4, 0.75  # pieces come again that tell; share of answers with the same number
+_LINKS, _TELLING = 12, 3  # pieces that came again; how much oftener with the piece that followed
+_FIRST, _CONSTANT = 4, 0.75  # answers; share of them with one number of pieces
+_MANY = 8  # pieces of a first answer that are rather the paragraphs of one passage
 _COMMON = 0.2  # share of passages above which a word tells nothing
 _SATURATION, _LENGTHS = 1.5, 0.75  # BM25's k1 and b
 _GUESS = 0.4  # frequency part of a word that was never seen
@@ -118,12 +120,14 @@ class Memory:
             if piece + 1 in self._inner:
                 self._links[after == piece + 1] += 1
         self._counts[len(found)] += bool(found)
+        seen = self._counts.total()
         if self._links.total() >= _LINKS:
-            whole = self._links[True] > self._links[False]
+            whole = self._links[True] > _TELLING * self._links[False]
+        elif seen < _FIRST:
+            whole = len(found) > _MANY
         else:
             # Nothing came again yet: passages without blank lines are of one number in all answers.
-            seen = self._counts.total()
-            whole = seen < _LINKS or max(self._counts.values()) < _CONSTANT * seen
+            whole = max(self._counts.values()) < _CONSTANT * seen
         self._inner |= set(range(len(self._owners) + 1, len(self._owners) + len(pieces)))
         first = len(self.passages)
         for passage in ["\n\n".join(pieces)] if whole and pieces else pieces:
