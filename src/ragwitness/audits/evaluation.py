@@ -158,9 +158,7 @@ def cost_of(outcomes: Sequence[Outcome], seen: AnswersSeen, seconds: float) -> C
     known = seen.counted == queries and queries > 0
     kept = sum(outcome.sent for outcome in outcomes) < queries
     return Cost(
-        queries / asked,
-        seen.tokens / asked if known else None,
-        None if kept else seconds / asked,
+        queries / asked, seen.tokens / asked if known else None, None if kept else seconds / asked
     )
 
 

@@ -226,10 +226,7 @@ def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def spending(
-    spent: Use,
-    budget: Budget,
-    stopped_by: str | None,
-    outcomes: Sequence[Outcome | Followed[Any]],
+    spent: Use, budget: Budget, stopped_by: str | None, outcomes: Sequence[Outcome | Followed[Any]]
 ) -> Spending:
     """Return what a run folder has spent, and what its caps left unasked.
 

@@ -154,8 +154,7 @@ async def audit_at(
 _PARTS = ("documents", "known_out", "known_in", "auxiliary")
 _AGAIN = "Issue the audit command with --prepare and --run {run} again."
 _SECRET = re.compile(
-    r"://[^/?#\s]*@|[?&;][^=&#\s]*(key|token|secret|passw|credential|auth)[^=&#\s]*=",
-    re.IGNORECASE,
+    r"://[^/?#\s]*@|[?&;][^=&#\s]*(key|token|secret|passw|credential|auth)[^=&#\s]*=", re.IGNORECASE
 )
 
 

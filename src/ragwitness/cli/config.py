@@ -145,10 +145,7 @@ def _key(param: Any) -> str:
 
 
 def _values(
-    path: Path,
-    names: Mapping[str, Any],
-    kinds: Mapping[str, object],
-    roles: Mapping[str, PathRole],
+    path: Path, names: Mapping[str, Any], kinds: Mapping[str, object], roles: Mapping[str, PathRole]
 ) -> dict[str, Any]:
     """Read a file into values by key.
 

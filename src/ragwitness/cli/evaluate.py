@@ -71,8 +71,7 @@ def evaluate(
     ] = 100,
     retrieval: Retrieval = "lexical",
     index: Annotated[
-        str,
-        typer.Option(help="The index of dense retrieval; ragwitness lab serve lists them."),
+        str, typer.Option(help="The index of dense retrieval; ragwitness lab serve lists them.")
     ] = "exact",
     generator: Generator = "reader",
     k: PassagesPerQuery = 4,

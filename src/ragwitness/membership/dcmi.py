@@ -404,9 +404,7 @@ class Dcmi:
         # 4. Their difference: what the target says of such texts anyway cancels out.
         details["score/uncalibrated"] = values[0]
         return Score(
-            values[0] - values[1],
-            evidence=self._evidence(copy, (one, other)),
-            details=details,
+            values[0] - values[1], evidence=self._evidence(copy, (one, other)), details=details
         )
 
     def _evidence(self, copy: Perturbed, readings: tuple[YesNo, YesNo]) -> tuple[Evidence, ...]:

@@ -225,10 +225,7 @@ class MinK:
         )
 
     def _evidence(
-        self,
-        prefix: str,
-        tokens: Sequence[TokenLogprob],
-        places: Sequence[int],
+        self, prefix: str, tokens: Sequence[TokenLogprob], places: Sequence[int]
     ) -> tuple[Evidence, ...]:
         """The words that hold the chosen tokens, with what the proxy makes of each."""
         text = f"{prefix} " + "".join(token.token for token in tokens)

@@ -31,11 +31,7 @@ class Judged:
 
 
 def judge(
-    items: Sequence[Judged],
-    *,
-    outside: Sequence[float],
-    inside: Sequence[float],
-    alpha: float,
+    items: Sequence[Judged], *, outside: Sequence[float], inside: Sequence[float], alpha: float
 ) -> tuple[Verdict, ...]:
     """Give each document a verdict.
 

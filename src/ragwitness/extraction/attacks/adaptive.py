@@ -89,7 +89,10 @@ class Adaptive(ABC):
             answers = yield [limits.ask(prompt) for prompt in batch]
             for prompt, answer in zip(batch, answers, strict=True):
                 self.learn(prompt, self.memory.add(answer.text, prompt))
-        return self._told()
+        said = [self.memory.told()] if self.memory.passages else []
+        if self.lost is not None:
+            said.append(f"went on without its chat model, which stopped: {self.lost.rstrip('.')}")
+        return "; ".join(said) or None
 
     def prepare(self) -> Attacking:
         """Ask the chat model, if there is one, before the next batch."""
@@ -115,8 +118,6 @@ class Adaptive(ABC):
         lines = [[] if one.error is not None else one.text.splitlines() for one in answers]
         bare = [[line.strip("-*0123456789.) ") for line in some] for some in lines]
         return [[line for line in some if line] for some in bare]
-
-    # What prompts are made of.
 
     @cached_property
     def texts(self) -> list[str]:
@@ -162,15 +163,3 @@ class Adaptive(ABC):
     def first(self, prompts: Sequence[str]) -> str:
         """Return the prompt of the lowest expected novelty z; the first of equals."""
         return prompts[int(self.memory.novelty(prompts).argmin())]
-
-    def _told(self) -> str | None:
-        seen, said = len(self.memory.passages), []
-        if seen:
-            said.append(
-                f"saw {seen:,} different passages; from those that came once and twice, about"
-                f" {seen + self.memory.unseen():,.0f} exist (Chao's estimate; too many where an"
-                " attack avoids what it has seen)"
-            )
-        if self.lost is not None:
-            said.append(f"went on without its chat model, which stopped: {self.lost.rstrip('.')}")
-        return "; ".join(said) or None

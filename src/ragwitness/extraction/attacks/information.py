@@ -54,12 +54,9 @@ _LEADS = """
 CONTACT_LEADS = tuple(" ".join(lead.split()) for lead in _LEADS.split(","))
 """Phrases after which contact details stand."""
 
-_OWNERS = "my our his her their the doctor's the company's the office's the manager's the author's"
-_DETAILS = """
-    phone number, mobile number, office number, fax number, extension, e-mail address, private
-    e-mail, home address, mailing address, street address, website, home page, web link, contact
-"""
-_ASIDES = ("{0} is", "please use {0}:", "here is {0}:", "I am sending you {0}:")
+_OWNERS = "my our his her their the doctor's the company's the office's the manager's"
+_DETAILS = "phone number,mobile number,fax number,e-mail address,home address,website,web link"
+_ASIDES = ("{0} is", "please use {0}:", "here is {0}:", "I am sending you {0}:", "note {0}:")
 
 
 def public_texts(texts: Sequence[str] = ()) -> list[str]:
@@ -143,7 +140,7 @@ def aims(kind: str) -> list[list[tuple[str, str | None]]]:
         return [[(wish.format(name), name) for name in CONDITIONS] for wish in _WISHES]
     if kind == "contacts":
         owners = re.findall(r"the \S+|\S+", _OWNERS)
-        details = [" ".join(name.split()) for name in _DETAILS.split(",")]
+        details = _DETAILS.split(",")
         made = (one.format(" ".join(of)) for one in _ASIDES for of in product(owners, details))
         further = dict.fromkeys(lead[0].upper() + lead[1:] for lead in made)
         rounds = CONTACT_LEADS, [lead for lead in further if lead not in CONTACT_LEADS]

@@ -25,8 +25,7 @@ from ragwitness.text.words import STOP_WORDS
 _RUN, _KNOWN = 4, 0.5  # words by which a passage is recognised; share of them that makes it known
 _SHORTEST = 6  # words of a passage
 _LINKS, _TELLING = 12, 3  # pieces that came again; how much oftener with the piece that followed
-_FIRST, _CONSTANT = 4, 0.75  # answers; share of them with one number of pieces
-_MANY = 8  # pieces of a first answer that are rather the paragraphs of one passage
+_MANY = 8  # pieces of an answer that are rather the paragraphs of one passage
 _COMMON = 0.2  # share of passages above which a word tells nothing
 _SATURATION, _LENGTHS = 1.5, 0.75  # BM25's k1 and b
 _GUESS = 0.4  # frequency part of a word that was never seen
@@ -59,12 +58,9 @@ def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
 
 
 class Memory:
-    """The passages that leaked, and the words that stand in them.
+    """The distinct passages that leaked, and ``times``: how often each came.
 
-    Attributes:
-        passages: Distinct ones, in the order in which they came.
-        times: How often each came.
-        embedder: Judges novelty by cosines; None by words.
+    With an ``embedder``, cosines judge what is new in place of words.
     """
 
     def __init__(self, embedder: Embedder | None = None) -> None:
@@ -75,7 +71,6 @@ class Memory:
         self._owners: list[int] = []  # by piece, its passage
         self._inner: set[int] = set()  # pieces that came behind the piece before them
         self._links: Counter[bool] = Counter()
-        self._counts: Counter[int] = Counter()
         self._postings: dict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
         self._packed: dict[str, tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
         self._words = 0
@@ -119,15 +114,9 @@ class Memory:
         for piece, after in pairwise(found):
             if piece + 1 in self._inner:
                 self._links[after == piece + 1] += 1
-        self._counts[len(found)] += bool(found)
-        seen = self._counts.total()
-        if self._links.total() >= _LINKS:
-            whole = self._links[True] > _TELLING * self._links[False]
-        elif seen < _FIRST:
+        whole = self._links[True] > _TELLING * self._links[False]
+        if self._links.total() < _LINKS:
             whole = len(found) > _MANY
-        else:
-            # Nothing came again yet: passages without blank lines are of one number in all answers.
-            whole = max(self._counts.values()) < _CONSTANT * seen
         self._inner |= set(range(len(self._owners) + 1, len(self._owners) + len(pieces)))
         first = len(self.passages)
         for passage in ["\n\n".join(pieces)] if whole and pieces else pieces:
@@ -183,32 +172,26 @@ class Memory:
         return z
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return unit vectors of texts, shape (n, dim): of the embedder, or what each would find.
-
-        Without an embedder a text's vector is its score with every passage seen, so that words of
-        one passage are near each other.
-        """
+        """Return unit vectors, shape (n, dim): the embedder's, or scores with all passages seen."""
         if self.embedder is not None:
             return self.embedder.embed(texts).astype(float)
         rows = np.array([Draft(self, plain_tokens(text)).scores for text in texts])
         unit: NDArray[np.float64] = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9)
         return unit
 
-    def unseen(self) -> float:
-        """Return how many further passages those that came once and twice suggest (Chao 1984).
-
-        An attack that avoids what it has seen makes it too large.
-        """
-        once, twice = (sum(times == n for times in self.times) for n in (1, 2))
-        return once * (once - 1) / (2 * (twice + 1))
+    def told(self) -> str:
+        """Say how many passages came, and how many there are by Chao's estimate (1984)."""
+        seen, (once, twice) = len(self.times), (self.times.count(n) for n in (1, 2))
+        # An attack that avoids what it has seen makes the estimate too large.
+        return (
+            f"saw {seen:,} different passages; from those that came once and twice, about"
+            f" {seen + once * (once - 1) / (2 * (twice + 1)):,.0f} exist (Chao's estimate; too many"
+            " where an attack avoids what it has seen)"
+        )
 
 
 class Draft:
-    """A prompt of some ``words`` under construction, held against what was seen.
-
-    Attributes:
-        scores: BM25 score of every passage seen, shape (n,).
-    """
+    """A prompt under construction: its words' BM25 ``scores`` with all passages, shape (n,)."""
 
     def __init__(self, memory: Memory, words: Sequence[str] = ()) -> None:
         self._memory = memory

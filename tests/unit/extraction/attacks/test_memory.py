@@ -93,14 +93,14 @@ def test_the_best_word_is_the_one_that_trying_each_finds() -> None:
 
 def test_what_came_once_and_twice_tells_how_much_is_unseen() -> None:
     memory = Memory()
-    assert memory.unseen() == 0
     for text in (_ONE, _TWO, _ONE):
         memory.add(text, "")
     assert memory.times == [2, 1]
-    assert memory.unseen() == 0  # one singleton: 1 * 0 / (2 * 2)
+    assert "saw 2 different passages" in memory.told()
+    assert "about 2 exist" in memory.told()  # one singleton: 1 * 0 / (2 * 2)
     for n in range(4):
         memory.add(" ".join(f"x{n}y{m}" for m in range(9)), "")
-    assert memory.unseen() == 5 * 4 / (2 * 2)
+    assert "about 11 exist" in memory.told()  # 6 + 5 * 4 / (2 * 2)
 
 
 class _Letters:
