@@ -78,8 +78,9 @@ def build_attack(
         options: Fields of its configuration, or ``batch`` of its limits; text is turned into the
             field's type.
         texts: Public texts to cut information from, for attacks that take any.
-        topic, embedder, chat: What the attacker knows or has: a subject of the corpus, an embedder
-            of its own, a chat model.
+        topic: What the system is known to be about; None for nothing.
+        embedder: The attacker's own; None for none.
+        chat: Whether the attacker has a chat model.
 
     Raises:
         InputError: Unknown name, field or value, or a plug-in that fails.
