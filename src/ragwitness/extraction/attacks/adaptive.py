@@ -26,13 +26,8 @@ _THOUGHT = 200  # most tokens of what the chat model says
 class AttackerConfig:
     """What every adaptive attack is given.
 
-    Attributes:
-        command: What makes the model repeat its passages.
-        texts: Public texts for the first prompts; the package's corpus where empty.
-        topic: What the system is known to be about; the first prompts begin with its words.
-        embedder: The attacker's own; judges what is new by cosines in place of words.
-        chat: Whether the attacker has a chat model.
-        limits: How much it may ask.
+    A ``command`` that makes a model repeat its passages, public ``texts`` and a ``topic`` to begin
+    with, an ``embedder`` that judges what is new in place of words, perhaps a ``chat`` model.
     """
 
     command: str = REPEAT

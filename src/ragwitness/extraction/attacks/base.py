@@ -21,12 +21,7 @@ _LARGEST = 16  # prompts sent together, where nothing else is said
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A prompt of an attack.
-
-    Attributes:
-        query: What is sent.
-        aim: What a targeted prompt asks for; None for an untargeted one.
-    """
+    """A prompt of an attack; ``aim`` is what a targeted one asks for."""
 
     query: Query
     aim: str | None = None

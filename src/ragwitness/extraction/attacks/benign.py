@@ -1,10 +1,7 @@
 """Questions that no filter sees: an attack without any command (IKEA, Wang et al. 2025).
 
-Every prompt is an ordinary question about a few concepts. The first come from the topic (with a
-chat model, it names them). Concepts like one that brought nothing are drawn less often (experience
-reflection sampling). Where a question brought something new, the next goes on from its answer to
-the concept that is least like the question, within a trust region around the answer (directed
-mutation). Likeness is a cosine of :meth:`~ragwitness.extraction.attacks.memory.Memory.vectors`.
+Concepts like one that brought nothing are drawn less often (experience reflection); where a
+question brought something new, the next goes on from its answer (trust-region directed mutation).
 """
 
 from __future__ import annotations
@@ -27,8 +24,7 @@ _REMEMBERED = 40  # latest failures that concepts are compared with
 class BenignConfig(AttackerConfig):
     """Concepts and how they are drawn; the values are the paper's but for ``concepts``.
 
-    Penalty is kappa, off the exponent of a weight (beta 1); from the cosine ``like`` (delta) on two
-    concepts are alike; ``region`` is gamma, the share of a question's likeness with its answer.
+    Penalty is kappa (off a weight's exponent), ``like`` delta (a cosine), ``region`` gamma.
     """
 
     concepts: int = ranged(4, 1)

@@ -20,13 +20,8 @@ _COPY = (
 class CompositeConfig:
     """Composite prompts, ``{information} {command}`` (SAGE §4.3, Zeng et al.).
 
-    Attributes:
-        target: ``"none"`` (untargeted), ``"conditions"`` or ``"contacts"``.
-        command: What makes the model repeat its passages.
-        texts: Public texts for the information of untargeted prompts; the package's corpus
-            where empty.
-        topic: What the system is known to be about; untargeted prompts begin with its words.
-        limits: How much it may ask.
+    The target is ``"none"`` (untargeted), ``"conditions"`` or ``"contacts"``; untargeted prompts
+    are cut from ``texts`` (the package's corpus where empty) and begin with words of the ``topic``.
     """
 
     target: str = "none"
@@ -43,11 +38,7 @@ class CompositeConfig:
 
 
 class Composite:
-    """Sends {information} + {command}; fewer prompts where there is no more information.
-
-    Targeted prompts go through their leads round by round, each in random order; no prompt is
-    sent twice, and none has more than 15 words of information.
-    """
+    """Sends {information} + {command}; fewer prompts where there is no more information."""
 
     def __init__(self, config: CompositeConfig = CompositeConfig()) -> None:
         self.config = config
@@ -78,13 +69,7 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class PideConfig:
-    """The prompt of Qi et al.
-
-    Attributes:
-        texts: Public texts for the sentences; the package's corpus where empty.
-        topic: What the system is known to be about; the sentences begin with its words.
-        limits: How much it may ask.
-    """
+    """The prompt of Qi et al.; ``texts`` and ``topic`` as for composite prompts."""
 
     texts: Sequence[str] = ()
     topic: str = ""

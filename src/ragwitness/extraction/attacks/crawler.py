@@ -1,10 +1,7 @@
 """A crawler over a graph of what has leaked (RAGCrawler, 2026).
 
-Entities are nodes, those of one passage are joined; with a chat model it names them, without one
-they are the passage's rarest words. Which node to ask about next is a bandit's choice: what asking
-about it brought, an upper confidence bound, and the graph's prior, which is what asking about its
-neighbours brought. The rest of the prompt is chosen by the conditional marginal gain: each word is
-the one with which, beside those already there, expected novelty z is lowest.
+Entities are nodes, those of one passage are joined. A bandit chooses the node by what asking about
+it brought, a confidence bound and the graph's prior; conditional marginal gain, the other words.
 """
 
 from __future__ import annotations

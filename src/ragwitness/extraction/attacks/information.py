@@ -76,14 +76,8 @@ def fragments(
 ) -> list[str]:
     """Return random fragments of texts, at most :data:`LONGEST` words each.
 
-    Args:
-        count: How many.
-        rng: Draws them.
-        texts: Public texts to cut them from; the package's corpus where empty.
-        topic: Each begins with up to five random words of it; empty for none.
-
-    Raises:
-        InputError: No text has a word.
+    They are cut from the package's corpus where no texts are given, and begin with up to five
+    random words of the topic, if there is one.
     """
     sources, about = public_texts(texts), topic.split()
     found = []
@@ -102,18 +96,9 @@ def fragments(
 def different_fragments(
     count: int, rng: random.Random, texts: Sequence[str] = (), topic: str = ""
 ) -> list[str]:
-    """Return random fragments, none twice; fewer where the texts have no more.
+    """Return :func:`fragments`, none twice; fewer where the texts have no more.
 
     A prompt that is sent twice is one observation, not two.
-
-    Args:
-        count: Most that are wanted.
-        rng: Draws them.
-        texts: As for :func:`fragments`.
-        topic: Likewise.
-
-    Raises:
-        InputError: No text has a word.
     """
     found: dict[str, None] = {}
     misses, texts = 0, public_texts(texts)
@@ -128,11 +113,8 @@ def different_fragments(
 def aims(kind: str) -> list[list[tuple[str, str | None]]]:
     """Return the information of targeted prompts in rounds, each with what it asks for.
 
-    Args:
-        kind: ``"conditions"`` or ``"contacts"``.
-
     Raises:
-        InputError: Another kind.
+        InputError: The kind is neither ``"conditions"`` nor ``"contacts"``.
     """
     # As in the targeted attacks of Zeng et al. (2024): diseases, and phrases before contacts. The
     # paper's own sentence is the first round.

@@ -82,10 +82,7 @@ class Memory:
         return word in self._postings
 
     def add(self, answer: str, prompt: str) -> list[int]:
-        """Take note of an answer; return the numbers of the passages that are news.
-
-        Runs of words that the prompt itself holds are no news.
-        """
+        """Take note of an answer; return the numbers of passages that are news, prompt aside."""
         asked = plain_tokens(prompt)
         strange = [word for word in dict.fromkeys(asked) if word not in self]
         own, fresh, found = _runs(asked), list[str](), list[int]()

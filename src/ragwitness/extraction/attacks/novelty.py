@@ -1,10 +1,8 @@
 """Ask for what no seen passage answers: our own attacks.
 
-Each prompt is built word by word from words that occur in the corpus but stand together in no seen
-passage, so that expected novelty z (see :mod:`~ragwitness.extraction.attacks.memory`) is low. There
-is no anchor and no weight of exploration. Blind, it is composite prompts whose fragments avoid what
-was asked. ``auto`` gives its prompts to what works: its arms share one memory, and which proposes a
-prompt is drawn by the belief that it brings most new passages (Thompson sampling).
+Prompts are built of words that occur in the corpus but stand together in no seen passage, so that z
+(see ``memory``) is low. ``auto`` gives its prompts to what works: its arms share one memory, and
+which proposes is drawn by the belief that it brings most new passages (Thompson sampling).
 """
 
 from __future__ import annotations

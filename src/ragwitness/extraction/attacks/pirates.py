@@ -1,9 +1,7 @@
 """A black-box attack by relevance-sampled anchors (Pirates of the RAG, Di Maio et al., ECAI 2025).
 
-Anchors are words. Each has a relevance; three are drawn by a softmax over it and asked about at a
-time. Words of a new passage become anchors unless one like them is there; anchors that bring back
-only what is known lose relevance and die. Of the anchors drawn, those of the lowest expected
-novelty z are sent.
+Words of new passages become anchors, drawn by a softmax over relevance; those that bring back only
+what is known lose relevance and die. Of those drawn, the ones of the lowest z are asked about.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from ragwitness.text.runs import plain_tokens
 
 _SHARPEST = 100.0  # relevance is at most 1, and exp(100) still a number
 _DEAD = 0.05  # relevance below which an anchor is not drawn any more
-_ALIKE = 0.8  # likeness from which on an anchor is there already
 _FIRST, _ALIVE = 10, 30  # fragments of the first anchors; anchors below which more are added
 _DRAWN = 60  # anchors drawn for each that is chosen
 
@@ -70,10 +67,6 @@ class Pirates(Adaptive):
             self._enlist(self.memory.askable(self.memory.passages[number]))
 
     def _enlist(self, words: Sequence[str]) -> None:
-        """Make words anchors of full relevance, except those that are like one there already."""
+        """Make words anchors of full relevance, except those that are there already."""
         fresh = [word for word in words if word not in self._relevance]
-        if self.memory.embedder is not None and fresh and self._relevance:
-            vectors = self.memory.vectors([*fresh, *self._relevance])
-            near = (vectors[: len(fresh)] @ vectors[len(fresh) :].T).max(1)
-            fresh = [word for word, one in zip(fresh, near, strict=True) if one < _ALIKE]
         self._relevance |= dict.fromkeys(fresh, 1.0)

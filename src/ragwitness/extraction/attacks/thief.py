@@ -1,9 +1,7 @@
 """Continue what has leaked (RAG-Thief, Jiang et al. 2024).
 
-From each leaked passage a language model imagines what stands after it and before it, five times
-each, and what it imagines retrieves the next passages. With a chat model it is asked as in the
-paper; without one an n-gram model of everything that leaked goes on from the passage's ends. Of
-the continuations, the one of the lowest expected novelty z is sent.
+A chat model imagines what stands before and after a leaked passage, as in the paper; without one,
+an n-gram model of everything that leaked goes on from the passage's ends, where z is lowest.
 """
 
 from __future__ import annotations
