@@ -97,18 +97,17 @@ def test_evaluate_refuses_in_one_line(command, rows, tmp_path: Path, arguments, 
 
 
 def test_owner_asks_until_it_is_decided(command, tmp_path: Path) -> None:
-    rows = _rows(70)
-    mine = _write(tmp_path / "mine.jsonl", rows[:30])
-    known = _write(tmp_path / "known.jsonl", rows[60:90])
+    rows = _rows(48)
+    mine = _write(tmp_path / "mine.jsonl", rows[:20])
+    known = _write(tmp_path / "known.jsonl", rows[60:84])
     arguments = ["owner", f"lab:{mine}", "--documents", mine, "--known-out", known]
     arguments += ["--run", tmp_path / "run"]
     code, said = command(*arguments, "--json", tmp_path / "owner.json")
     assert code == 0, said
     assert command(*arguments, "--fail-on", "in")[0] == 3
-    assert command(*arguments, "--fail-on", "inconclusive")[0] == 0
     found = json.loads((tmp_path / "owner.json").read_text())
     assert found["decided"]
-    assert found["documents_asked"] < 30
+    assert found["documents_asked"] < 20
     assert "is not like documents outside" in said
 
 
