@@ -280,8 +280,8 @@ def test_a_table_of_a_paper_stands_beside_ours(
     assert "needs the file corpus.jsonl" in said
 
 
-def test_tables_of_audits_ask_no_model(command: Command) -> None:
+def test_tables_of_audits_ask_no_judge(command: Command) -> None:
     tables = Path(__file__).parents[2] / "experiments"
-    code, said = command("reproduce", "mba/table1", "--tables", tables, "--model", "x/y")
+    code, said = command("reproduce", "mba/table1", "--tables", tables, "--judge", "x/y")
     assert code == 2
     assert "do not apply" in said
