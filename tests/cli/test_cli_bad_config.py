@@ -108,7 +108,7 @@ def test_a_wrong_key_is_one_line_with_the_next_step(command, tmp_path, monkeypat
     (tmp_path / "d.txt").write_text(load_sample()[0].text)
     wrong = reply({"error": {"message": f"Incorrect API key provided: {_SECRET}"}}, 401)
     with loopback(wrong) as server:
-        code, text = command("audit", f"{server.url}#m", "--documents", tmp_path / "d.txt",
+        code, text = command("audit", "--yes", f"{server.url}#m", "--documents", tmp_path / "d.txt",
                              "--run", tmp_path / "run", "--key-env", "MY_KEY")  # fmt: skip
     assert code == 1
     assert "401" in text
@@ -143,7 +143,7 @@ def test_a_full_disk_and_a_line_cut_short_lose_no_other_answer(command, tmp_path
     with rough() as server:
         files = ("--documents", tmp_path / "d.txt", "--known-out", tmp_path / "k.txt")
         method = ("--paragraphs", "--method", "rag-mia", "--run", run)
-        line = ("audit", f"{server.url}#m", *files, *method)
+        line = ("audit", "--yes", f"{server.url}#m", *files, *method)
         full = _limited(1500, *line)
         assert full.returncode == 1
         assert "Cannot write" in full.stderr

@@ -24,7 +24,15 @@ def audit(monkeypatch, capfd, tmp_path: Path):
         files[name].write_text("".join(json.dumps(row) + "\n" for row in part))
 
     def call(url: str, *more: str) -> tuple[int, str, dict]:
-        arguments = ["audit", url, "--documents", files["docs"], "--known-out", files["known"]]
+        arguments = [
+            "audit",
+            "--yes",
+            url,
+            "--documents",
+            files["docs"],
+            "--known-out",
+            files["known"],
+        ]
         if "--method" not in more:  # a shadow system would ask the reader, and no endpoint
             arguments += ["--features", "none"]
         arguments += ["--run", tmp_path / "run"]

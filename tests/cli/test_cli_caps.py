@@ -22,6 +22,7 @@ def call(monkeypatch, capfd, tmp_path: Path):
 
     def call(verb: str, url: str, *more: object) -> tuple[int, str, dict]:
         arguments = [verb, url, "--documents", files["docs"], "--known-out", files["known"]]
+        arguments += ["--yes"]
         arguments += ["--method", "rag-mia", "--json", "out.json", *more]
         monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])
         code = 0
@@ -48,7 +49,7 @@ PRICES = ("--price-in", "1", "--price-out", "5")
 def test_a_capped_audit_says_so_and_goes_on_under_a_higher_cap(call) -> None:
     with rough() as server:
         url = f"{server.url}#m"
-        code, text, capped = call("audit", url, "--max-queries", 28, *PRICES)
+        code, text, capped = call("audit", "--yes", url, "--max-queries", 28, *PRICES)
         assert code == 0, text
         assert len(server.prompts) <= 28
         spent = capped["summary"]["spent"]
@@ -63,14 +64,14 @@ def test_a_capped_audit_says_so_and_goes_on_under_a_higher_cap(call) -> None:
         (folder,) = Path("ragwitness-runs").iterdir()
         assert "28 queries" in (folder / "report.html").read_text()
 
-        code, text, whole = call("audit", url, "--max-queries", 100, "--concurrency", 2)
+        code, text, whole = call("audit", "--yes", url, "--max-queries", 100, "--concurrency", 2)
         assert list(Path("ragwitness-runs").iterdir()) == [folder]
         assert whole["summary"]["spent"]["stopped_by"] is None
         assert all(row["score"] is not None for row in whole["documents"])
         assert len(server.prompts) == whole["summary"]["spent"]["queries"]
         assert len(server.prompts) == len(set(server.prompts)) == 31
         before = len(server.prompts)
-        code, text, again = call("audit", url, "--max-queries", 1, "--run", folder)
+        code, text, again = call("audit", "--yes", url, "--max-queries", 1, "--run", folder)
         assert code == 0, text
         assert len(server.prompts) == before  # kept answers cost nothing
         assert _verdicts(again) == _verdicts(whole)
@@ -78,7 +79,7 @@ def test_a_capped_audit_says_so_and_goes_on_under_a_higher_cap(call) -> None:
 
 def test_a_cap_too_small_for_the_first_question_is_one_line(call) -> None:
     with rough() as server:
-        code, text, _ = call("audit", f"{server.url}#m", "--max-tokens", 10)
+        code, text, _ = call("audit", "--yes", f"{server.url}#m", "--max-tokens", 10)
     assert code == 1
     assert server.prompts == []
     assert "token cap reached" in text
@@ -133,7 +134,7 @@ def test_a_dry_run_sends_nothing_and_shows_what_is_kept(call, verb: str) -> None
 )
 def test_unusable_caps_are_refused_before_anything_is_sent(call, options, said) -> None:
     with rough() as server:
-        code, text, _ = call("audit", f"{server.url}#m", *options)
+        code, text, _ = call("audit", "--yes", f"{server.url}#m", *options)
     assert code == 2
     assert said in text
     assert server.prompts == []

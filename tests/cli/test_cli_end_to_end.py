@@ -78,7 +78,15 @@ def lab(files) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def audited(files, lab) -> dict[str, object]:
     out = files["folder"] / "out.json"
-    arguments = ["audit", lab, "--documents", files["documents"], "--known-out", files["known"]]
+    arguments = [
+        "audit",
+        "--yes",
+        lab,
+        "--documents",
+        files["documents"],
+        "--known-out",
+        files["known"],
+    ]
     arguments += ["--auxiliary", files["auxiliary"], "--run", files["folder"] / "run"]
     done = _call(*arguments, "--json", out)
     assert done.returncode == 0, done.stderr

@@ -95,7 +95,9 @@ def test_parquet_without_its_extra_is_named_before_anything_is_sent(
 ) -> None:
     (tmp_path / "good.jsonl").write_text(_GOOD)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, text = command("audit", _NOBODY, "--documents", "good.jsonl", "--parquet", "p.parquet")
+    code, text = command(
+        "audit", "--yes", _NOBODY, "--documents", "good.jsonl", "--parquet", "p.parquet"
+    )
     assert code == ExitCode.USAGE
     assert "pip install 'ragwitness[data]'" in text
 
@@ -127,7 +129,9 @@ def test_files_that_would_be_lost_are_named_before_anything_is_sent(
 ) -> None:
     (tmp_path / "good.jsonl").write_text(_GOOD)
     (tmp_path / "run").mkdir()
-    code, text = command("audit", _NOBODY, "--documents", "good.jsonl", "--run", "run", *paths)
+    code, text = command(
+        "audit", "--yes", _NOBODY, "--documents", "good.jsonl", "--run", "run", *paths
+    )
     assert code == ExitCode.USAGE
     assert "would replace" in text or "Cannot write" in text
     assert (tmp_path / "good.jsonl").read_text() == _GOOD
@@ -149,7 +153,7 @@ def test_an_interrupted_audit_exits_with_130_and_says_how_to_resume(
 
     (tmp_path / "good.jsonl").write_text(_GOOD)
     monkeypatch.setattr("ragwitness.targets.resolve.open_target", interrupted)
-    code, text = command("audit", _NOBODY, "--documents", "good.jsonl", "--run", "run")
+    code, text = command("audit", "--yes", _NOBODY, "--documents", "good.jsonl", "--run", "run")
     assert code == ExitCode.INTERRUPTED
     assert "resume" in text
 

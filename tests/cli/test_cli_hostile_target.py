@@ -33,7 +33,7 @@ def audit(command, monkeypatch, tmp_path: Path):
     def call(server: Rough, run: str, *more: object) -> tuple[int, str, dict[str, Any]]:
         files = ("--documents", tmp_path / "d.jsonl", "--known-out", tmp_path / "k.jsonl")
         settings = ("--method", "rag-mia", "--timeout", 1, "--retries", 2, "--run", tmp_path / run)
-        code, text = command("audit", f"{server.url}#m", *files, *settings, *more)
+        code, text = command("audit", "--yes", f"{server.url}#m", *files, *settings, *more)
         found = tmp_path / run / "result.json"
         return code, text, json.loads(found.read_bytes()) if found.exists() else {}
 

@@ -63,7 +63,9 @@ def test_an_audit_of_a_lab_over_faiss(command, embedder: str, tmp_path: Path) ->
     target = f"lab:{corpus}?k=1&index=faiss-flat&retrieval={embedder}"
     options = ["--method", "rag-mia", "--documents", asked, "--known-out", known]
     out = tmp_path / "out.json"
-    code, said = command("audit", target, *options, "--run", tmp_path / "run", "--json", out)
+    code, said = command(
+        "audit", "--yes", target, *options, "--run", tmp_path / "run", "--json", out
+    )
     assert code == 0, said
     assert len(json.loads(out.read_text())["documents"]) == 2
 
@@ -76,7 +78,7 @@ def test_an_audit_of_a_lab_over_an_index_on_disk(command, tmp_path: Path) -> Non
     known = _write(tmp_path / "known.jsonl", texts[30:])
     target = f"lab:{corpus}?k=1&index=tantivy&index_folder={tmp_path / 'kept'}"
     options = ["--method", "rag-mia", "--documents", asked, "--known-out", known]
-    code, said = command("audit", target, *options, "--run", tmp_path / "run")
+    code, said = command("audit", "--yes", target, *options, "--run", tmp_path / "run")
     assert code == 0, said
     assert len(list((tmp_path / "kept").iterdir())) == 1
 

@@ -38,7 +38,7 @@ def _scores(run: str) -> list[object]:
 
 def test_a_packed_run_is_resumed_shown_and_replayed(command: Command, files) -> None:
     with rough() as server:
-        audit = ("audit", f"{server.url}#m", *files, "--run", "run")
+        audit = ("audit", "--yes", f"{server.url}#m", *files, "--run", "run")
         code, text = command(*audit)
         assert code == 0, text
         assert not _names("run") & PLAIN
@@ -63,7 +63,7 @@ def test_a_packed_run_is_resumed_shown_and_replayed(command: Command, files) -> 
         assert len(server.prompts) == asked + 1
     code, text = command("report", "run", "--jsonl", "rows.jsonl")
     assert code == 0, text
-    code, text = command("audit", "replay/run", *files, "--run", "again")
+    code, text = command("audit", "--yes", "replay/run", *files, "--run", "again")
     assert code == 0, text
     assert _scores("again") == _scores("run")
 
@@ -71,7 +71,7 @@ def test_a_packed_run_is_resumed_shown_and_replayed(command: Command, files) -> 
 def test_shards_are_packed_when_they_are_merged_and_work_on(command: Command, files) -> None:
     with rough() as server:
         target = f"{server.url}#m"
-        code, text = command("audit", target, *files, "--run", "run", "--prepare")
+        code, text = command("audit", "--yes", target, *files, "--run", "run", "--prepare")
         assert code == 0, text
         for number in (1, 2):
             code, text = command("run", "work", "run", "--shard", f"{number}/2")

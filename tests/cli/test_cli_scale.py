@@ -50,7 +50,9 @@ def _same(run: str, other: str) -> None:
 
 
 def _prepared(command: Command, server: Rough, files: list[object], *more: object) -> None:
-    code, text = command("audit", f"{server.url}#m", *files, "--run", "run", "--prepare", *more)
+    code, text = command(
+        "audit", "--yes", f"{server.url}#m", *files, "--run", "run", "--prepare", *more
+    )
     assert code == 0, text
 
 
@@ -58,7 +60,7 @@ def _prepared(command: Command, server: Rough, files: list[object], *more: objec
 def test_one_process_and_four_and_shards_give_the_same_bytes(command: Command, files) -> None:
     with rough() as server:
         target = f"{server.url}#m"
-        code, text = command("audit", target, *files, "--run", "one")
+        code, text = command("audit", "--yes", target, *files, "--run", "one")
         assert code == 0, text
         before = len(server.prompts)
 
@@ -78,7 +80,7 @@ def test_one_process_and_four_and_shards_give_the_same_bytes(command: Command, f
 
         # The spelling of before: all cores in this process, whatever number is asked for.
         engine = ("--engine", "processes", "--workers", 4, "--run", "four")
-        found = _outside("audit", target, *files, *engine)
+        found = _outside("audit", "--yes", target, *files, *engine)
         assert found.returncode == 0, found.stdout + found.stderr
         assert len(server.prompts) == 3 * before
         _same("four", "one")
@@ -89,10 +91,10 @@ def test_a_ray_cluster_gives_the_same_bytes(command: Command, files) -> None:
         pytest.skip("ray is not installed: pip install 'ragwitness[ray]'")
     with rough() as server:
         target = f"{server.url}#m"
-        assert command("audit", target, *files, "--run", "one")[0] == 0
+        assert command("audit", "--yes", target, *files, "--run", "one")[0] == 0
         before = len(server.prompts)
         engine = ("--engine", "ray", "--workers", 2, "--run", "many", "--max-queries", 60)
-        found = _outside("audit", target, *files, *engine)
+        found = _outside("audit", "--yes", target, *files, *engine)
         assert found.returncode == 0, found.stdout + found.stderr
         assert "Traceback" not in found.stdout + found.stderr
         assert len(server.prompts) == 2 * before
@@ -104,7 +106,7 @@ def test_a_ray_cluster_gives_the_same_bytes(command: Command, files) -> None:
 def test_without_ray_the_install_line_is_named(command: Command, files, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with rough() as server:
-        code, text = command("audit", f"{server.url}#m", *files, "--engine", "ray")
+        code, text = command("audit", "--yes", f"{server.url}#m", *files, "--engine", "ray")
         assert (code, len(server.prompts)) == (2, 0)
     assert "pip install 'ragwitness[ray]'" in text
 
@@ -127,7 +129,7 @@ def test_a_killed_shard_resumes_and_asks_nothing_again(command: Command, files) 
         assert len(server.prompts) - len(set(server.prompts)) <= 1
         code, text = command("merge", "run")
         assert code == 0, text
-        assert command("audit", f"{server.url}#m", *files, "--run", "one")[0] == 0
+        assert command("audit", "--yes", f"{server.url}#m", *files, "--run", "one")[0] == 0
     _same("run", "one")
 
 
@@ -210,6 +212,6 @@ def test_a_changed_manifest_is_refused_by_work_and_merge(command: Command, files
 )
 def test_an_engine_that_cannot_be_is_one_line(command: Command, files, more, said) -> None:
     with rough() as server:
-        code, text = command("audit", f"{server.url}#m", *files, *more)
+        code, text = command("audit", "--yes", f"{server.url}#m", *files, *more)
         assert (code, len(server.prompts)) == (2, 0)
     assert said in text

@@ -51,7 +51,18 @@ def call(folder: Path, *arguments: object, **environment: str) -> Any:
 def audit(folder: Path, target: str, run: str, *more: object) -> Any:
     known = ("--documents", "documents.jsonl", "--known-out", "known.jsonl")
     return call(
-        folder, "audit", target, *known, "--method", "rag-mia", "--run", run, "--retries", 0, *more
+        folder,
+        "audit",
+        "--yes",
+        target,
+        *known,
+        "--method",
+        "rag-mia",
+        "--run",
+        run,
+        "--retries",
+        0,
+        *more,
     )
 
 

@@ -37,7 +37,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _audit(run: str) -> list[str]:
     files = ["--documents", "asked.jsonl", "--known-out", "known.jsonl"]
-    return [*_CLI, "audit", "lab:corpus.jsonl", *files, "--method", "rag-mia", "--run", run]
+    return [
+        *_CLI,
+        "audit",
+        "--yes",
+        "lab:corpus.jsonl",
+        *files,
+        "--method",
+        "rag-mia",
+        "--run",
+        run,
+    ]
 
 
 def _call(command: list[str], folder: Path, workers: object) -> str:

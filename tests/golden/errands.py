@@ -24,14 +24,14 @@ _CHECKED = ("--pii", "contacts")
 _AUDIT = ("--documents", "documents.jsonl", "--known-out", "known.jsonl", "--method", "rag-mia")
 
 ERRANDS: dict[str, tuple[object, ...]] = {
-    "audit": ("audit", f"{_HERE}:knows", *_AUDIT),
+    "audit": ("audit", f"{_HERE}:knows", *_AUDIT, "--yes"),
     "audit-learning": (
         "audit", "lab:corpus.jsonl", *_AUDIT[:4], "--auxiliary", "auxiliary.jsonl",
-        "--method", "s-rag", "--set", "top_logprobs=2", "--mode", "single",
+        "--method", "s-rag", "--set", "top_logprobs=2", "--mode", "single", "--yes",
     ),
     "owner": (
         "owner", "lab:corpus.jsonl", "--documents", "corpus.jsonl", "--known-out", "known.jsonl",
-        "--method", "mba",
+        "--method", "mba", "--accept-unlike",
     ),
     "leak": (
         "leak", f"{_HERE}:tells", "--corpus", "corpus.jsonl", "--attacks", "composite,thief",
@@ -174,6 +174,16 @@ def holds(found: Any, stored: Any) -> bool:
         )
     # What was published of an audit was its AUC alone.
     return bool(found == stored or (isinstance(found, dict) and found.get("auc") == stored))
+
+
+_SAID_NOW = {"note", "exact", "likeness", "largest_tie", "ties"}
+
+
+def as_before(summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary of an audit without what is said since calibration documents are compared."""
+    calibration = summary["calibration"]
+    kept = {key: value for key, value in calibration.items() if key not in _SAID_NOW}
+    return {**{k: v for k, v in summary.items() if k != "warnings"}, "calibration": kept}
 
 
 def result_of(folder: Path) -> Any:

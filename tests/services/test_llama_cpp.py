@@ -62,7 +62,7 @@ def test_an_audit_of_log_probabilities_runs(
     command: Command, llama_server: str, files: list[str], tmp_path: Path
 ) -> None:
     arguments = ["--method", "min-k", "--run", tmp_path / "run", "--timeout", 120]
-    code, said = command("audit", f"{llama_server}#reader", *files, *arguments)
+    code, said = command("audit", "--yes", f"{llama_server}#reader", *files, *arguments)
     assert code == 0, said
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["summary"]["queries"] == 8

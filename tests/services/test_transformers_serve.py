@@ -49,7 +49,7 @@ def test_an_audit_that_needs_them_ends_before_it_begins(
     command: Command, target: str, files: list[str], tmp_path: Path, method: str
 ) -> None:
     arguments = ["--method", method, "--run", tmp_path / "run", "--timeout", 120]
-    code, said = command("audit", target, *files, *arguments)
+    code, said = command("audit", "--yes", target, *files, *arguments)
     assert code == 5
     (cause,) = [line for line in said.splitlines() if "leaves them out without a word" in line]
     assert "top_logprobs" in cause
@@ -60,7 +60,7 @@ def test_an_audit_of_text_runs(
     command: Command, target: str, files: list[str], tmp_path: Path
 ) -> None:
     arguments = ["--method", "rag-mia", "--run", tmp_path / "run", "--timeout", 120]
-    code, said = command("audit", target, *files, *arguments)
+    code, said = command("audit", "--yes", target, *files, *arguments)
     assert code == 0, said
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["summary"]["queries"] == 8

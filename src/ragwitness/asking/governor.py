@@ -155,6 +155,8 @@ class Governor:
     Attributes:
         spent: Queries and tokens so far, earlier starts included.
         cap: Name of the cap that refused a query; None while none did.
+        answered: Queries of this start that brought an answer.
+        turned_away: Requests of this start that the target turned away, or did not answer.
     """
 
     def __init__(
@@ -168,6 +170,7 @@ class Governor:
         self.pace = pace or Pace()
         self.spent = (ledger.before if ledger else Use()) + (elsewhere or Use())
         self.cap: str | None = None
+        self.answered = self.turned_away = 0
         self._ledger = ledger
         self._throttle = Throttle(self.pace)
         self._under_way = 0
@@ -252,6 +255,7 @@ class Governor:
         if answer is None:
             self._settle(held, Use() if held.refused else held.worst)
             return
+        self.answered += 1
         if held.smooth:
             self._throttle.answered(self._under_way)
         self._settle(held, self._counted(answer, held))
@@ -262,6 +266,7 @@ class Governor:
         Raises:
             CapReachedError: It is to be repeated, and that could pass a cap.
         """
+        self.turned_away += 1
         held = _OWN.get()
         if held is not None:  # else asked by somebody else, such as doctor
             self.note_setback(held, setback)

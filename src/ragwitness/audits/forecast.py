@@ -255,6 +255,34 @@ async def look_ahead(
     )
 
 
+async def refuse_unscorable(audit: Audit, stages: Mapping[str, Sequence[Document]]) -> None:
+    """Refuse an audit of which no document could be scored, before anything is sent.
+
+    Args:
+        audit: The method.
+        stages: Documents by stage; each must hold one that the audit has a question for.
+
+    Raises:
+        InputError: One of them holds none.
+    """
+    worker = Worker(_Nobody(), None, 1)
+    for stage, documents in stages.items():
+        reasons: Counter[str] = Counter()
+        for document in documents:
+            [found] = await worker.run(audit, [document], stage)
+            if found.score.value is not None or found.queries:
+                break
+            reasons[found.score.reason or "no score"] += 1
+        else:
+            if documents:
+                [(reason, n)] = reasons.most_common(1)
+                raise InputError(
+                    f"None of the {len(documents)} {stage} can be scored by {audit.name}, so"
+                    f" nothing was sent ({n}: {reason}).",
+                    "Give longer documents, or try another --method.",
+                )
+
+
 def _sample(documents: Sequence[Document], n: int, seed: int) -> list[Document]:
     if len(documents) <= n:
         return list(documents)

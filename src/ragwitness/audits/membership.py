@@ -21,6 +21,8 @@ from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import RunFolder, write_scores
 from ragwitness.asking.worker import Followed, Outcome, Progress, Worker
+from ragwitness.audits.assumptions import calibration_of, doubts, withheld
+from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
     AuditPlan,
@@ -29,7 +31,6 @@ from ragwitness.audits.plan import (
     Systems,
     at_shadow,
     at_target,
-    describe,
     learns,
     stages_of,
 )
@@ -340,15 +341,21 @@ def conclude(
     lost = sum(one.statistic is None for one in judged)
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
     settings = in_use(plan, audit, statistic) | words_read(outcomes)
+    calibration = calibration_of(plan, stages.reference, outside)
     warnings = (
         *unasked(spent, len(asked)),
+        *doubts(plan, calibration, len(judged) - lost),
         *cautions(plan.alpha, stages.reference, len(outside), (lost, len(judged))),
         *unvaried(asked),
         *answers_kept([*statistic.asked, *asked]),
     )
-    calibration = describe(stages.reference, outside)
-    # 3. Conformal p-values, corrected for the number of documents asked about.
-    verdicts = judge(judged, outside=outside, inside=inside or statistic.inside, alpha=plan.alpha)
+    # 3. Conformal p-values, corrected for the number of documents asked about; what rests on
+    # documents unlike those in question is taken back.
+    known_inside = inside or statistic.inside
+    lots = plan.tie_seed if plan.ties == "random" else None
+    verdicts = judge(judged, outside=outside, inside=known_inside, alpha=plan.alpha, tie_seed=lots)
+    if calibration.likeness is not None:
+        verdicts = withheld(plan, calibration.likeness, verdicts)
     return AuditResult(
         method=audit.name,
         target=target,
@@ -437,12 +444,15 @@ async def run_audit(
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
-        InputError: Too few auxiliary documents can be scored.
+        InputError: Too few auxiliary documents can be scored, or no document in question or of
+            the calibration could be; then nothing was sent.
     """
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     # 1. Plan: which documents are asked about, and of which system.
     stages = stages_of(plan, learns(audit))
     to_shadow, to_target = at_shadow(stages.documents), at_target(stages.documents)
+    parts = {"documents": plan.documents, "known-out documents": stages.reference.documents}
+    await refuse_unscorable(audit, parts)
     shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
     # 2. Ask: the shadow system of our own first, then the target.
     with ExitStack() as files:

@@ -18,6 +18,7 @@ from ragwitness.asking.budget import Budget
 from ragwitness.asking.capabilities import require_capabilities
 from ragwitness.asking.scores import audit_identity
 from ragwitness.asking.worker import Spender
+from ragwitness.audits.assumptions import Beforehand, beforehand
 from ragwitness.audits.plan import AuditPlan, Stages, learns, stages_of
 from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
@@ -100,6 +101,10 @@ class Order:
         # The configuration may say whether the audit learns; else its class does.
         told = self.config if hasattr(self.config, "learns") else AUDITS.load(self.method)
         return stages_of(self.plan, learns(told))
+
+    def beforehand(self) -> Beforehand:
+        """Return what can be said of it before its first query; no model is loaded for it."""
+        return beforehand(self.plan, self.stages().reference)
 
 
 def fitted(method: str, config: Any, proxy: str, alternatives: int) -> tuple[Audit, str]:
@@ -184,6 +189,10 @@ def write_manifest(run: Path, order: Order) -> Manifest:
     parts = {name: getattr(order.plan, name) for name in _PARTS}
     lines = "".join(_line(part, doc) for part, docs in parts.items() for doc in docs)
     plan = TypeAdapter(AuditPlan).dump_python(order.plan, mode="json", exclude=set(_PARTS))
+    # What decides no answer is written down only where it is not as always.
+    for one in fields(AuditPlan):
+        if not one.repr and plan[one.name] == one.default:
+            del plan[one.name]
     earlier = _earlier(run)
     stored = {
         "ragwitness": version("ragwitness"),

@@ -13,6 +13,7 @@ from pathlib import Path
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Outcome, Progress, Worker
+from ragwitness.audits.assumptions import likeness
 from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct
 from ragwitness.errors import InputError
@@ -46,11 +47,21 @@ async def run_collection(
 
     Raises:
         CapReachedError: Before enough documents were asked about to say anything.
-        InputError: Too few known-outside documents can be scored.
+        InputError: Too few known-outside documents can be scored, or they are unlike the
+            collection and ``plan.accept_unlike`` is not set; then nothing was sent.
     """
     clock = time.monotonic()
     # 1. Order: at random, so that stopping early favours no kind of document.
     documents = list(distinct(plan.documents))
+    # The bet is that the collection is not like the others: texts that differ anyway would win it.
+    alike = likeness(plan.documents, distinct(plan.known_out))
+    caution = f"Not exact: {alike.told}" if alike.unlike else None
+    if caution and not plan.accept_unlike:
+        raise InputError(
+            f"{caution} Nothing was sent.",
+            "Give --known-out of the same source, date and kind; or rely on nothing, with"
+            " --accept-unlike.",
+        )
     random.Random(seed).shuffle(documents)
     with ExitStack() as files:
         if governor is None:
@@ -106,6 +117,7 @@ async def run_collection(
         queries=sum(outcome.queries for outcome in [*known, *asked]),
         seconds=time.monotonic() - clock,
         spent=spending(governor.spent, governor.budget, governor.cap, [*known, *asked]),
+        caution=caution,
     )
 
 

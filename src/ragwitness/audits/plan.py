@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from ragwitness.asking.scores import AuditUnit, unit_id
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
-from ragwitness.results.membership import Calibration
 from ragwitness.types import Document
+
+_BETWEEN = re.compile(r"[\W_]+")
+
+
+def same_text(document: Document) -> str:
+    """Return what a document shares with its copies: its letters and digits, in their order.
+
+    Case, spacing, punctuation and the id make no other document of it.
+    """
+    plain = _BETWEEN.sub(" ", unicodedata.normalize("NFKC", document.text).casefold()).strip()
+    return plain or document.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,11 @@ class AuditPlan:
         shadow: The shadow system.
         automl: Train the audit classifier with AutoGluon.
         in_flight: Documents probed at the same time.
+        accept_unlike: Keep verdicts ``in`` although the calibration documents are unlike those
+            in question; they are not exact then.
+        ties: How equal scores are ranked: ``"conservative"`` counts them against an accusation,
+            ``"random"`` breaks them by lot.
+        tie_seed: Of that lot.
     """
 
     stored_name: ClassVar[str] = "AuditPlan"
@@ -39,6 +56,10 @@ class AuditPlan:
     shadow: ShadowConfig = field(default_factory=ShadowConfig)
     automl: bool = False
     in_flight: int = 4
+    # These decide no answer, so they name no run folder.
+    accept_unlike: bool = field(default=False, repr=False)
+    ties: Literal["conservative", "random"] = field(default="conservative", repr=False)
+    tie_seed: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot give a verdict."""
@@ -46,19 +67,24 @@ class AuditPlan:
             raise InputError("There is no document to audit.")
         if not 0 < self.alpha < 1:
             raise InputError(f"alpha must lie between 0 and 1, not {self.alpha}.")
+        if self.ties not in ("conservative", "random"):
+            raise InputError(f"Ties are ranked conservative or random, not {self.ties!r}.")
         # Told apart by text: one document under two ids would calibrate its own p-value.
-        audited = {document.text for document in self.documents}
-        outside = {document.text for document in self.known_out}
+        audited = {same_text(document): document.id for document in self.documents}
+        outside = {same_text(document): document.id for document in self.known_out}
         for option, known, others, where in (
             ("--known-out", self.known_out, audited, "--documents"),
             ("--known-in", self.known_in, audited, "--documents"),
             ("--known-in", self.known_in, outside, "--known-out"),
         ):
-            shared = [document.id for document in known if document.text in others]
+            shared = [one.id for one in known if same_text(one) in others]
             if shared:
+                first = next(one for one in known if one.id == shared[0])
+                theirs = others[same_text(first)]
                 raise InputError(
                     f"{len(shared)} documents stand both in {option} and in {where}"
-                    f" (first: {shared[0]!r}).",
+                    f" (first: {first.id!r}, there {theirs!r}; case, spacing and punctuation"
+                    " make no other document).",
                     "A document cannot be known and in question, or inside and outside;"
                     " remove it from one.",
                 )
@@ -90,7 +116,7 @@ class CalibrationSet:
 
 def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
     """Return the documents with each text once: a copy is no further evidence."""
-    return tuple({document.text: document for document in reversed(documents)}.values())[::-1]
+    return tuple({same_text(one): one for one in reversed(documents)}.values())[::-1]
 
 
 def choose_reference(
@@ -113,13 +139,6 @@ def choose_reference(
         f"P-values hold as far as the {source} documents are like the audited ones that are"
         " outside, which nobody has said.",
         "No --known-out was given: the p-values are approximate. Do not accuse on them alone.",
-    )
-
-
-def describe(reference: CalibrationSet, scores: Sequence[float]) -> Calibration:
-    """Return what the result keeps of the calibration."""
-    return Calibration(
-        reference.source, len(scores), reference.exact, reference.note, tuple(scores)
     )
 
 
@@ -246,5 +265,5 @@ def auxiliary_of(plan: AuditPlan) -> list[Document]:
 
         source = load_sample()
     # None of them may be in question: a shadow that was trained on it would know its answer.
-    taken = {document.text for document in (*plan.documents, *plan.known_out, *plan.known_in)}
-    return [document for document in distinct(source) if document.text not in taken]
+    taken = {same_text(one) for one in (*plan.documents, *plan.known_out, *plan.known_in)}
+    return [document for document in distinct(source) if same_text(document) not in taken]

@@ -86,6 +86,27 @@ def audit(
     alpha: Annotated[
         float, typer.Option(help="The share of wrong accusations that is accepted.")
     ] = 0.05,
+    ties: Annotated[
+        str,
+        typer.Option(
+            help="How equal scores are ranked: conservative counts them against an accusation,"
+            " random breaks them by lot (--seed)."
+        ),
+    ] = "conservative",
+    accept_unlike: Annotated[
+        bool,
+        typer.Option(
+            "--accept-unlike",
+            help="Keep verdicts in although the calibration documents differ from those in"
+            " question. They are not exact, and no ground for an accusation.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="Go on without being asked where an audit can hardly decide anything."
+        ),
+    ] = False,
     run: RunPath = None,
     files: Files | None = None,
     fail_on: FailOn = None,
@@ -146,6 +167,9 @@ def audit(
     like the documents of --known-out, which must be of the same source and kind; it does not say
     which of its documents are inside.
 
+    Before the first query it says what so many documents can decide, and compares the texts that
+    calibrate with those in question. Where they differ, no verdict says that a document is in.
+
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
     """
     from dataclasses import replace
@@ -158,7 +182,7 @@ def audit(
     from ragwitness.cli.outputs import Outputs
     from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.spread import Engine, prepare, spread
-    from ragwitness.cli.steps import finish, perform, preview_audit
+    from ragwitness.cli.steps import agree, finish, perform, preview_audit
     from ragwitness.errors import InputError
     from ragwitness.lab import rag_config
     from ragwitness.membership.registry import configure
@@ -183,6 +207,7 @@ def audit(
     if collection:
         idle = {
             "--mode": mode is not None,
+            "--ties": ties != "conservative",
             "--known-in": known_in is not None,
             **{f"--{name}": name != "json" for name in files or ()},
             "--features": features is not None,
@@ -220,6 +245,7 @@ def audit(
             run=run,
             outputs=Outputs.wanted("collection", files, fail_on),
             dry_run=dry_run,
+            accept_unlike=accept_unlike,
         )
         return
     # Step 2, the audit of single documents: the method's configuration, from options and --set.
@@ -243,6 +269,9 @@ def audit(
         ),
         automl=automl,
         in_flight=concurrency,
+        accept_unlike=accept_unlike,
+        ties=ties,  # type: ignore[arg-type]  # checked there
+        tie_seed=seed,
     )
     # How many at a time decides no answer: another --concurrency resumes the same run.
     folder = run_folder(run, target, replace(plan, in_flight=1), method, config, proxy)
@@ -253,6 +282,8 @@ def audit(
     screen = console()
     reach = Reach(timeout, retries, key_env)
     order = Order(target, plan, method, config, proxy, reach, budget)
+    # What can be said of the audit without a query is said now, and may end it.
+    agree(order.beforehand(), yes=yes)
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
     if prepare_only:

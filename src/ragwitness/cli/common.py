@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RUNS = Path("ragwitness-runs")
 """Where runs are kept that are not given a folder."""
 
-_SILENCE = 60.0
+_SILENCE = 10.0
 """Seconds after which work under way is shown where there is no terminal."""
 
 
@@ -225,7 +225,7 @@ def progress_bars(
 
 
 def _lines(console: Console, spent: Callable[[], str] | None, items: str) -> Progress:
-    """A line at a stage's end, and one a minute: a log file must show that work goes on."""
+    """A line at a stage's end, and one in ten seconds: a log file must show that work goes on."""
     said_at = time.monotonic()
 
     def show(stage: str, done: int, total: int) -> None:

@@ -30,6 +30,7 @@ def audit_collection(
     run: Path | None,
     outputs: Outputs,
     dry_run: bool,
+    accept_unlike: bool = False,
 ) -> None:
     """Ask about the documents of a collection one by one until the evidence suffices.
 
@@ -56,6 +57,7 @@ def audit_collection(
         auxiliary=auxiliary,
         alpha=alpha,
         in_flight=concurrency,
+        accept_unlike=accept_unlike,
     )
     same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
     # The seed decides the order of asking, so it is part of the run's name: another order is

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ragwitness.errors import ExitCode
+from ragwitness.errors import ExitCode, TargetError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor
     from ragwitness.asking.worker import Progress
+    from ragwitness.audits.assumptions import Beforehand
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.outputs import Outputs
     from ragwitness.results.membership import AuditResult
     from ragwitness.types import Audit, Target
 
 Result = TypeVar("Result")
+
+_EVERY = 5.0  # seconds between two lines about a target that does not answer
 
 
 def perform(
@@ -114,6 +117,8 @@ def ask(
     Raises:
         TargetError: The target cannot be reached or does not speak the protocol.
     """
+    import asyncio
+
     from ragwitness.cli.common import console, progress_bars
 
     async def life() -> Result:
@@ -126,7 +131,33 @@ def ask(
             if target is not None:
                 await target.close()
 
-    return wait(life(), folder, resume)
+    async def told() -> Result:
+        setbacks = asyncio.ensure_future(_tell_setbacks(governor))
+        try:
+            return await life()
+        finally:
+            setbacks.cancel()
+
+    return wait(told(), folder, resume)
+
+
+async def _tell_setbacks(governor: Governor) -> None:
+    """Say every few seconds that the target turns requests away, while it does."""
+    import asyncio
+
+    from ragwitness.cli.common import console
+
+    screen, told = console(), 0
+    while True:
+        await asyncio.sleep(_EVERY)
+        if governor.turned_away > told:
+            told = governor.turned_away
+            screen.print(
+                f"waiting: the target turned {told} requests away or did not answer them,"
+                f" {governor.answered} were answered; trying again",
+                markup=False,
+                soft_wrap=True,
+            )
 
 
 def wait(work: Coroutine[Any, Any, Result], folder: Path | None = None, resume: str = "") -> Result:
@@ -149,9 +180,17 @@ def wait(work: Coroutine[Any, Any, Result], folder: Path | None = None, resume: 
 
 @contextmanager
 def leaving_resumable(folder: Path, resume: str = "") -> Iterator[None]:
-    """Say how to go on where the user interrupts; exit with 130."""
+    """Say how to go on where the user interrupts (exit with 130) or the target goes away."""
     try:
         yield
+    except TargetError as error:
+        from ragwitness.kit.files import at_hand
+        from ragwitness.kit.run_files import ANSWERS
+
+        if at_hand(folder / ANSWERS) is not None:
+            how = f"{resume} resumes" if resume else "the same command resumes"
+            error.hint = f"{error.hint} Answers so far are kept in {folder}: {how}.".strip()
+        raise
     except KeyboardInterrupt:
         from ragwitness.cli.common import console
 
@@ -176,7 +215,36 @@ def finish(
     conclude(result, folder / REPORT, screen, outputs, store=folder)
 
 
-# Before anything is sent: what would be asked, and what is kept.
+# Before anything is sent: what can be decided, what would be asked, and what is kept.
+
+
+def agree(known: Beforehand, *, yes: bool) -> None:
+    """Say what can be said before the first query; ask whether to go on where that is doubtful.
+
+    Args:
+        known: What can be said.
+        yes: Go on without asking.
+
+    Raises:
+        InputError: It is doubtful, and nobody can be asked.
+    """
+    import sys
+
+    from ragwitness.cli.common import console
+    from ragwitness.errors import InputError
+
+    screen = console()
+    ask = known.doubtful and not yes
+    if ask and not (sys.stdin.isatty() and screen.is_terminal):
+        raise InputError(
+            f"{' '.join(known.told)} Nothing was sent.",
+            "Give more --known-out documents, of the same kind; or go on all the same: --yes",
+        )
+    for line in known.told:
+        screen.print(line, markup=False, soft_wrap=True)
+    if ask and not typer.confirm("Go on all the same?", default=False):
+        screen.print("Nothing was sent.")
+        raise typer.Exit(ExitCode.INTERRUPTED)
 
 
 def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,12 @@ class Judged:
 
 
 def judge(
-    items: Sequence[Judged], *, outside: Sequence[float], inside: Sequence[float], alpha: float
+    items: Sequence[Judged],
+    *,
+    outside: Sequence[float],
+    inside: Sequence[float],
+    alpha: float,
+    tie_seed: int | None = None,
 ) -> tuple[Verdict, ...]:
     """Give each document a verdict.
 
@@ -44,12 +50,17 @@ def judge(
         inside: Statistics of documents known to be inside a system like the target, shape (m,);
             without any, no document is called out.
         alpha: Level of the verdicts.
+        tie_seed: Of the lots that break ties; None counts ties against the accusation.
     """
     # 1. p- and q-values against documents known to be outside.
     scored = [item for item in items if item.statistic is not None]
     values = np.array([item.statistic for item in scored], dtype=np.float64)
     ranked = bool(len(scored) and len(outside))
-    p_in = conformal_p_values(values, outside) if ranked else np.full(values.size, np.nan)
+    p_in = (
+        conformal_p_values(values, outside, _lots(scored, tie_seed))
+        if ranked
+        else np.full(values.size, np.nan)
+    )
     q_in = benjamini_hochberg(p_in) if ranked else p_in
     # 2. Against membership a low statistic is the evidence: the same test on negated values.
     known = bool(len(scored) and len(inside))
@@ -88,6 +99,13 @@ def judge(
         )
         place += 1
     return tuple(verdicts)
+
+
+def _lots(items: Sequence[Judged], seed: int | None) -> list[float] | None:
+    """A number from 0 to 1 for each document that follows from its id, not from its place."""
+    if seed is None:
+        return None
+    return [random.Random(f"{seed}:{item.document.id}").random() for item in items]
 
 
 def _unscorable(item: Judged) -> Verdict:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragwitness.audits.forecast import Expected, Outlook, Workload
 from ragwitness.report.terminal import figure_table
 from ragwitness.results import wording
+from ragwitness.results.assumptions import Reach
 from ragwitness.results.kind import finite
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.intervals import proportion_interval
@@ -102,7 +103,7 @@ def forecast_terminal(outlook: Outlook) -> Group:
     # What can be decided at all depends on numbers of documents alone, so methods share a sentence.
     groups = _alike(outlook.methods)
     for same in groups:
-        parts.append(Text(_sentence(_reach(same, outlook, named=len(groups) > 1))))
+        parts.append(Text(_reach(same, outlook, named=len(groups) > 1)))
     if outlook.warning:
         parts.append(Text(outlook.warning, style="yellow"))
     return Group(*parts)
@@ -229,32 +230,8 @@ def _reach(same: list[Expected], outlook: Outlook, *, named: bool) -> str:
     who = f"{_names(same)}: " if named else ""
     if not asked:
         return f"{who}no document in question can be scored."
-    # Conformal p-values stop at 1 / (n + 1), and Benjamini-Hochberg then calls nothing in unless
-    # enough documents are at that end together.
-    together = needed_together(outlook.alpha, asked, known)
-    alone = wording.count(documents_needed(outlook.alpha, 1, asked))
-    with_known = f"with {wording.count(known)} known outside is {1 / (known + 1):.2g}"
-    least = f"{who}the least p-value {with_known}"
-    if together is None:
-        fewest = wording.count(documents_needed(outlook.alpha))
-        more = f", {alone} to call in one of {wording.count(asked)} by itself" * (asked > 1)
-        return (
-            f"NOTHING CAN BE DECIDED: {least}, above alpha {outlook.alpha:g}: it takes at least"
-            f" {fewest} known outside{more}."
-        )
-    if together == 1:
-        return f"{least}: small enough to call in a single document."
-    inside = asked * outlook.inside_share
-    few = f" (some {inside:.3g} are expected inside)" if together > inside else ""
-    return (
-        f"{least}: nothing is called in unless {wording.count(together)} documents are at"
-        f" once{few}. One by itself takes {alone} known outside."
-    )
-
-
-def _sentence(text: str) -> str:
-    """Capitalise, unless it opens with a method's name."""
-    return f"T{text[1:]}" if text.startswith("the ") else text
+    told = Reach(outlook.alpha, asked, known, outlook.inside_share).told
+    return f"{who}{told[:1].lower()}{told[1:]}" if named else told
 
 
 def _names(same: list[Expected]) -> str:

@@ -48,6 +48,7 @@ class CollectionResult:
             which chooses high scores and would make it too small.
         spent: What the run folder has spent at the target; with a cap's name where that ended
             the search.
+        caution: Why the level does not hold; None where nothing speaks against it.
     """
 
     method: str
@@ -66,11 +67,15 @@ class CollectionResult:
     e_value: float | None = None
     permutation_p_value: float | None = None
     spent: Spending | None = None
+    caution: str | None = None
 
 
 def _dump(result: CollectionResult) -> Row:
     value = finite(result.e_value)
-    return {**asdict(result), "path": list(result.path), "e_value": value}
+    told = {**asdict(result), "path": list(result.path), "e_value": value}
+    if result.caution is None:
+        del told["caution"]
+    return told
 
 
 def _rule(result: CollectionResult, conditions: Sequence[Condition]) -> Ruling:
@@ -132,6 +137,7 @@ def _sheet(result: CollectionResult) -> Sheet:
         queries=result.queries,
         facts=facts[:4],
         brief=facts,
+        warnings=(result.caution,) if result.caution else (),
         claimed=(
             "If the collection were outside, and like the documents known to be outside, the audit"
             f" would decide against that with probability at most {say.percent(result.alpha)},"

@@ -12,6 +12,7 @@ import numpy as np
 
 from ragwitness.errors import ExitCode
 from ragwitness.results import wording as say
+from ragwitness.results.assumptions import Likeness
 from ragwitness.results.geometry import SIDE, Curve, Histogram, Square, histogram, roc_square, steps
 from ragwitness.results.kind import (
     Condition,
@@ -79,6 +80,9 @@ class Calibration:
             exchangeable with the audited non-members by the user's own statement.
         note: The assumption in one sentence, printed with the verdicts.
         scores: Their scores, for the distribution plot, shape (n,).
+        likeness: Of their texts to those in question; None where an earlier version audited.
+        largest_tie: Documents with the same score as each other, at most.
+        ties: How equal scores were ranked: ``"conservative"`` or ``"random"``.
     """
 
     source: str
@@ -86,6 +90,14 @@ class Calibration:
     exact: bool
     note: str
     scores: tuple[float, ...] = ()
+    likeness: Likeness | None = None
+    largest_tie: int = 0
+    ties: Literal["conservative", "random"] = "conservative"
+
+    @property
+    def unlike(self) -> bool:
+        """Whether their texts were told apart from those in question."""
+        return self.likeness is not None and self.likeness.unlike
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +170,9 @@ def _head(result: AuditResult) -> Row:
     # null.
     calibration = asdict(result.calibration)
     calibration["scores"] = [x for x in result.calibration.scores if math.isfinite(x)]
+    if result.calibration.likeness is None:  # an earlier version looked at neither
+        for name in ("likeness", "largest_tie", "ties"):
+            del calibration[name]
     summary = {
         "counts": {
             **{decision.value: result.count(decision) for decision in Decision},
@@ -472,6 +487,9 @@ _NO_RATE = (
     "How often that is wrong is not known: nobody has said that the calibration documents are "
     "like the audited ones."
 )
+_UNLIKE = (
+    "How often that is wrong is not known: the calibration documents are not like the audited ones."
+)
 _SOURCES = {
     "known-out": "documents named by the user as outside the database",
     "auxiliary": "auxiliary documents taken to be outside the database",
@@ -481,6 +499,8 @@ _SOURCES = {
 
 def _claimed(result: AuditResult) -> tuple[str, ...]:
     rate = _error_rate(result) if result.calibration.exact else _NO_RATE
+    if result.calibration.unlike:
+        rate = _UNLIKE
     return (
         f"In the database: the system answers as if it could read this very document. {rate}",
         "No sign of it: were the document inside, answers this weak would be rare, by the "
@@ -488,6 +508,17 @@ def _claimed(result: AuditResult) -> tuple[str, ...]:
         "Inconclusive: the answers fit both, or the document could not be scored. It is "
         "not a weaker yes and not a no.",
     )
+
+
+def _ties(calibration: Calibration) -> str:
+    """Say how many calibration scores are equal, and what that does to p-values."""
+    many = f"{say.count(calibration.largest_tie)} of {say.count(calibration.n)} calibration"
+    how = (
+        "count against an accusation (conservative ranks)"
+        if calibration.ties == "conservative"
+        else "were ranked by lot (randomised p-values)"
+    )
+    return f"{many} documents have the same score; equal scores {how}."
 
 
 def _correction(result: AuditResult) -> str:
@@ -523,7 +554,7 @@ def _sheet(result: AuditResult) -> Sheet:
     all_starts = ("Spent by all starts, trials of the target included", spent)
     per_document = f"{result.queries / max(1, total):.3g}"
     # "Exact" rests on what the user said of the calibration documents, and the report repeats it.
-    exact = "Exact under this assumption." if calibration.exact else "Approximate."
+    exact = "Exact under this assumption." if calibration.exact else "Not exact."
     counted = [(decision, result.count(decision)) for decision in _ORDER]
     return Sheet(
         kind=KIND.words,
@@ -543,7 +574,8 @@ def _sheet(result: AuditResult) -> Sheet:
             ("method", result.method),
             ("level", f"alpha = {say.percent(result.alpha)}, correction: {_correction(result)}"),
             ("calibration", f"{basis}; smallest possible p {smallest}"),
-            ("", calibration.note),
+            ("", f"{exact} {calibration.note}"),
+            *([("", _ties(calibration))] if calibration.largest_tie > 1 else ()),
             ("cost", cost),
             (all_starts[0][0].lower() + all_starts[0][1:], spent),
         ),
@@ -556,6 +588,7 @@ def _sheet(result: AuditResult) -> Sheet:
             ("Calibrated on", basis),
             ("Smallest p-value possible", smallest),
             ("Guarantee", f"{exact} {calibration.note}"),
+            *([("Equal scores", _ties(calibration))] if calibration.largest_tie > 1 else ()),
         ),
         shares=tuple(
             Share(LABELS[decision], _STYLES[decision], n, n / total) for decision, n in counted if n
@@ -859,6 +892,7 @@ def _properties(result: AuditResult) -> dict[str, str]:
         "alpha": f"{result.alpha:g}",
         "queries": str(result.queries),
         "calibration": result.calibration.note,
+        "exact": "yes" if result.calibration.exact else "no",
         "ragwitness": result.ragwitness,
     }
 

@@ -17,15 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 from ragwitness.errors import InputError
 
 
-def conformal_p_values(scores: ArrayLike, calibration: ArrayLike) -> NDArray[np.float64]:
+def conformal_p_values(
+    scores: ArrayLike, calibration: ArrayLike, lots: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
 
     Args:
         scores: Higher means more evidence against the null, shape (m,).
         calibration: Scores drawn under the null, shape (n,).
+        lots: Uniform numbers from 0 to 1 that break ties, shape (m,); None counts ties against
+            the document, which loses power and never validity.
 
     Returns:
-        P-values, shape (m,); ties count against the document, so the test stays valid.
+        P-values, shape (m,).
 
     Raises:
         InputError: There is no calibration score, or a number is not finite.
@@ -38,7 +42,18 @@ def conformal_p_values(scores: ArrayLike, calibration: ArrayLike) -> NDArray[np.
         raise InputError("Scores must be finite; leave unscorable documents out.")
     # Vovk et al. 2005: the document is counted among those it is compared with, hence the + 1.
     above = null.size - np.searchsorted(null, values, side="left")
+    if lots is not None:
+        # Smoothed (Vovk et al. 2005, Sec. 2.2): the document itself is one of those it ties with.
+        higher = null.size - np.searchsorted(null, values, side="right")
+        drawn = higher + np.asarray(lots, dtype=np.float64) * (above - higher + 1)
+        return np.asarray(drawn / (null.size + 1), dtype=np.float64)
     return np.asarray((1 + above) / (null.size + 1), dtype=np.float64)
+
+
+def largest_tie(scores: ArrayLike) -> int:
+    """Return how many of the scores are equal to each other at most; 0 without any."""
+    counts = np.unique(np.asarray(scores, dtype=np.float64), return_counts=True)[1]
+    return int(counts.max(initial=0))
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:

@@ -34,13 +34,16 @@ _MAGIC = {
     b"\xfe\xff": "UTF-16 text",
 }
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_TOO_LARGE = "the document is over the size limit of one document"
 
 Split: TypeAlias = Literal["paragraphs"] | None
 Row: TypeAlias = tuple[str, Document | str]
 """Where it stood, and the document or the reason why there is none."""
 _Line: TypeAlias = tuple[int, str | None]
 """Line number with its text, None where the line is over the limit."""
+
+
+def _too_large(max_row: int) -> str:
+    return f"the document is over the size limit of one document, {max_row:,} bytes"
 
 
 class _UnusableRowError(Exception):
@@ -72,7 +75,7 @@ def read_folder(folder: Path, max_bytes: int, max_row: int) -> Iterator[Row]:
             total += size
             check_size(folder, total, max_bytes)
             if size > max_row:
-                yield str(path), _TOO_LARGE
+                yield str(path), _too_large(max_row)
                 continue
             text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
         except OSError as error:
@@ -110,7 +113,7 @@ def read_file(
     # 2. Line by line: no input is ever held whole.
     lines = _lines(head, stream, name, max_bytes, max_row)
     if kind == "jsonl":
-        return _read_jsonl(lines, name, text_field)
+        return _read_jsonl(lines, name, text_field, max_row)
     if kind == "csv":
         return _read_csv(lines, name, text_field, max_row)
     return _read_text(lines, name, split, max_row)
@@ -152,10 +155,12 @@ def _decode(line: bytearray, number: int) -> str:
     return text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _read_jsonl(lines: Iterable[_Line], name: str, text_field: str | None) -> Iterator[Row]:
+def _read_jsonl(
+    lines: Iterable[_Line], name: str, text_field: str | None, max_row: int
+) -> Iterator[Row]:
     for number, line in lines:
         if line is None:
-            yield f"{name}:{number}", _TOO_LARGE
+            yield f"{name}:{number}", _too_large(max_row)
         elif line.strip():
             yield f"{name}:{number}", _from_json(line, number, text_field)
 
@@ -189,10 +194,17 @@ def _read_csv(
         )
     # the module's limit is global and lower than ours: raised, never lowered
     csv.field_size_limit(max(csv.field_size_limit(), max_row))
-    # a line over the limit becomes a NUL, which is refused with its row
-    reader = csv.reader((line or "\0" for _, line in rows), delimiter=delimiter)
+    over = False
+
+    def told() -> Iterator[str]:
+        nonlocal over
+        for _, line in rows:
+            over = over or line is None
+            yield line or "\n"
+
+    reader = csv.reader(told(), delimiter=delimiter)
     while True:
-        number = reader.line_num + 2
+        number, over = reader.line_num + 2, False
         try:
             cells = next(reader)
         except StopIteration:
@@ -200,7 +212,9 @@ def _read_csv(
         except csv.Error as error:
             yield f"{name}:{number}", f"invalid CSV ({error})"
             continue
-        if cells:
+        if over:
+            yield f"{name}:{number}", _too_large(max_row)
+        elif cells:
             row = dict(zip(columns, cells, strict=False))
             yield f"{name}:{number}", _from_row(row, number, text_field)
 
@@ -242,7 +256,7 @@ def _read_text(lines: Iterable[_Line], name: str, split: Split, max_row: int) ->
         identity = f"{Path(name).name}:{start}" if split else Path(name).name
         if text is None:
             hint = "" if split else "; split it into paragraphs"
-            yield where, _TOO_LARGE + hint
+            yield where, _too_large(max_row) + hint
         else:
             yield where, Document(identity, text)
 
@@ -377,7 +391,7 @@ def _flaw(text: str, name: str) -> str | None:
     if not text.strip():
         return f"the {name} is empty"
     if "\0" in text:
-        return f"the {name} holds NUL bytes (binary), or a line over the size limit"
+        return f"the {name} holds NUL bytes (binary)"
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -116,3 +116,39 @@ def test_a_document_in_question_cannot_be_known_out(plan) -> None:
 def test_too_few_auxiliary_documents_are_refused(plan) -> None:
     with pytest.raises(InputError, match="too few for a shadow system"):
         _run(replace(plan, auxiliary=plan.auxiliary[:12]), _target(plan))
+
+
+def test_known_out_of_another_kind_accuse_nobody(plan) -> None:
+    longer = tuple(replace(d, text=f"{d.text} {d.text[::-1]}") for d in plan.known_out)
+    unlike = replace(plan, known_out=longer)
+    result = _run(unlike, _target(plan))
+    assert result.count(Decision.IN) == 0
+    assert not result.calibration.exact
+    assert result.calibration.likeness.unlike
+    assert "they are 2.0 times as long" in result.calibration.note
+    assert any(warning.startswith("Not exact") for warning in result.warnings)
+    held = [v for v in result.verdicts if v.reason and "would be called in" in v.reason]
+    assert held
+    insisted = _run(replace(unlike, accept_unlike=True), _target(plan))
+    assert {v.document for v in insisted.verdicts if v.decision is Decision.IN} == {
+        v.document for v in held
+    }
+    assert not insisted.calibration.exact
+
+
+@pytest.mark.parametrize("part", ["documents", "known_out"])
+def test_nothing_is_sent_where_nothing_can_be_scored(plan, part) -> None:
+    tiny = tuple(Document(f"t{i}", f"tiny {i}") for i in range(20))
+    target = _target(plan)
+    target.ask = None  # whoever asks, fails
+    with pytest.raises(InputError, match=r"can be scored by s-rag .* nothing was sent"):
+        _run(replace(plan, **{part: tiny}), target)
+
+
+def test_ties_broken_by_lot_follow_the_document_and_not_its_place(plan) -> None:
+    drawn = replace(plan, ties="random", tie_seed=3)
+    first = {v.document: v for v in _run(drawn, _target(plan)).verdicts}
+    turned = replace(drawn, documents=plan.documents[::-1])
+    assert {v.document: v for v in _run(turned, _target(plan)).verdicts} == first
+    other = {v.document: v for v in _run(replace(drawn, tie_seed=4), _target(plan)).verdicts}
+    assert other != first

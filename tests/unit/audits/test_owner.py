@@ -45,7 +45,8 @@ class _Noisy:
 
 
 def _texts(prefix: str, n: int) -> tuple[Document, ...]:
-    return tuple(Document(f"{prefix}{i}", f"{prefix} text {i}") for i in range(n))
+    rng = random.Random(prefix)
+    return tuple(Document(f"{prefix}{i}", f"text {rng.getrandbits(40)}") for i in range(n))
 
 
 def _run(mine: tuple[Document, ...], held: bool, seed: int = 0):  # type: ignore[no-untyped-def]

@@ -145,3 +145,42 @@ def test_nobody_works_beside_shards_of_another_number(tmp_path) -> None:
         refuse_beside(tmp_path, one)
     refuse_beside(tmp_path, three)
     assert shards_of(tmp_path) == [(one, one.folder(tmp_path))]
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        Document("asked0", "asked text number 0"),
+        Document("another-id", "asked text number 0"),
+        Document("k", "ASKED Text number 0"),
+        Document("k", "asked  text\n\tnumber 0 "),
+        Document("k", "asked text, number 0!"),
+        Document("k", "ａsked text number 0"),  # noqa: RUF001  full width, equal in NFKC
+    ],
+    ids=["the very same", "id", "case", "spacing", "punctuation", "width"],
+)
+@pytest.mark.parametrize("part", ["known_out", "known_in"])
+def test_a_copy_of_a_document_in_question_cannot_be_known(copy, part) -> None:
+    with pytest.raises(InputError, match=f"'{copy.id}', there 'asked0'") as caught:
+        replace(PLAN, **{part: (*_documents(3, "other"), copy)})
+    assert f"--{part.replace('_', '-')}" in caught.value.message
+
+
+def test_one_word_more_is_another_document_and_so_is_the_same_id() -> None:
+    plan = replace(PLAN, known_out=(Document("asked0", "asked text number 0 again"),))
+    assert plan.known_out[0].id == "asked0"
+
+
+def test_texts_without_letters_are_compared_as_they_are() -> None:
+    assert len(replace(PLAN, known_out=(Document("a", "!?"), Document("b", "?!"))).known_out) == 2
+
+
+def test_copies_calibrate_once() -> None:
+    known = (*_documents(4, "out"), Document("copy", "OUT text number  2"))
+    documents = stages_of(replace(PLAN, known_out=known), shadow=False).documents
+    assert len(documents["known outside"]) == 4
+
+
+def test_ties_are_ranked_in_one_of_two_ways() -> None:
+    with pytest.raises(InputError, match="conservative or random"):
+        replace(PLAN, ties="both")

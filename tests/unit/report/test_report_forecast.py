@@ -90,11 +90,11 @@ def test_what_so_many_known_documents_can_decide() -> None:
         method = replace(one, documents=_asked(n), known_out=_asked(known))
         return " ".join(_printed(replace(_outlook(), methods=(method,))).split())
 
-    assert "small enough to call in a single document" in said(1, 19)
-    assert "NOTHING CAN BE DECIDED" in said(1, 18)
-    assert "unless 40 documents are at once." in said(200, 99)
-    assert "(some 100 are expected inside)" in said(200, 19)
-    assert "3,999 known outside" in said(200, 99)
+    assert "a single document can be called in at alpha 0.05" in said(1, 19)
+    assert "no document can be called in at alpha 0.05 (smallest p-value 0.053" in said(1, 18)
+    assert "only 40 or more together." in said(200, 99)
+    assert "some 100 are expected inside" in said(200, 19)
+    assert "takes 3,999 known-out documents" in said(200, 99)
 
 
 def test_a_power_nobody_could_measure_is_null() -> None:

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, kstest
 
 from ragwitness.errors import InputError
-from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values, documents_needed
+from ragwitness.stats.conformal import (
+    benjamini_hochberg,
+    conformal_p_values,
+    documents_needed,
+    largest_tie,
+)
 
 _FLOATS = st.floats(-1e6, 1e6)
 
@@ -46,3 +51,31 @@ def test_documents_needed_is_the_smallest_that_can_reject(alpha, rejections, tes
 def test_unusable_calibration_is_refused(null: list[float]) -> None:
     with pytest.raises(InputError):
         conformal_p_values([1.0], null)
+
+
+def test_ties_broken_by_lot_give_uniform_p_values_where_ranks_give_one() -> None:
+    rng = np.random.default_rng(1)
+    null = np.zeros(99)
+    assert (conformal_p_values(np.zeros(2000), null) == 1).all()
+    p = conformal_p_values(np.zeros(2000), null, rng.random(2000))
+    assert kstest(p, "uniform").pvalue > 0.001
+    # Half of the scores tie: exact on the mean over calibration sets, too.
+    hits = []
+    for _ in range(2000):
+        values = rng.integers(0, 3, 40)
+        hits.append(conformal_p_values(values[:1], values[1:], rng.random(1))[0] <= 0.1)
+    assert abs(np.mean(hits) - 0.1) < 4 * np.sqrt(0.09 / 2000)
+
+
+@given(st.lists(_FLOATS, min_size=1, max_size=30), st.lists(_FLOATS, min_size=1, max_size=30))
+def test_a_lot_never_exceeds_the_conservative_p_value(scores, null) -> None:
+    lots = np.random.default_rng(0).random(len(scores))
+    assert (
+        conformal_p_values(scores, null, lots) <= conformal_p_values(scores, null) + 1e-12
+    ).all()
+
+
+def test_the_largest_tie_is_counted() -> None:
+    assert largest_tie([]) == 0
+    assert largest_tie([1.0, 2.0, 3.0]) == 1
+    assert largest_tie([0.0] * 100 + [1.0]) == 100

@@ -1,0 +1,323 @@
+"""What an audit takes for granted, tested on the texts before its first query.
+
+A conformal p-value holds where documents outside are like those that calibrate. Texts that a
+classifier tells apart are not: 40 dialogues against 100 articles gave eight false accusations.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.audits.plan import AuditPlan, CalibrationSet
+from ragwitness.results.assumptions import LEVEL, Likeness, Reach
+from ragwitness.results.membership import Calibration
+from ragwitness.stats.conformal import largest_tie
+from ragwitness.stats.two_sample import two_sample
+from ragwitness.types import Decision, Document, Verdict
+
+_MOST = 400  # documents of a set that are compared: a difference too small for them is none
+_LONGEST = 20_000  # characters of a document whose words are read
+_COMMON = 0.05  # share of all documents that hold a word which is looked at by itself
+_NAMED = 300  # such words
+_SHOWN, _SHOWN_WORDS = 4, 2  # differences that are told, and words among them
+_BEGINS = " …"  # behind the word with which a text begins
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
+_MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A feature of texts with the words by which its difference is told."""
+
+    name: str
+    unit: str = ""
+    share: bool = False
+
+
+_MEASURES = (
+    _Measured("length", "words"),
+    _Measured("length of words", "letters"),
+    _Measured("length of sentences", "words"),
+    _Measured("figures", "of the characters", share=True),
+    _Measured("capital letters", "of the characters", share=True),
+    _Measured("punctuation", "of the characters", share=True),
+    _Measured("letters beyond a to z", "of the characters", share=True),
+    _Measured("line breaks", "in 100 words"),
+    _Measured("links, addresses and markup", "in 100 words"),
+    _Measured("years that are named"),
+)
+
+
+def _measures(text: str, words: Sequence[str]) -> tuple[float, ...]:
+    """The values of ``_MEASURES``; NaN for no year."""
+    n, size = max(1, len(words)), max(1, len(text))
+    years = [int(year) for year in _YEAR.findall(text)]
+    sentences = max(1, len(re.findall(r"[.!?。]+(?=\s|$)", text)))
+    return (
+        float(len(words)),
+        sum(map(len, words)) / n,
+        n / sentences,
+        sum(map(str.isdigit, text)) / size,
+        sum(map(str.isupper, text)) / size,
+        sum(not c.isalnum() and not c.isspace() for c in text) / size,
+        sum(c.isalpha() and not c.isascii() for c in text) / size,
+        100 * text.count("\n") / n,
+        100 * len(_MARK.findall(text)) / n,
+        float(np.median(years)) if years else float("nan"),
+    )
+
+
+def likeness(asked: Sequence[Document], known: Sequence[Document], seed: int = 0) -> Likeness:
+    """Compare documents in question with those that calibrate; nothing is asked.
+
+    Args:
+        asked: Documents in question.
+        known: Documents that calibrate.
+        seed: Of the sample, the folds and the permutations.
+    """
+    return _likeness(tuple(asked), tuple(known), seed)
+
+
+@functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts
+def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: int) -> Likeness:
+    rng = np.random.default_rng(seed)
+    sets = [_drawn(documents, rng) for documents in (asked, known)]
+    texts = [document.text[:_LONGEST] for part in sets for document in part]
+    first, n = len(sets[0]), len(texts)
+    if not 0 < first < n:
+        return Likeness(first, n - first, 1.0, 1.0)
+    # 1. Features that have a name: lengths and signs, and which common words a text holds.
+    words = [[word.casefold() for word in _WORD.findall(text)] for text in texts]
+    values = np.array([_measures(t, w) for t, w in zip(texts, words, strict=True)])
+    told = np.where(np.isnan(values), _middle(values), values)
+    signs = [{*own, *(own[0] + _BEGINS for _ in own[:1])} for own in map(_distinct, words)]
+    counts = Counter(sign for own in signs for sign in own)
+    rare = max(2.0, min(_COMMON * n, first, n - first))
+    common = sorted(
+        (s for s, c in counts.items() if rare <= c <= n - rare), key=lambda s: (-counts[s], s)
+    )
+    names = common[:_NAMED]
+    held = np.array([[name in own for name in names] for own in signs], dtype=np.float64)
+    ranked = _ranks(told)
+    # 2. A classifier reads all words and all lengths and signs.
+    found = two_sample(
+        _alike(words) + _inner(ranked), np.hstack([ranked, held.reshape(n, -1)]), first, rng
+    )
+    # 3. What differs most, in words.
+    clauses = _clauses(found.columns, values, held, names, first) if found.p_value <= LEVEL else ()
+    auc = None if np.isnan(found.auc) else found.auc
+    return Likeness(first, n - first, found.p_value, found.least, auc, clauses)
+
+
+def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:
+    if len(documents) <= _MOST:
+        return list(documents)
+    return [documents[int(at)] for at in rng.choice(len(documents), _MOST, replace=False)]
+
+
+def _distinct(words: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(words))
+
+
+def _middle(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median of each column, 0 where nothing is measured."""
+    return np.array([np.median(own) if (own := c[~np.isnan(c)]).size else 0.0 for c in values.T])
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks by column: one outlier weighs no more than the next."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values, axis=0))
+
+
+def _inner(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inner products of standardised columns, with a diagonal of about 1, shape (n, n)."""
+    centred = columns - columns.mean(axis=0)
+    spread = centred.std(axis=0)
+    scaled = centred[:, spread > 0] / spread[spread > 0]
+    return np.asarray(scaled @ scaled.T / max(1, columns.shape[1]))
+
+
+def _alike(words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    """TF-IDF cosines of all texts, shape (n, n)."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    if not any(words):
+        return np.zeros((len(words), len(words)))
+    reader = TfidfVectorizer(sublinear_tf=True, analyzer=list)
+    vectors = reader.fit_transform(words)
+    return np.asarray((vectors @ vectors.T).toarray())
+
+
+def _clauses(
+    adjusted: NDArray[np.float64],
+    values: NDArray[np.float64],
+    held: NDArray[np.float64],
+    names: Sequence[str],
+    first: int,
+) -> tuple[str, ...]:
+    """Say what differs: columns that differ by themselves, lengths and signs before words."""
+    found = []
+    for at in np.argsort(adjusted[: len(_MEASURES)], kind="stable"):
+        if adjusted[at] <= LEVEL:
+            mine, theirs = (_middle(part)[at] for part in (values[:first], values[first:]))
+            found.append(_clause(_MEASURES[at], float(mine), float(theirs)))
+    gaps = [abs(float(column[:first].mean() - column[first:].mean())) for column in held.T]
+    # How a text begins says more than that it holds a word.
+    order = sorted(range(len(names)), key=lambda at: (-gaps[at], not names[at].endswith(_BEGINS)))
+    for at in order[:_SHOWN_WORDS]:
+        if adjusted[len(_MEASURES) + at] <= LEVEL:
+            mine, theirs = held[:first, at].mean(), held[first:, at].mean()
+            what = f"“{names[at]}”"
+            verb = "begins" if names[at].endswith(_BEGINS) else "is in"
+            found.append(f"{what} {verb} {theirs:.0%} of them, and {mine:.0%} of yours")
+    words = [clause for clause in found if clause.startswith("“")]
+    rest = [clause for clause in found if not clause.startswith("“")]
+    return (*rest[: _SHOWN - len(words)], *words)
+
+
+def _clause(measure: _Measured, mine: float, theirs: float) -> str:
+    if measure.name == "length":
+        low, high = sorted((max(1.0, mine), max(1.0, theirs)))
+        how = "long" if theirs > mine else "short"
+        return f"they are {high / low:.1f} times as {how} ({theirs:.0f} words against {mine:.0f})"
+    shown = [f"{x:.1%}" if measure.share else f"{x:.4g}" for x in (theirs, mine)]
+    return f"{measure.name} ({' '.join(filter(None, (shown[0], measure.unit)))} against {shown[1]})"
+
+
+# What follows for an audit: before its first query, and for its verdicts.
+
+
+@dataclass(frozen=True, slots=True)
+class Beforehand:
+    """What can be said of an audit before its first query.
+
+    Attributes:
+        reach: What so many documents can decide at all.
+        likeness: Of the calibration documents to those in question.
+        vouched: The user named the calibration documents.
+        insisted: The user wants verdicts although the sets are unlike.
+    """
+
+    reach: Reach
+    likeness: Likeness
+    vouched: bool
+    insisted: bool
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """In sentences: what is to be known, and what speaks against going on."""
+        unlike = self.likeness.unlike
+        return (self.reach.told, *([_capital(self.likeness.told)] if unlike else []))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the audit can hardly call a document in, or could do so only wrongly."""
+        unlike = self.vouched and self.likeness.unlike and not self.insisted
+        return self.reach.hardly or unlike
+
+
+def beforehand(plan: AuditPlan, reference: CalibrationSet) -> Beforehand:
+    """Look at the documents of an audit before anything is asked.
+
+    Args:
+        plan: Documents and settings.
+        reference: Documents that calibrate.
+    """
+    reach = Reach(plan.alpha, len(plan.documents), len(reference.documents))
+    alike = likeness(plan.documents, reference.documents)
+    return Beforehand(reach, alike, reference.exact, plan.accept_unlike)
+
+
+def calibration_of(
+    plan: AuditPlan, reference: CalibrationSet, scores: Sequence[float]
+) -> Calibration:
+    """Return what the result keeps of the calibration: exact only where nothing speaks against it.
+
+    Args:
+        plan: Documents and settings.
+        reference: Documents that calibrate.
+        scores: What is ranked of those that could be scored.
+    """
+    alike = likeness(plan.documents, reference.documents)
+    note = alike.told if alike.unlike else f"{reference.note} Checked: {alike.told}"
+    return Calibration(
+        source=reference.source,
+        n=len(scores),
+        exact=reference.exact and not alike.unlike,
+        note=_capital(note),
+        scores=tuple(scores),
+        likeness=alike,
+        largest_tie=largest_tie(scores),
+        ties=plan.ties,
+    )
+
+
+_WITHHELD = "it would be called {}, but the documents that it is ranked among differ from yours"
+
+
+def withheld(plan: AuditPlan, alike: Likeness, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Take back verdicts that rest on documents unlike those in question.
+
+    A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
+
+    Args:
+        plan: Documents and settings.
+        alike: Of the calibration documents.
+        verdicts: As the p-values say.
+    """
+    if plan.accept_unlike:
+        return tuple(verdicts)
+    unlike = {
+        Decision.IN: alike.unlike,
+        Decision.OUT: bool(plan.known_in) and likeness(plan.documents, plan.known_in).unlike,
+    }
+    return tuple(
+        replace(
+            one,
+            decision=Decision.INCONCLUSIVE,
+            reason=_WITHHELD.format(one.decision.value),
+        )
+        if unlike.get(one.decision)
+        else one
+        for one in verdicts
+    )
+
+
+def doubts(plan: AuditPlan, calibration: Calibration, documents: int) -> list[str]:
+    """Say what of the assumptions does not hold, for the warnings of a result.
+
+    Args:
+        plan: Documents and settings.
+        calibration: What the p-values rest on.
+        documents: In question that could be scored.
+    """
+    found = []
+    if calibration.unlike:
+        what = (
+            "Verdicts in are kept because of --accept-unlike: do not accuse on them."
+            if plan.accept_unlike
+            else "No verdict says in; --accept-unlike keeps such verdicts, at your own risk."
+        )
+        found.append(f"Not exact: {calibration.note} {what}")
+    known_in = likeness(plan.documents, plan.known_in) if plan.known_in else None
+    if known_in is not None and known_in.unlike:
+        told = known_in.told.replace("calibration", "known-in")
+        found.append(f"{_capital(told)} So verdicts out cannot be relied on.")
+    reach = Reach(plan.alpha, documents, calibration.n) if documents else None
+    if reach is not None and reach.hardly:
+        found.append(reach.told)
+    return found
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,111 @@
+"""What a verdict takes for granted, as results keep and word it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragwitness.results import wording as say
+from ragwitness.stats.conformal import documents_needed
+from ragwitness.stats.power import needed_together
+
+LEVEL = 0.01
+"""Share of alike sets that are called unlike; measured in experiments/false-positives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What a comparison of two sets of texts found; it asks no target.
+
+    Attributes:
+        documents: Documents in question that were compared.
+        known: Calibration documents that were compared.
+        p_value: That the sets are draws of one source (classifier and named features).
+        least: The least p-value that so many documents can give.
+        auc: Of a classifier that reads texts alone, out of fold; None with too few documents.
+        differences: What differs most, in words, the largest first.
+    """
+
+    documents: int
+    known: int
+    p_value: float
+    least: float
+    auc: float | None = None
+    differences: tuple[str, ...] = ()
+
+    @property
+    def unlike(self) -> bool:
+        """Whether the sets were told apart."""
+        return self.p_value <= LEVEL
+
+    @property
+    def told(self) -> str:
+        """What was found, in one sentence."""
+        sets = f"{self.known} calibration documents and {self.documents} in question"
+        by = "" if self.auc is None else f", AUC {self.auc:.2f} of a classifier that reads texts"
+        test = f"(p = {self.p_value:.2g}{by}; {sets})"
+        if self.unlike:
+            what = "; ".join(self.differences) or "in their words taken together"
+            return f"the calibration documents differ from yours: {what} {test}."
+        if self.least > LEVEL:
+            return f"so few documents cannot be tested for likeness ({sets})."
+        return f"texts and lengths show no difference between them {test}."
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What so many calibration documents can decide at all.
+
+    Attributes:
+        alpha: Level after correction.
+        documents: Asked about.
+        known: Calibration documents.
+        inside_share: Probability that a document asked about is inside.
+    """
+
+    alpha: float
+    documents: int
+    known: int
+    inside_share: float = 0.5
+
+    @property
+    def together(self) -> int | None:
+        """Fewest documents that must be called in together; None where none can be."""
+        return needed_together(self.alpha, self.documents, self.known)
+
+    @property
+    def hardly(self) -> bool:
+        """Whether more documents would have to be called in together than are expected inside."""
+        few = max(1.0, self.documents * self.inside_share)
+        return self.together is None or self.together > few
+
+    @property
+    def told(self) -> str:
+        """The same in one sentence or two."""
+        # Conformal p-values stop at 1 / (n + 1), and Benjamini-Hochberg then calls nothing in
+        # unless enough documents are at that end together.
+        known, asked = say.count(self.known), say.count(self.documents)
+        alone = say.count(documents_needed(self.alpha, 1, self.documents))
+        many = "documents" if self.documents > 1 else "document"
+        with_known = f"With {known} known-out documents and {asked} {many} asked about,"
+        least, needed = 1 / (self.known + 1), self.alpha / self.documents
+        p = f"smallest p-value {least:.3g}, needed"
+        more = f" It takes {alone} known-out documents to call in one by itself."
+        if self.together is None:
+            fewest = say.count(documents_needed(self.alpha))
+            also = more if self.documents > 1 else ""
+            return (
+                f"{with_known} no document can be called in at alpha {self.alpha:g}"
+                f" ({p} {self.alpha:g}): it takes at least {fewest} known-out documents.{also}"
+            )
+        if self.together == 1:
+            return (
+                f"{with_known} a single document can be called in at alpha {self.alpha:g}"
+                f" ({p} {needed:.3g})."
+            )
+        inside = self.documents * self.inside_share
+        few = f"; some {inside:.3g} are expected inside" if self.together > inside else ""
+        return (
+            f"{with_known} no single document can be called in at alpha {self.alpha:g}"
+            f" ({p} {needed:.3g}): only {say.count(self.together)} or more"
+            f" together{few}.{more}"
+        )

@@ -1,0 +1,113 @@
+"""Calibration documents of another kind are noticed, named, and accuse nobody."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from ragwitness.audits.assumptions import beforehand, calibration_of, doubts, likeness, withheld
+from ragwitness.audits.plan import AuditPlan, choose_reference
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Decision, Document, Verdict
+
+
+@pytest.fixture(scope="module")
+def kinds() -> dict[str, list[Document]]:
+    """The packaged corpus by kind: the first word says which."""
+    found: dict[str, list[Document]] = {}
+    for document in load_sample():
+        found.setdefault(document.text.split()[0], []).append(document)
+    for documents in found.values():
+        random.Random(0).shuffle(documents)
+    return {name: part for name, part in found.items() if len(part) >= 50}
+
+
+def test_halves_of_one_kind_are_alike(kinds) -> None:
+    found = [likeness(documents[:25], documents[25:]) for documents in kinds.values()]
+    # At level .01 at most 2 of 12 with probability .9998.
+    assert sum(one.unlike for one in found) <= 2
+    assert all(one.unlike or one.differences == () for one in found)
+
+
+def test_two_kinds_differ_and_what_differs_is_named(kinds) -> None:
+    one, other = list(kinds.values())[:2]
+    found = likeness(one[:25], other[:50])
+    assert found.unlike
+    assert found.auc > 0.95
+    assert "calibration documents differ from yours" in found.told
+    assert found.differences
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda text: f"{text} {text} {text}", "times as long"),
+        (lambda text: " ".join(text.split()[::3]), "times as short"),
+        (str.upper, "capital letters"),
+        (lambda text: f"Source: archive. {text}", "“source …” begins 100% of them"),
+        (lambda text: text.replace(" ", "\n", 12), "line breaks"),
+        (lambda text: f"{text} Filed in 1987.", "1987"),
+    ],
+    ids=["longer", "shorter", "capitals", "a source's mark", "lines", "another year"],
+)
+def test_known_out_texts_that_differ_in_one_way_are_noticed(kinds, change, says) -> None:
+    documents = next(iter(kinds.values()))
+    changed = [replace(one, text=change(one.text)) for one in documents[30:]]
+    found = likeness(documents[:25], changed)
+    assert found.unlike
+    assert any(says in clause for clause in found.differences)
+
+
+def test_the_same_documents_give_the_same_answer_in_any_process(kinds) -> None:
+    one, other = list(kinds.values())[:2]
+    assert likeness(tuple(one[:25]), tuple(other[:25])) == likeness(one[:25], other[:25])
+
+
+def test_texts_without_a_word_are_compared_too() -> None:
+    dots = [Document(f"d{i}", "…" * (i + 1)) for i in range(30)]
+    assert not likeness(dots[::2], dots[1::2]).unlike
+
+
+def _verdicts() -> list[Verdict]:
+    decisions = (Decision.IN, Decision.OUT, Decision.INCONCLUSIVE)
+    return [Verdict(d.value, d, 0.01, 1.0, 1) for d in decisions]
+
+
+def _plan(kinds, **more) -> AuditPlan:
+    one, other = list(kinds.values())[:2]
+    return AuditPlan(tuple(one[:25]), tuple(other[:50]), **more)
+
+
+def test_a_verdict_that_rests_on_unlike_documents_is_taken_back(kinds) -> None:
+    plan = _plan(kinds)
+    alike = likeness(plan.documents, plan.known_out)
+    found = withheld(plan, alike, _verdicts())
+    assert [one.decision.value for one in found] == ["inconclusive", "out", "inconclusive"]
+    assert "differ from yours" in found[0].reason
+    # Known-in documents of another kind take back the verdict out.
+    both = withheld(replace(plan, known_in=plan.known_out[:50], known_out=()), alike, _verdicts())
+    assert [one.decision.value for one in both] == ["inconclusive"] * 3
+
+
+def test_who_insists_keeps_verdicts_that_are_not_called_exact(kinds) -> None:
+    plan = _plan(kinds, accept_unlike=True)
+    reference = choose_reference(plan.known_out, False, ())
+    calibration = calibration_of(plan, reference, [0.0] * 97 + [1.0, 2.0, 3.0])
+    assert not calibration.exact
+    assert calibration.largest_tie == 97
+    assert withheld(plan, calibration.likeness, _verdicts()) == tuple(_verdicts())
+    assert "do not accuse" in doubts(plan, calibration, 40)[0]
+
+
+def test_unlike_sets_are_doubtful_before_the_first_query_unless_one_insists(kinds) -> None:
+    plan = _plan(kinds)
+    reference = choose_reference(plan.known_out, False, ())
+    known = beforehand(plan, reference)
+    assert known.doubtful
+    assert len(known.told) == 2
+    assert not beforehand(replace(plan, accept_unlike=True), reference).doubtful
+    # Generated documents nobody has vouched for: said with the verdicts, and no reason to stop.
+    generated = choose_reference((), False, plan.known_out)
+    assert not beforehand(replace(plan, known_out=()), generated).doubtful

@@ -1,0 +1,39 @@
+"""What so many documents can decide, in words that agree with the procedure itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragwitness.results.assumptions import Likeness, Reach
+from ragwitness.stats.conformal import benjamini_hochberg
+
+
+@pytest.mark.parametrize(
+    ("documents", "known", "together", "hardly", "says"),
+    [
+        (20, 20, 20, True, "no single document can be called in at alpha 0.05"),
+        (40, 20, 39, True, "(smallest p-value 0.0476, needed 0.00125)"),
+        (16, 19, 16, True, "only 16 or more together; some 8 are expected inside"),
+        (80, 100, 16, False, "only 16 or more together."),
+        (1, 19, 1, False, "a single document can be called in"),
+        (1, 18, None, True, "no document can be called in"),
+        (30, 5, None, True, "it takes at least 19 known-out documents"),
+    ],
+)
+def test_the_reviewers_audits_that_could_never_say_in(documents, known, together, hardly, says):
+    found = Reach(0.05, documents, known)
+    assert (found.together, found.hardly) == (together, hardly)
+    assert says in found.told
+    # The oracle: so many documents at the least p-value, the others at 1.
+    for count in range(1, documents + 1):
+        p = np.array([1 / (known + 1)] * count + [1.0] * (documents - count))
+        called = bool((benjamini_hochberg(p) <= 0.05).any())
+        assert called == (together is not None and count >= together)
+
+
+def test_too_few_documents_to_compare_are_not_called_alike() -> None:
+    assert "cannot be tested" in Likeness(1, 20, 0.5, 1 / 21).told
+    assert "no difference" in Likeness(40, 100, 0.5, 0.004).told
+    assert not Likeness(40, 100, 0.011, 0.004).unlike
+    assert Likeness(40, 100, 0.01, 0.004, 0.99, ("they are 4.0 times as long",)).unlike
