@@ -241,7 +241,7 @@ def agree(known: Beforehand, *, yes: bool) -> None:
             "Give more --known-out documents, of the same kind; or go on all the same: --yes",
         )
     for line in known.told:
-        screen.print(line, markup=False, soft_wrap=True)
+        screen.print(line, markup=False)
     if ask and not typer.confirm("Go on all the same?", default=False):
         screen.print("Nothing was sent.")
         raise typer.Exit(ExitCode.INTERRUPTED)

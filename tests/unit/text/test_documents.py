@@ -103,7 +103,7 @@ def test_folder_is_recursive_and_sorted(tmp_path: Path) -> None:
     write(tmp_path / "big.txt", "x" * 1_000_001)
     loaded = load_documents(tmp_path)
     assert [d.id for d in loaded.documents] == ["b.txt", "sub/a.md"]
-    assert [s.why.split()[-1] for s in loaded.skipped] == ["document", "empty"]
+    assert [s.why.split()[-1] for s in loaded.skipped] == ["bytes", "empty"]
 
 
 def test_a_text_file_is_one_document_or_paragraphs(tmp_path: Path) -> None:
