@@ -117,7 +117,7 @@ def test_too_few_known_documents_are_said_plainly(command, files) -> None:
     )  # fmt: skip
     assert code == 0
     assert "no document can be called in at alpha 0.05" in " ".join(said.split())
-    assert "at least 19 known-out documents. It takes 139 known-out documents to call in one" in _shown(said)
+    assert "It takes 139 known-out documents to call in one by itself" in _shown(said)
 
 
 def test_one_assumed_separation_is_shown_with_its_spread(command, files) -> None:

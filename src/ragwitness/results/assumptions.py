@@ -8,6 +8,8 @@ from ragwitness.results import wording as say
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.power import needed_together
 
+FEW = 5
+"""Documents in question; with fewer a difference in kind is rarely noticed."""
 LEVEL = 0.01
 """Share of alike sets that are called unlike; measured in experiments/false-positives."""
 
@@ -48,6 +50,8 @@ class Likeness:
             return f"the calibration documents differ from yours: {what} {test}."
         if self.least > LEVEL:
             return f"so few documents cannot be tested for likeness ({sets})."
+        if self.documents < FEW:
+            return f"texts show no difference, which so few can hardly show {test}."
         return f"texts and lengths show no difference between them {test}."
 
 

@@ -111,3 +111,14 @@ def test_unlike_sets_are_doubtful_before_the_first_query_unless_one_insists(kind
     # Generated documents nobody has vouched for: said with the verdicts, and no reason to stop.
     generated = choose_reference((), False, plan.known_out)
     assert not beforehand(replace(plan, known_out=()), generated).doubtful
+
+
+def test_one_document_by_itself_is_compared_and_its_weakness_said(kinds) -> None:
+    one, other = list(kinds.values())[:2]
+    assert "cannot be tested" in likeness(one[:1], other[:50]).told
+    rng = random.Random(0)
+    numbers = [" ".join(str(rng.randrange(10**4)) for _ in range(60)) for _ in range(110)]
+    ledger = [Document(f"k{i}", text) for i, text in enumerate(numbers)]
+    assert likeness(one[:1], ledger).unlike
+    assert not likeness(ledger[:1], ledger[1:]).unlike
+    assert "so few can hardly show" in likeness(ledger[:1], ledger[1:]).told
