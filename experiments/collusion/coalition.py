@@ -28,7 +28,9 @@ from ragwitness.collusion.coalition.detectors import (
 )
 from ragwitness.collusion.coalition.estimate import evasion_tax, power_of, suspicions
 from ragwitness.collusion.coalition.log import QueryLog
-from ragwitness.collusion.coalition.patterns import (
+from ragwitness.report.figures import Axis, Line, lines_svg
+from ragwitness.report.figures import LinesPanel as Panel
+from research.coalitions import (
     Harness,
     coalition_probes,
     null_curve,
@@ -38,8 +40,6 @@ from ragwitness.collusion.coalition.patterns import (
     unit_rows,
     with_intents,
 )
-from ragwitness.report.figures import Axis, Line, lines_svg
-from ragwitness.report.figures import LinesPanel as Panel
 
 _SCAN = ((16, 0.15), (16, 0.2), (32, 0.1), (32, 0.06), (64, 0.06), (64, 0.04), (8, 0.2))
 

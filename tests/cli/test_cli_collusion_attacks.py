@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from ragwitness.collusion.coalition.patterns import coalition_probes, unit_rows, with_intents
+from research.coalitions import coalition_probes, unit_rows, with_intents
 
 
 def test_a_sweep_prints_writes_and_draws(command, tmp_path, monkeypatch) -> None:

@@ -10,7 +10,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,26 +33,18 @@ _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 _MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """A feature of texts with the words by which its difference is told."""
-
-    name: str
-    unit: str = ""
-    share: bool = False
-
-
+# Name of a measure, unit, and whether it is a share.
 _MEASURES = (
-    _Measured("length", "words"),
-    _Measured("length of words", "letters"),
-    _Measured("length of sentences", "words"),
-    _Measured("figures", "of the characters", share=True),
-    _Measured("capital letters", "of the characters", share=True),
-    _Measured("punctuation", "of the characters", share=True),
-    _Measured("letters beyond a to z", "of the characters", share=True),
-    _Measured("line breaks", "in 100 words"),
-    _Measured("links, addresses and markup", "in 100 words"),
-    _Measured("years that are named"),
+    ("length", "words", False),
+    ("length of words", "letters", False),
+    ("length of sentences", "words", False),
+    ("figures", "of the characters", True),
+    ("capital letters", "of the characters", True),
+    ("punctuation", "of the characters", True),
+    ("letters beyond a to z", "of the characters", True),
+    ("line breaks", "in 100 words", False),
+    ("links, addresses and markup", "in 100 words", False),
+    ("years that are named", "", False),
 )
 
 
@@ -98,7 +90,7 @@ def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: in
     words = [[word.casefold() for word in _WORD.findall(text)] for text in texts]
     values = np.array([_measures(t, w) for t, w in zip(texts, words, strict=True)])
     told = np.where(np.isnan(values), _middle(values), values)
-    signs = [{*own, *(own[0] + _BEGINS for _ in own[:1])} for own in map(_distinct, words)]
+    signs = [{*own, *(own[0] + _BEGINS for _ in own[:1])} for own in words]
     counts = Counter(sign for own in signs for sign in own)
     rare = max(2.0, min(_COMMON * n, first, n - first))
     common = sorted(
@@ -122,10 +114,6 @@ def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Docu
     if len(documents) <= _MOST:
         return list(documents)
     return [documents[int(at)] for at in rng.choice(len(documents), _MOST, replace=False)]
-
-
-def _distinct(words: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(words))
 
 
 def _middle(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -186,88 +174,48 @@ def _clauses(
     for at in order[:_SHOWN_WORDS]:
         if adjusted[len(_MEASURES) + at] <= LEVEL:
             mine, theirs = held[:first, at].mean(), held[first:, at].mean()
-            what = f"“{names[at]}”"
             verb = "begins" if names[at].endswith(_BEGINS) else "is in"
-            found.append(f"{what} {verb} {theirs:.0%} of them, and {mine:.0%} of yours")
-    words = [clause for clause in found if clause.startswith("“")]
-    rest = [clause for clause in found if not clause.startswith("“")]
-    return (*rest[: _SHOWN - len(words)], *words)
+            found.append(f"“{names[at]}” {verb} {theirs:.0%} of them, and {mine:.0%} of yours")
+    words = sum(clause.startswith("“") for clause in found)
+    return (*found[: len(found) - words][: _SHOWN - words], *found[len(found) - words :])
 
 
-def _clause(measure: _Measured, mine: float, theirs: float) -> str:
-    if measure.name == "length":
+def _clause(measure: tuple[str, str, bool], mine: float, theirs: float) -> str:
+    name, unit, share = measure
+    if name == "length":
         low, high = sorted((max(1.0, mine), max(1.0, theirs)))
         how = "long" if theirs > mine else "short"
         return f"they are {high / low:.1f} times as {how} ({theirs:.0f} words against {mine:.0f})"
-    shown = [f"{x:.1%}" if measure.share else f"{x:.4g}" for x in (theirs, mine)]
-    return f"{measure.name} ({' '.join(filter(None, (shown[0], measure.unit)))} against {shown[1]})"
+    one, other = (f"{x:.1%}" if share else f"{x:.4g}" for x in (theirs, mine))
+    return f"{name} ({one}{' ' * bool(unit)}{unit} against {other})"
 
 
 # What follows for an audit: before its first query, and for its verdicts.
 
 
-@dataclass(frozen=True, slots=True)
-class Beforehand:
-    """What can be said of an audit before its first query.
+def beforehand(plan: AuditPlan, reference: CalibrationSet) -> tuple[tuple[str, ...], bool]:
+    """Return what can be said of an audit before anything is asked, and whether it is doubtful.
 
-    Attributes:
-        reach: What so many documents can decide at all.
-        likeness: Of the calibration documents to those in question.
-        vouched: The user named the calibration documents.
-        insisted: The user wants verdicts although the sets are unlike.
-    """
-
-    reach: Reach
-    likeness: Likeness
-    vouched: bool
-    insisted: bool
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """In sentences: what is to be known, and what speaks against going on."""
-        unlike = self.likeness.unlike
-        return (self.reach.told, *([_capital(self.likeness.told)] if unlike else []))
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether the audit can hardly call a document in, or could do so only wrongly."""
-        unlike = self.vouched and self.likeness.unlike and not self.insisted
-        return self.reach.hardly or unlike
-
-
-def beforehand(plan: AuditPlan, reference: CalibrationSet) -> Beforehand:
-    """Look at the documents of an audit before anything is asked.
-
-    Args:
-        plan: Documents and settings.
-        reference: Documents that calibrate.
+    It is where the audit can hardly call a document in, or where it could do so only wrongly
+    because the user's known-out documents are unlike those in question.
     """
     reach = Reach(plan.alpha, len(plan.documents), len(reference.documents))
     alike = likeness(plan.documents, reference.documents)
-    return Beforehand(reach, alike, reference.exact, plan.accept_unlike)
+    told = (reach.told, _capital(alike.told)) if alike.unlike else (reach.told,)
+    wrong = alike.unlike and reference.exact and not plan.accept_unlike
+    return told, reach.hardly or wrong
 
 
 def calibration_of(
     plan: AuditPlan, reference: CalibrationSet, scores: Sequence[float]
 ) -> Calibration:
-    """Return what the result keeps of the calibration: exact only where nothing speaks against it.
-
-    Args:
-        plan: Documents and settings.
-        reference: Documents that calibrate.
-        scores: What is ranked of those that could be scored.
-    """
+    """Return what the result keeps: exact only where the texts do not speak against it."""
     alike = likeness(plan.documents, reference.documents)
-    note = alike.told if alike.unlike else f"{reference.note} Checked: {alike.told}"
+    note = _capital(alike.told) if alike.unlike else f"{reference.note} Checked: {alike.told}"
+    exact = reference.exact and not alike.unlike
+    tie = largest_tie(scores)
     return Calibration(
-        source=reference.source,
-        n=len(scores),
-        exact=reference.exact and not alike.unlike,
-        note=_capital(note),
-        scores=tuple(scores),
-        likeness=alike,
-        largest_tie=largest_tie(scores),
-        ties=plan.ties,
+        reference.source, len(scores), exact, note, tuple(scores), alike, tie, plan.ties
     )
 
 
@@ -278,52 +226,29 @@ def withheld(plan: AuditPlan, alike: Likeness, verdicts: Sequence[Verdict]) -> t
     """Take back verdicts that rest on documents unlike those in question.
 
     A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
-
-    Args:
-        plan: Documents and settings.
-        alike: Of the calibration documents.
-        verdicts: As the p-values say.
     """
-    if plan.accept_unlike:
-        return tuple(verdicts)
-    unlike = {
-        Decision.IN: alike.unlike,
-        Decision.OUT: bool(plan.known_in) and likeness(plan.documents, plan.known_in).unlike,
-    }
+    known_in = bool(plan.known_in) and likeness(plan.documents, plan.known_in).unlike
+    unlike = {Decision.IN: alike.unlike, Decision.OUT: known_in}
     return tuple(
-        replace(
-            one,
-            decision=Decision.INCONCLUSIVE,
-            reason=_WITHHELD.format(one.decision.value),
-        )
-        if unlike.get(one.decision)
+        replace(one, decision=Decision.INCONCLUSIVE, reason=_WITHHELD.format(one.decision.value))
+        if unlike.get(one.decision) and not plan.accept_unlike
         else one
         for one in verdicts
     )
 
 
 def doubts(plan: AuditPlan, calibration: Calibration, documents: int) -> list[str]:
-    """Say what of the assumptions does not hold, for the warnings of a result.
-
-    Args:
-        plan: Documents and settings.
-        calibration: What the p-values rest on.
-        documents: In question that could be scored.
-    """
+    """Say what does not hold, for the warnings of a result with so many scored documents."""
     found = []
     if calibration.unlike:
-        what = (
-            "Verdicts in are kept because of --accept-unlike: do not accuse on them."
-            if plan.accept_unlike
-            else "No verdict says in; --accept-unlike keeps such verdicts, at your own risk."
-        )
+        what = "No verdict says in; --accept-unlike keeps such verdicts, at your own risk."
+        if plan.accept_unlike:
+            what = "Verdicts in are kept because of --accept-unlike: do not accuse on them."
         found.append(f"Not exact: {calibration.note} {what}")
-    known_in = likeness(plan.documents, plan.known_in) if plan.known_in else None
-    if known_in is not None and known_in.unlike:
-        told = known_in.told.replace("calibration", "known-in")
-        found.append(f"{_capital(told)} So verdicts out cannot be relied on.")
-    reach = Reach(plan.alpha, documents, calibration.n) if documents else None
-    if reach is not None and reach.hardly:
+    if plan.known_in and (known_in := likeness(plan.documents, plan.known_in)).unlike:
+        told = _capital(known_in.told.replace("calibration", "known-in"))
+        found.append(f"{told} So verdicts out cannot be relied on.")
+    if documents and (reach := Reach(plan.alpha, documents, calibration.n)).hardly:
         found.append(reach.told)
     return found
 

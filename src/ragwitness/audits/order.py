@@ -18,7 +18,7 @@ from ragwitness.asking.budget import Budget
 from ragwitness.asking.capabilities import require_capabilities
 from ragwitness.asking.scores import audit_identity
 from ragwitness.asking.worker import Spender
-from ragwitness.audits.assumptions import Beforehand, beforehand
+from ragwitness.audits.assumptions import beforehand
 from ragwitness.audits.plan import AuditPlan, Stages, learns, stages_of
 from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
@@ -102,7 +102,7 @@ class Order:
         told = self.config if hasattr(self.config, "learns") else AUDITS.load(self.method)
         return stages_of(self.plan, learns(told))
 
-    def beforehand(self) -> Beforehand:
+    def beforehand(self) -> tuple[tuple[str, ...], bool]:
         """Return what can be said of it before its first query; no model is loaded for it."""
         return beforehand(self.plan, self.stages().reference)
 

@@ -283,7 +283,7 @@ def audit(
     reach = Reach(timeout, retries, key_env)
     order = Order(target, plan, method, config, proxy, reach, budget)
     # What can be said of the audit without a query is said now, and may end it.
-    agree(order.beforehand(), yes=yes)
+    agree(*order.beforehand(), yes=yes)
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
     if prepare_only:

@@ -6,7 +6,7 @@ shown and resumed goes through here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor
     from ragwitness.asking.worker import Progress
-    from ragwitness.audits.assumptions import Beforehand
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.outputs import Outputs
     from ragwitness.results.membership import AuditResult
@@ -218,12 +217,8 @@ def finish(
 # Before anything is sent: what can be decided, what would be asked, and what is kept.
 
 
-def agree(known: Beforehand, *, yes: bool) -> None:
+def agree(told: Sequence[str], doubtful: bool, *, yes: bool) -> None:
     """Say what can be said before the first query; ask whether to go on where that is doubtful.
-
-    Args:
-        known: What can be said.
-        yes: Go on without asking.
 
     Raises:
         InputError: It is doubtful, and nobody can be asked.
@@ -234,13 +229,13 @@ def agree(known: Beforehand, *, yes: bool) -> None:
     from ragwitness.errors import InputError
 
     screen = console()
-    ask = known.doubtful and not yes
+    ask = doubtful and not yes
     if ask and not (sys.stdin.isatty() and screen.is_terminal):
         raise InputError(
-            f"{' '.join(known.told)} Nothing was sent.",
+            f"{' '.join(told)} Nothing was sent.",
             "Give more --known-out documents, of the same kind; or go on all the same: --yes",
         )
-    for line in known.told:
+    for line in told:
         screen.print(line, markup=False)
     if ask and not typer.confirm("Go on all the same?", default=False):
         screen.print("Nothing was sent.")

@@ -87,29 +87,23 @@ class Reach:
         """The same in one sentence or two."""
         # Conformal p-values stop at 1 / (n + 1), and Benjamini-Hochberg then calls nothing in
         # unless enough documents are at that end together.
-        known, asked = say.count(self.known), say.count(self.documents)
+        known, asked, level = say.count(self.known), say.count(self.documents), f"{self.alpha:g}"
+        least, needed = f"{1 / (self.known + 1):.3g}", f"{self.alpha / self.documents:.3g}"
         alone = say.count(documents_needed(self.alpha, 1, self.documents))
-        many = "documents" if self.documents > 1 else "document"
-        with_known = f"With {known} known-out documents and {asked} {many} asked about,"
-        least, needed = 1 / (self.known + 1), self.alpha / self.documents
-        p = f"smallest p-value {least:.3g}, needed"
         more = f" It takes {alone} known-out documents to call in one by itself."
+        many = "documents" if self.documents > 1 else "document"
+        start = f"With {known} known-out documents and {asked} {many} asked about,"
+        how = f"can be called in at alpha {level} (smallest p-value {least}, needed"
         if self.together is None:
             fewest = say.count(documents_needed(self.alpha))
-            also = more if self.documents > 1 else ""
+            also = more * (self.documents > 1)
             return (
-                f"{with_known} no document can be called in at alpha {self.alpha:g}"
-                f" ({p} {self.alpha:g}): it takes at least {fewest} known-out documents.{also}"
+                f"{start} no document {how} {level}): it takes at least {fewest} known-out"
+                f" documents.{also}"
             )
         if self.together == 1:
-            return (
-                f"{with_known} a single document can be called in at alpha {self.alpha:g}"
-                f" ({p} {needed:.3g})."
-            )
+            return f"{start} a single document {how} {needed})."
         inside = self.documents * self.inside_share
         few = f"; some {inside:.3g} are expected inside" if self.together > inside else ""
-        return (
-            f"{with_known} no single document can be called in at alpha {self.alpha:g}"
-            f" ({p} {needed:.3g}): only {say.count(self.together)} or more"
-            f" together{few}.{more}"
-        )
+        only = f"only {say.count(self.together)} or more together{few}."
+        return f"{start} no single document {how} {needed}): {only}{more}"

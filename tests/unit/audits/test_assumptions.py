@@ -104,13 +104,13 @@ def test_who_insists_keeps_verdicts_that_are_not_called_exact(kinds) -> None:
 def test_unlike_sets_are_doubtful_before_the_first_query_unless_one_insists(kinds) -> None:
     plan = _plan(kinds)
     reference = choose_reference(plan.known_out, False, ())
-    known = beforehand(plan, reference)
-    assert known.doubtful
-    assert len(known.told) == 2
-    assert not beforehand(replace(plan, accept_unlike=True), reference).doubtful
+    told, doubtful = beforehand(plan, reference)
+    assert doubtful
+    assert len(told) == 2
+    assert not beforehand(replace(plan, accept_unlike=True), reference)[1]
     # Generated documents nobody has vouched for: said with the verdicts, and no reason to stop.
     generated = choose_reference((), False, plan.known_out)
-    assert not beforehand(replace(plan, known_out=()), generated).doubtful
+    assert not beforehand(replace(plan, known_out=()), generated)[1]
 
 
 def test_one_document_by_itself_is_compared_and_its_weakness_said(kinds) -> None:

@@ -22,9 +22,10 @@ from ragwitness.collusion.separation import (
     pooled_mu,
     spread,
 )
-from ragwitness.collusion.topk import REGIMES, Deployment, planted_index, regime_hits
+from ragwitness.collusion.topk import planted_index
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
+from research.regimes import REGIMES, Deployment, regime_hits
 
 
 def test_the_ratio_orders_trials_as_the_mean_does() -> None:

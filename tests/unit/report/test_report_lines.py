@@ -9,12 +9,12 @@ import pytest
 from ragwitness.collusion.coalition.detectors import Settings
 from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.pairs import group_curve
-from ragwitness.collusion.coalition.patterns import coalition_probes, traffic, unit_rows
 from ragwitness.collusion.gates import judge
 from ragwitness.collusion.scalar import SweepConfig, sweep
 from ragwitness.report.collusion import coalition_json, coalition_svg, sweep_json, sweep_svg
 from ragwitness.report.figures import Axis, Line, lines_svg
 from ragwitness.report.figures import LinesPanel as Panel
+from research.coalitions import coalition_probes, traffic, unit_rows
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

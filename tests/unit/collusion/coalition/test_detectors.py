@@ -22,13 +22,13 @@ from ragwitness.collusion.coalition.detectors import (
     top_direction,
 )
 from ragwitness.collusion.coalition.estimate import estimate, evasion_tax, power_of, suspicions
-from ragwitness.collusion.coalition.patterns import (
+from ragwitness.errors import InputError
+from research.coalitions import (
     coalition_probes,
     traffic,
     unit_rows,
     with_intents,
 )
-from ragwitness.errors import InputError
 
 
 def _log(seed: int, n: int = 60, m: int = 8, dim: int = 48, *coalition):

@@ -21,7 +21,8 @@ from ragwitness.collusion.coalition.pairs import (
     strongest,
     threshold_for,
 )
-from ragwitness.collusion.coalition.patterns import (
+from ragwitness.errors import InputError
+from research.coalitions import (
     PATTERNS,
     Harness,
     coalition_probes,
@@ -32,7 +33,6 @@ from ragwitness.collusion.coalition.patterns import (
     unit_rows,
     with_intents,
 )
-from ragwitness.errors import InputError
 
 
 def test_the_tail_of_the_cosine_is_what_sampling_shows() -> None:
