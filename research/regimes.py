@@ -1,4 +1,4 @@
-"""Where colluding accounts stand (section 4.7): whose index their queries reach, and what it says."""
+"""Where colluding accounts stand (section 4.7): whose index their queries reach."""
 
 from __future__ import annotations
 
