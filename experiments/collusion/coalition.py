@@ -26,7 +26,6 @@ from ragwitness.collusion.coalition.detectors import (
     nearest_means,
     top_direction,
 )
-from ragwitness.collusion.coalition.estimate import evasion_tax, power_of, suspicions
 from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.report.figures import Axis, Line, lines_svg
 from ragwitness.report.figures import LinesPanel as Panel
@@ -40,6 +39,7 @@ from research.coalitions import (
     unit_rows,
     with_intents,
 )
+from research.detection import evasion_tax, power_of, suspicions
 
 _SCAN = ((16, 0.15), (16, 0.2), (32, 0.1), (32, 0.06), (64, 0.06), (64, 0.04), (8, 0.2))
 

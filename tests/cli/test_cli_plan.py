@@ -303,3 +303,47 @@ def test_sampled_s_rag_is_planned_at_its_price(command, files, tmp_path) -> None
     sampled = json.loads(out.read_text())["methods"]["s-rag"]
     assert sampled["queries"] == 7 * plain["queries"]
     assert sampled["tokens_most"]["sent"] == pytest.approx(7 * plain["tokens_most"]["sent"], 0.01)
+
+
+@pytest.fixture
+def run(command, files, tmp_path) -> Path:
+    """A finished run by rag-mia, whose scores are yes or no."""
+    both = ["--documents", files["documents"], "--known-out", files["known"]]
+    folder = tmp_path / "finished"
+    line = ["audit", "--yes", f"lab:{files['corpus']}", *both, "--method", "rag-mia"]
+    assert command(*line, "--run", folder)[0] == 0
+    return folder
+
+
+def test_a_run_says_how_much_power_equal_scores_cost(command, files, run, tmp_path) -> None:
+    both = ["--documents", files["documents"], "--known-out", files["known"]]
+    line = ["plan", *both, "--method", "rag-mia", "--auc", 0.99, "--json", tmp_path / "plan.json"]
+    found = []
+    for more in ([], ["--from", run]):
+        code, said = command(*line, *more)
+        assert code == 0, said
+        [power] = json.loads((tmp_path / "plan.json").read_text())["methods"]["rag-mia"][
+            "power"
+        ].values()
+        found.append(power["found"])
+    assert found[1] <= found[0]
+    code, said = command("plan", *both, "--method", "mba", "--from", run)
+    assert (code, "an audit by rag-mia" in said) == (2, True)
+    code, said = command("plan", *both, "--from", tmp_path)
+    assert (code, "result.json does not exist" in _shown(said)) == (2, True)
+
+
+def test_doctor_counts_the_methods_that_are_named_on_the_sample_that_is_asked_for(
+    command, files, tmp_path
+) -> None:
+    line = ["doctor", f"lab:{files['corpus']}", "--documents", files["documents"]]
+    line += ["--method", "rag-mia", "--sample", 3, "--json", tmp_path / "d.json"]
+    code, said = command(*line, "--known-out", files["known"])
+    assert code == 0, said
+    methods = json.loads((tmp_path / "d.json").read_text())["forecast"]["methods"]
+    assert list(methods) == ["rag-mia"]
+    assert methods["rag-mia"]["documents"]["sampled"] == 3
+    assert methods["rag-mia"]["seconds_of_your_own"] >= 0
+    assert "this machine works on the probes, and on a shadow system: rag-mia" in _shown(said)
+    code, said = command(*line[:4], "--method", "magic")
+    assert (code, "magic" in said) == (2, True)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import bisect
 import random
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ragwitness.asking.budget import Budget, Use
 from ragwitness.asking.worker import Outcome, Progress, Worker
-from ragwitness.audits.plan import AuditPlan, auxiliary_of, choose_reference, distinct
+from ragwitness.audits.plan import AuditPlan, auxiliary_of, choose_reference, distinct, learns
 from ragwitness.errors import InputError
+from ragwitness.membership.shadow import build_shadow
 from ragwitness.models.base import LanguageModel
 from ragwitness.stats.power import AuditPower, Separation, expected_power
 from ragwitness.types import Answer, Audit, Capability, Document, Query
@@ -35,6 +37,8 @@ class OutlookPlan:
         sample: Documents of each kind that are probed; the rest is taken to be like them.
         seed: Of the sample.
         budget: Prices of the target's tokens, where they are known.
+        patience: Seconds of the auditor's own work that each method may take for counting; the
+            sample is then as large as it can be. None takes the whole sample.
     """
 
     audit: AuditPlan
@@ -43,6 +47,7 @@ class OutlookPlan:
     sample: int = 20
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
+    patience: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be foreseen."""
@@ -79,6 +84,7 @@ class Workload:
         lost: Of them, those without a score before the first query, by reason.
         spent: At a target that answers each query once and for all.
         most: At a target that says again what it was asked.
+        own: Seconds of the auditor's own work per document, at a target that takes no time.
     """
 
     documents: int
@@ -86,6 +92,7 @@ class Workload:
     lost: Mapping[str, int]
     spent: Spent
     most: Spent
+    own: float = field(default=0.0, compare=False)
 
     @property
     def unscorable(self) -> int:
@@ -109,6 +116,7 @@ class Expected:
         learns: It trains on a shadow system of the auditor's own, unseen by the target.
         power: By label of the separation; empty where nothing is known or can be scored.
         auc: By the same label.
+        shadow: Seconds that asking the shadow system takes; 0 where there is none.
     """
 
     method: str
@@ -117,6 +125,13 @@ class Expected:
     learns: bool
     power: Mapping[str, AuditPower]
     auc: Mapping[str, float]
+    shadow: float = field(default=0.0, compare=False)
+
+    @property
+    def own(self) -> float:
+        """Seconds of the auditor's own work: its models' passes, and its shadow system."""
+        both = (self.documents, self.known_out)
+        return self.shadow + sum(part.documents * part.own for part in both)
 
     @property
     def queries(self) -> int:
@@ -237,10 +252,11 @@ async def look_ahead(
     for name, audit in audits.items():
         # 2. The audit's own probes count what it would ask.
         asked = [
-            await _count(audit, part, len(whole), proxy, plan.audit.in_flight, tick)
+            await _count(audit, part, len(whole), proxy, plan, tick)
             for part, whole in zip(drawn, (plan.audit.documents, reference.documents), strict=True)
         ]
-        methods.append(_expected(plan, name, audit, asked, simulated))
+        shadow = await _shadow_seconds(audit, plan.audit)
+        methods.append(replace(_expected(plan, name, audit, asked, simulated), shadow=shadow))
     return Outlook(
         methods=tuple(methods),
         alpha=plan.audit.alpha,
@@ -307,23 +323,30 @@ async def _count(
     drawn: Sequence[Document],
     documents: int,
     proxy: LanguageModel,
-    in_flight: int,
+    plan: OutlookPlan,
     tick: Progress,
 ) -> Workload:
     """Probe documents at nobody, and again at one who repeats where that brings more queries."""
-    outcomes, spent = await _drive(audit, drawn, _Nobody(), proxy, in_flight, tick)
+    began, in_flight = time.monotonic(), plan.audit.in_flight
+    until = None if plan.patience is None else began + plan.patience / 3  # two kinds, and repeats
+    outcomes, spent = await _drive(audit, drawn, _Nobody(), proxy, in_flight, tick, until)
+    own = (time.monotonic() - began) / max(1, len(outcomes))
+    for _ in drawn[len(outcomes) :]:
+        tick("counted", 0, 0)
+    drawn = drawn[: len(outcomes)]
     # A first few documents show whether answers bring more queries; mostly they do not.
     loud = _Nobody([document.text for document in drawn])
     most = spent
     first, _ = await _drive(audit, drawn[:_FIRST], loud, proxy, in_flight)
     if any(a.queries != b.queries for a, b in zip(first, outcomes, strict=False)):
-        _, most = await _drive(audit, drawn, loud, proxy, in_flight)
+        until = until and time.monotonic() + (plan.patience or 0) / 6
+        _, most = await _drive(audit, drawn, loud, proxy, in_flight, None, until)
     lost = Counter(
         outcome.score.reason or "no score"
         for outcome in outcomes
         if outcome.score.value is None and not outcome.queries
     )
-    return Workload(documents, len(drawn), dict(lost), spent, most)
+    return Workload(documents, len(drawn), dict(lost), spent, most, own)
 
 
 async def _drive(
@@ -333,7 +356,9 @@ async def _drive(
     proxy: LanguageModel,
     in_flight: int,
     progress: Progress | None = None,
+    until: float | None = None,
 ) -> tuple[list[Outcome], Spent]:
+    """Probe documents, as many as there is time for but at least one, and count."""
     sent = answer = 0
 
     def watch(_document: Document, query: Query, _answer: Answer) -> None:
@@ -342,9 +367,27 @@ async def _drive(
         answer += query.max_tokens
 
     worker = Worker(target, None, in_flight, watch)
-    outcomes = await worker.run(audit, documents, audit.name, progress)
-    queries, n = sum(outcome.queries for outcome in outcomes), max(1, len(documents))
+    outcomes: list[Outcome] = []
+    step = len(documents) if until is None else 1
+    while len(outcomes) < len(documents):
+        batch = documents[len(outcomes) : len(outcomes) + step]
+        outcomes += await worker.run(audit, batch, audit.name, progress)
+        if until is not None and time.monotonic() > until:
+            break
+    queries, n = sum(outcome.queries for outcome in outcomes), max(1, len(outcomes))
     return outcomes, Spent(queries / n, sent / n, answer / n)
+
+
+async def _shadow_seconds(audit: Audit, plan: AuditPlan) -> float:
+    """How long asking the shadow system takes, by two of its documents; 0 without one."""
+    if not learns(audit):
+        return 0.0
+    shadow = build_shadow(auxiliary_of(plan), plan.shadow)
+    worker, began = Worker(shadow.target, None, plan.in_flight), time.monotonic()
+    pair = [shadow.inside[0], shadow.outside[0]]
+    await worker.run(audit, pair, audit.name)
+    each = (time.monotonic() - began) / len(pair)
+    return each * (len(shadow.inside) + len(shadow.outside))
 
 
 def _expected(

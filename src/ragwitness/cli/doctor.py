@@ -15,6 +15,7 @@ from ragwitness.cli.options import (
     Paragraphs,
     PriceIn,
     PriceOut,
+    Sample,
     TextField,
     Timeout,
 )
@@ -48,6 +49,10 @@ def doctor(
         typer.Option(help="The documents in question: also say what audits of them would cost."),
     ] = None,
     known_out: KnownOutIfAny = None,
+    method: Annotated[
+        str, typer.Option(help="The audits to be counted: all, or names with commas between them.")
+    ] = "all",
+    sample: Sample = None,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     json_out: JsonPath = None,
@@ -65,6 +70,7 @@ def doctor(
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.cli.common import console
+    from ragwitness.cli.plan import configs_of, names_of
     from ragwitness.cli.steps import wait
     from ragwitness.errors import CapabilityError
     from ragwitness.report.forecast import forecast_terminal
@@ -72,6 +78,7 @@ def doctor(
 
     # What can be refused without asking is refused first.
     plan = _plan(documents, known_out, text_field, paragraphs=paragraphs)
+    wanted = None if method == "all" else configs_of(names_of(method), {})
     budget = Budget(price_in=price_in, price_out=price_out)
     options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
     # Capabilities are measured, not believed: an endpoint's name says little about what it returns.
@@ -94,7 +101,12 @@ def doctor(
     screen.print(_beside(lines))
     outlook = None
     if plan is not None and possible:
-        outlook = _foresee(plan, dict.fromkeys(possible) | sampled, found.latency, budget)
+        configs = dict.fromkeys(possible) | sampled
+        if wanted is not None:
+            configs = {name: configs[name] for name in wanted if name in configs}
+        if not configs:
+            raise CapabilityError(f"The target does not admit {method}.", "Leave --method out.")
+        outlook = _foresee(plan, configs, found.latency, budget, sample)
         screen.print(forecast_terminal(outlook))
     # The file is written before the last refusal: whoever asked for it gets it in that case, too.
     if json_out is not None:
@@ -194,12 +206,16 @@ def _plan(
 
 
 def _foresee(
-    plan: AuditPlan, configs: Mapping[str, Any], latency: float, budget: Budget
+    plan: AuditPlan,
+    configs: Mapping[str, Any],
+    latency: float,
+    budget: Budget,
+    sample: int | None,
 ) -> Outlook:
     from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.cli.plan import assumed, foresee
+    from ragwitness.cli.plan import assumed, counted, foresee
 
-    asked = OutlookPlan(plan, assumed(configs), budget=budget)
+    asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, len(configs)))
     return foresee(asked, configs, "reader", latency)
 
 

@@ -81,6 +81,13 @@ Paragraphs = Annotated[
 
 # Methods and models.
 
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        help="The number of documents of each kind on which costs are counted.",
+        show_default="up to 20, as many as 40 seconds allow",
+    ),
+]
 MethodSettings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method. May be repeated."),

@@ -16,6 +16,7 @@ from ragwitness.cli.options import (
     PriceIn,
     PriceOut,
     Proxy,
+    Sample,
     TextField,
 )
 from ragwitness.cli.paths import PathRole
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from ragwitness.audits.forecast import Outlook, OutlookPlan
     from ragwitness.stats.power import Separation
 
+_MOST = 20  # documents of each kind on which costs are counted
+_PATIENCE = 40.0  # seconds for all methods together, where no sample is asked for
+_FEWEST = 10  # known members of a run whose scores say how well they are told apart
 _AUCS = (0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -55,9 +59,17 @@ def plan(
         typer.Option(help="The JSON of ragwitness evaluate, which has measured it instead."),
     ] = None,
     proxy: Proxy = "reader",
-    sample: Annotated[
-        int, typer.Option(help="The number of documents of each kind on which costs are counted.")
-    ] = 20,
+    run: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="A finished run on documents of the same kind: its calibration scores say how"
+            " often scores are equal, which costs power.",
+        ),
+    ] = None,
+    sample: Sample = None,
     seed: Annotated[int, typer.Option(help="The seed that draws the sample.")] = 0,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
@@ -80,8 +92,8 @@ def plan(
     from ragwitness.report.forecast import forecast_json, forecast_terminal
 
     # Options and documents are read; nothing here opens a target.
-    names = _names(method)
-    configs = _configs(names, per_audit(options or ()))
+    names = names_of(method)
+    configs = configs_of(names, per_audit(options or ()))
     asked = OutlookPlan(
         audit=AuditPlan(
             documents=read_documents(documents, text_field, paragraphs=paragraphs),
@@ -93,9 +105,9 @@ def plan(
         ),
         # Power needs a separation: one AUC, a measured ROC, or several AUCs side by side where none
         # is known.
-        separations=_separations(names, auc, evaluation, every=method == "all"),
+        separations=_separations(names, auc, evaluation, every=method == "all", run=run),
         inside_share=inside_share,
-        sample=sample,
+        **counted(sample, len(names)),
         seed=seed,
         budget=Budget(price_in=price_in, price_out=price_out),
     )
@@ -107,6 +119,13 @@ def plan(
     screen = console()
     screen.print(forecast_terminal(outlook))
     screen.print("Nothing was sent.")
+
+
+def counted(sample: int | None, methods: int) -> dict[str, Any]:
+    """Return on how many documents costs are counted, or for how long."""
+    if sample is not None:
+        return {"sample": sample}
+    return {"sample": _MOST, "patience": _PATIENCE / methods}
 
 
 def foresee(
@@ -144,7 +163,7 @@ def _label(auc: float) -> str:
     return f"AUC {auc:g}".replace("0.", ".")
 
 
-def _names(method: str) -> tuple[str, ...]:
+def names_of(method: str) -> tuple[str, ...]:
     """Read ``all`` or names with commas between.
 
     Raises:
@@ -161,7 +180,7 @@ def _names(method: str) -> tuple[str, ...]:
     return names
 
 
-def _configs(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
+def configs_of(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
     """Configure every audit.
 
     Raises:
@@ -179,7 +198,12 @@ def _configs(names: Sequence[str], options: Mapping[str, Mapping[str, object]]) 
 
 
 def _separations(
-    names: Sequence[str], auc: float | None, evaluation: Path | None, *, every: bool
+    names: Sequence[str],
+    auc: float | None,
+    evaluation: Path | None,
+    *,
+    every: bool,
+    run: Path | None = None,
 ) -> dict[str, dict[str, Separation]]:
     """Say how well each audit may tell members apart.
 
@@ -188,6 +212,7 @@ def _separations(
         auc: The same for all, where it is given.
         evaluation: JSON in which it was measured.
         every: Whether all methods were asked for; those not evaluated then stay without a figure.
+        run: Run whose calibration scores are like those to come.
 
     Raises:
         InputError: Both are given, the AUC is none, or the evaluation lacks a method.
@@ -197,6 +222,10 @@ def _separations(
 
     if auc is not None and evaluation is not None:
         raise InputError("--auc and --evaluation say the same thing twice.", "Give one of them.")
+    if run is not None:
+        if evaluation is not None:
+            raise InputError("--from and --evaluation say the same thing twice.", "Give one.")
+        return _as_in(run, names, _AUCS if auc is None else (auc,))
     # One AUC for all: the binormal ROC with that area.
     if auc is not None:
         return {name: {_label(auc): Binormal(auc)} for name in names}
@@ -214,3 +243,39 @@ def _separations(
             f"It holds: {', '.join(found) or 'none'}.",
         )
     return {name: {"as evaluated": found[name]} for name in names if name in found}
+
+
+def _as_in(
+    run: Path, names: Sequence[str], aucs: Sequence[float]
+) -> dict[str, dict[str, Separation]]:
+    """Say how well a run's method tells members apart, with scores equal as often as there.
+
+    Raises:
+        InputError: It is no audit of documents, or of another method.
+    """
+    import numpy as np
+
+    from ragwitness.errors import InputError
+    from ragwitness.results.membership import AuditResult
+    from ragwitness.results.registry import open_result
+    from ragwitness.stats.evaluation import roc_curve
+    from ragwitness.stats.power import Binormal, MeasuredRoc, Tied, tied_blocks
+
+    found = open_result(run)[1]
+    if not isinstance(found, AuditResult) or not found.calibration.scores:
+        raise InputError(f"{run} holds no audit of documents with calibration scores.")
+    name, scores = found.method.split(" (")[0], found.calibration.scores
+    if name not in names:
+        raise InputError(
+            f"{run} is an audit by {name}, and {', '.join(names)} is asked for.",
+            f"Plan with --method {name}, or without --method.",
+        )
+    # Where members are known, their scores say how well they are told apart; else AUCs are
+    # assumed. In both cases equal scores count as they will.
+    members = [v.score for v in found.verdicts if v.member and v.score is not None]
+    if len(members) >= _FEWEST:
+        labels = np.arange(len(members) + len(scores)) < len(members)
+        corners = roc_curve(np.array([*members, *scores]), labels)
+        return {name: {"as in the run": MeasuredRoc(corners, len(scores))}}
+    blocks = tied_blocks(scores)
+    return {name: {_label(auc): Tied(Binormal(auc), blocks) for auc in aucs}}

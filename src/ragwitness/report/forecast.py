@@ -55,6 +55,7 @@ def _method(one: Expected, outlook: Outlook) -> dict[str, Any]:
         "queries_most": one.queries_most,
         "shadow_of_your_own": one.learns,
         "seconds": list(seconds) if seconds else None,
+        "seconds_of_your_own": one.own,
         "tokens_most": {"sent": one.dearest.prompt, "answer": one.dearest.completion},
         "cost_most": outlook.budget.price(one.dearest),
         "least_p_value": 1 / (known + 1),
@@ -153,6 +154,8 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             f"cost: at most, at {outlook.budget.price_in:g} and {outlook.budget.price_out:g} per"
             " million tokens sent and answered; the passages that a RAG system adds left aside."
         )
+    own = ", ".join(f"{one.method} {wording.duration(one.own)}" for one in outlook.methods)
+    yield f"Besides, this machine works on the probes, and on a shadow system: {own}."
     if outlook.latency is not None:
         yield (
             f"time: from {outlook.in_flight} queries at once to one after the other, at the"

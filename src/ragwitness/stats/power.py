@@ -10,6 +10,7 @@ outside, Benjamini-Hochberg over all documents in question, ``in`` where q <= al
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,6 +107,50 @@ class MeasuredRoc:
         return np.asarray(rng.uniform(edges[k], edges[k + 1]), dtype=np.float64)
 
 
+def tied_blocks(scores: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    """Return what scores that are equal leave undecided: false-positive rates from and to.
+
+    Args:
+        scores: Of documents outside, shape (n,).
+    """
+    counts = np.unique(np.asarray(scores, dtype=np.float64), return_counts=True)[1][::-1]
+    ends = np.cumsum(counts) / max(1, len(scores))  # the highest score first
+    starts, tied = ends - counts / max(1, len(scores)), counts > 1
+    return tuple(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Tied:
+    """A separation at scores that are equal as often as those of real documents outside.
+
+    Equal scores count against a member: a method that says yes or no can tell members apart well
+    and still call none in.
+
+    Attributes:
+        base: How well members are told apart where no scores are equal.
+        blocks: From :func:`tied_blocks`.
+    """
+
+    base: Separation
+    blocks: tuple[tuple[float, float], ...]
+
+    @property
+    def auc(self) -> float:
+        """That of the base."""
+        return self.base.auc
+
+    def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+        """Draw those of the base, each at the end of its block."""
+        return self.settled(self.base.rates(rng, n))
+
+    def settled(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Put each rate at the end of its block; others stay."""
+        found = np.array(rates, dtype=np.float64)
+        for low, high in self.blocks:
+            found[(found > low) & (found < high)] = high
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class AuditPower:
     """What simulated audits came to.
@@ -193,9 +238,10 @@ def _called_in(
     if not known_out:
         return np.zeros(inside.size, dtype=np.bool_)
     # Documents outside: uniform; members: as the separation says. Low rates are high scores.
-    rates = rng.random(inside.size)
+    settled = separation.settled if isinstance(separation, Tied) else np.asarray
+    rates = settled(rng.random(inside.size))
     rates[inside] = separation.rates(rng, int(inside.sum()))
-    p_values = conformal_p_values(-rates, -rng.random(known_out))
+    p_values = conformal_p_values(-rates, -settled(rng.random(known_out)))
     return np.asarray(benjamini_hochberg(p_values) <= alpha, dtype=np.bool_)
 
 

@@ -150,3 +150,28 @@ def test_copies_among_known_documents_count_once() -> None:
 def test_what_cannot_be_foreseen_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError):
         OutlookPlan(AuditPlan((_TINY,)), **wrong)
+
+
+def test_patience_counts_on_as_many_documents_as_it_allows_and_on_one_at_least() -> None:
+    plan = AuditPlan(_documents(9), known_out=_documents(7, CLINIC))
+    (hasty,) = _ahead(["rag-mia"], plan, patience=0.0).methods
+    assert (hasty.documents.sampled, hasty.known_out.sampled) == (1, 1)
+    assert hasty.documents.documents == 9
+    (calm,) = _ahead(["rag-mia"], plan, patience=1e9).methods
+    assert (calm.documents.sampled, calm.known_out.sampled) == (9, 7)
+    assert calm.queries == hasty.queries == 16
+
+
+def test_the_auditors_own_work_is_that_of_all_documents_and_of_the_shadow_system(
+    monkeypatch,
+) -> None:
+    clock = iter(range(10_000))
+    monkeypatch.setattr("ragwitness.audits.forecast.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("ragwitness.models.registry.load_language_model", lambda _: Copier())
+    plan = AuditPlan(_documents(4), known_out=_documents(2, CLINIC))
+    (own,) = _ahead(["rag-mia"], plan).methods
+    assert own.shadow == 0
+    assert own.own == 4 * own.documents.own + 2 * own.known_out.own > 0
+    (learns,) = _ahead(["s-rag"], plan).methods
+    assert learns.shadow > 0
+    assert learns.own == learns.shadow + 4 * learns.documents.own + 2 * learns.known_out.own

@@ -12,7 +12,14 @@ from scipy.stats import binom, norm
 from ragwitness.errors import InputError
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.stats.conformal import benjamini_hochberg, documents_needed
-from ragwitness.stats.power import Binormal, MeasuredRoc, expected_power, needed_together
+from ragwitness.stats.power import (
+    Binormal,
+    MeasuredRoc,
+    Tied,
+    expected_power,
+    needed_together,
+    tied_blocks,
+)
 from ragwitness.types import Decision, Document, Score
 
 _ROUNDS = 4000
@@ -191,3 +198,59 @@ def test_what_is_no_roc_is_refused(roc, n: int) -> None:
 def test_impossible_audits_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError):
         expected_power(Binormal(0.9), **({"documents": 3, "known_out": 9} | wrong))
+
+
+def test_a_method_that_says_yes_or_no_finds_nobody_where_one_in_ten_outside_says_yes() -> None:
+    """The reviewers' rag-mia: an AUC of .975, and not one document found."""
+    scores = [1.0] * 10 + [0.0] * 90
+    assert tied_blocks(scores) == ((0.0, 0.1), (pytest.approx(0.1), 1.0))
+    sizes = {"documents": 20, "known_out": 100, "rounds": 400}
+    assert expected_power(Binormal(0.975), **sizes).found > 0.3
+    assert expected_power(Tied(Binormal(0.975), tied_blocks(scores)), **sizes).found == 0
+
+
+def test_power_with_ties_is_that_of_the_verdicts_themselves() -> None:
+    """Scores drawn from the same distribution, hits out of four, and judged."""
+    rng = np.random.default_rng(2)
+    outside, inside = binom(4, 0.1), binom(4, 0.7)
+    known = 60
+    separation = Tied(_Hits(), tuple(_exact_blocks(outside)))
+    rounds = 600
+    found = expected_power(separation, documents=8, known_out=known, rounds=rounds, seed=1)
+    shares = []
+    for _ in range(rounds):
+        members = rng.random(8) < 0.5
+        scores = np.where(
+            members, inside.rvs(8, random_state=rng), outside.rvs(8, random_state=rng)
+        )
+        items = [
+            Judged(Document(str(i), "x"), Score(float(x)), float(x), None, 1)
+            for i, x in enumerate(scores)
+        ]
+        null = outside.rvs(known, random_state=rng).astype(float).tolist()
+        verdicts = judge(items, outside=null, inside=(), alpha=0.05)
+        called = np.array([v.decision is Decision.IN for v in verdicts])
+        shares.append((called & members).sum() / max(1, members.sum()))
+    assert found.found == pytest.approx(float(np.mean(shares)), abs=4 * 0.5 / math.sqrt(rounds))
+
+
+class _Hits:
+    """Members hit four masks with probability .7 each, documents outside with .1."""
+
+    auc = 0.97
+
+    def rates(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        hits = rng.binomial(4, 0.7, n)
+        return binom.sf(hits - 1, 4, 0.1) - 1e-9  # the end of the block, from below
+
+
+def _exact_blocks(outside) -> list[tuple[float, float]]:
+    return [(float(outside.sf(hits)), float(outside.sf(hits - 1))) for hits in range(4, -1, -1)]
+
+
+def test_scores_that_are_all_different_cost_nothing() -> None:
+    base = Binormal(0.9)
+    tied = Tied(base, tied_blocks(np.arange(50.0).tolist()))
+    sizes = {"documents": 10, "known_out": 50, "rounds": 200}
+    assert expected_power(tied, **sizes) == expected_power(base, **sizes)
+    assert tied.auc == base.auc

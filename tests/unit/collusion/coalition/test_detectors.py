@@ -21,7 +21,7 @@ from ragwitness.collusion.coalition.detectors import (
     suspicion,
     top_direction,
 )
-from ragwitness.collusion.coalition.estimate import estimate, evasion_tax, power_of, suspicions
+from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.errors import InputError
 from research.coalitions import (
     coalition_probes,
@@ -29,6 +29,7 @@ from research.coalitions import (
     unit_rows,
     with_intents,
 )
+from research.detection import evasion_tax, power_of, suspicions
 
 
 def _log(seed: int, n: int = 60, m: int = 8, dim: int = 48, *coalition):

@@ -15,14 +15,16 @@ from ragwitness.privacy.accounting.inference import (
     advantage_of,
     auc_limit,
     auc_of,
-    construction_mu,
     mu_of_auc,
+)
+from ragwitness.privacy.accounting.ranges import score_sensitivity
+from research.inference import (
+    construction_mu,
     paper_advantage_limit,
     paper_auc,
     paper_growth_limit,
     paper_linear_advantage,
 )
-from ragwitness.privacy.accounting.ranges import score_sensitivity
 
 DELTA = 1e-6
 
