@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.audits.plan import AuditPlan, CalibrationSet
-from ragwitness.results.assumptions import LEVEL, Likeness, Reach
+from ragwitness.results.assumptions import LEVEL, SetLikeness, VerdictReach
 from ragwitness.results.membership import Calibration
 from ragwitness.stats.conformal import largest_tie
 from ragwitness.stats.two_sample import two_sample
@@ -67,7 +67,7 @@ def _measures(text: str, words: Sequence[str]) -> tuple[float, ...]:
     )
 
 
-def likeness(asked: Sequence[Document], known: Sequence[Document], seed: int = 0) -> Likeness:
+def likeness(asked: Sequence[Document], known: Sequence[Document], seed: int = 0) -> SetLikeness:
     """Compare documents in question with those that calibrate; nothing is asked.
 
     Args:
@@ -79,13 +79,13 @@ def likeness(asked: Sequence[Document], known: Sequence[Document], seed: int = 0
 
 
 @functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts
-def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: int) -> Likeness:
+def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: int) -> SetLikeness:
     rng = np.random.default_rng(seed)
     sets = [_drawn(documents, rng) for documents in (asked, known)]
     texts = [document.text[:_LONGEST] for part in sets for document in part]
     first, n = len(sets[0]), len(texts)
     if not 0 < first < n:
-        return Likeness(first, n - first, 1.0, 1.0)
+        return SetLikeness(first, n - first, 1.0, 1.0)
     # 1. Features that have a name: lengths and signs, and which common words a text holds.
     words = [[word.casefold() for word in _WORD.findall(text)] for text in texts]
     values = np.array([_measures(t, w) for t, w in zip(texts, words, strict=True)])
@@ -107,7 +107,7 @@ def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: in
     # 3. What differs most, in words.
     clauses = _clauses(found.columns, values, held, names, first) if found.p_value <= LEVEL else ()
     auc = None if np.isnan(found.auc) else found.auc
-    return Likeness(first, n - first, found.p_value, found.least, auc, clauses)
+    return SetLikeness(first, n - first, found.p_value, found.least, auc, clauses)
 
 
 def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:
@@ -199,7 +199,7 @@ def beforehand(plan: AuditPlan, reference: CalibrationSet) -> tuple[tuple[str, .
     It is where the audit can hardly call a document in, or where it could do so only wrongly
     because the user's known-out documents are unlike those in question.
     """
-    reach = Reach(plan.alpha, len(plan.documents), len(reference.documents))
+    reach = VerdictReach(plan.alpha, len(plan.documents), len(reference.documents))
     alike = likeness(plan.documents, reference.documents)
     told = (reach.told, _capital(alike.told)) if alike.unlike else (reach.told,)
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
@@ -222,7 +222,9 @@ def calibration_of(
 _WITHHELD = "it would be called {}, but the documents that it is ranked among differ from yours"
 
 
-def withheld(plan: AuditPlan, alike: Likeness, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+def withheld(
+    plan: AuditPlan, alike: SetLikeness, verdicts: Sequence[Verdict]
+) -> tuple[Verdict, ...]:
     """Take back verdicts that rest on documents unlike those in question.
 
     A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
@@ -248,7 +250,7 @@ def doubts(plan: AuditPlan, calibration: Calibration, documents: int) -> list[st
     if plan.known_in and (known_in := likeness(plan.documents, plan.known_in)).unlike:
         told = _capital(known_in.told.replace("calibration", "known-in"))
         found.append(f"{told} So verdicts out cannot be relied on.")
-    if documents and (reach := Reach(plan.alpha, documents, calibration.n)).hardly:
+    if documents and (reach := VerdictReach(plan.alpha, documents, calibration.n)).hardly:
         found.append(reach.told)
     return found
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragwitness.audits.forecast import Expected, Outlook, Workload
 from ragwitness.report.terminal import figure_table
 from ragwitness.results import wording
-from ragwitness.results.assumptions import Reach
+from ragwitness.results.assumptions import VerdictReach
 from ragwitness.results.kind import finite
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.intervals import proportion_interval
@@ -233,7 +233,7 @@ def _reach(same: list[Expected], outlook: Outlook, *, named: bool) -> str:
     who = f"{_names(same)}: " if named else ""
     if not asked:
         return f"{who}no document in question can be scored."
-    told = Reach(outlook.alpha, asked, known, outlook.inside_share).told
+    told = VerdictReach(outlook.alpha, asked, known, outlook.inside_share).told
     return f"{who}{told[:1].lower()}{told[1:]}" if named else told
 
 

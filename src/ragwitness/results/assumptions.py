@@ -15,7 +15,7 @@ LEVEL = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class SetLikeness:
     """What a comparison of two sets of texts found; it asks no target.
 
     Attributes:
@@ -56,7 +56,7 @@ class Likeness:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class VerdictReach:
     """What so many calibration documents can decide at all.
 
     Attributes:

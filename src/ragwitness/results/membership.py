@@ -12,7 +12,7 @@ import numpy as np
 
 from ragwitness.errors import ExitCode
 from ragwitness.results import wording as say
-from ragwitness.results.assumptions import Likeness
+from ragwitness.results.assumptions import SetLikeness
 from ragwitness.results.geometry import SIDE, Curve, Histogram, Square, histogram, roc_square, steps
 from ragwitness.results.kind import (
     Condition,
@@ -90,7 +90,7 @@ class Calibration:
     exact: bool
     note: str
     scores: tuple[float, ...] = ()
-    likeness: Likeness | None = None
+    likeness: SetLikeness | None = None
     largest_tie: int = 0
     ties: Literal["conservative", "random"] = "conservative"
 

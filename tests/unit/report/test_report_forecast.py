@@ -91,7 +91,7 @@ def test_what_so_many_known_documents_can_decide() -> None:
         return " ".join(_printed(replace(_outlook(), methods=(method,))).split())
 
     assert "a single document can be called in at alpha 0.05" in said(1, 19)
-    assert "no document can be called in at alpha 0.05 (smallest p-value 0.053" in said(1, 18)
+    assert "no document can be called in at alpha 0.05 (smallest p-value 0.0526" in said(1, 18)
     assert "only 40 or more together." in said(200, 99)
     assert "some 100 are expected inside" in said(200, 19)
     assert "takes 3,999 known-out documents" in said(200, 99)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragwitness.results.assumptions import Likeness, Reach
+from ragwitness.results.assumptions import SetLikeness, VerdictReach
 from ragwitness.stats.conformal import benjamini_hochberg
 
 
@@ -22,7 +22,7 @@ from ragwitness.stats.conformal import benjamini_hochberg
     ],
 )
 def test_the_reviewers_audits_that_could_never_say_in(documents, known, together, hardly, says):
-    found = Reach(0.05, documents, known)
+    found = VerdictReach(0.05, documents, known)
     assert (found.together, found.hardly) == (together, hardly)
     assert says in found.told
     # The oracle: so many documents at the least p-value, the others at 1.
@@ -33,7 +33,7 @@ def test_the_reviewers_audits_that_could_never_say_in(documents, known, together
 
 
 def test_too_few_documents_to_compare_are_not_called_alike() -> None:
-    assert "cannot be tested" in Likeness(1, 20, 0.5, 1 / 21).told
-    assert "no difference" in Likeness(40, 100, 0.5, 0.004).told
-    assert not Likeness(40, 100, 0.011, 0.004).unlike
-    assert Likeness(40, 100, 0.01, 0.004, 0.99, ("they are 4.0 times as long",)).unlike
+    assert "cannot be tested" in SetLikeness(1, 20, 0.5, 1 / 21).told
+    assert "no difference" in SetLikeness(40, 100, 0.5, 0.004).told
+    assert not SetLikeness(40, 100, 0.011, 0.004).unlike
+    assert SetLikeness(40, 100, 0.01, 0.004, 0.99, ("they are 4.0 times as long",)).unlike
