@@ -1,7 +1,8 @@
-"""Where colluding accounts stand (section 4.7): whose index their queries reach."""
+"""Where colluding accounts stand (section 4.7), and what they ask an index that we made."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ragwitness.collusion.topk import TopHits, hit_probability
 from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.ranges import positive, whole
 
 # Where colluding accounts stand (§2.3, §4.7): in the tenant, in another, or in none.
 #
@@ -18,6 +20,7 @@ from ragwitness.errors import InputError
 # accounts reach the victim's index, unless access control fails (assumption M4: a shared backend
 # routes everybody there). Whoever does not reach it gets answers that are the same in both worlds.
 
+Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Regime: TypeAlias = Literal["same-tenant", "cross-tenant", "external"]
 REGIMES: tuple[Regime, ...] = ("same-tenant", "cross-tenant", "external")
@@ -92,3 +95,72 @@ def _tenant(deployment: Deployment, regime: Regime) -> str | None:
     if not others:
         raise InputError("Cross-tenant collusion needs a second tenant.")
     return others[0]
+
+
+def planted_index(
+    rng: np.random.Generator, n: int, dim: int, gap: float = 1.0
+) -> tuple[Vector, Vector, Vector]:
+    """Draw an index on the unit sphere whose slot 0 is the one under attack.
+
+    Args:
+        rng: Source of randomness.
+        n: Slots.
+        dim: Of the vectors, 2 or more.
+        gap: Score of the target for its own probe, minus that of the decoy; from 0 to 2.
+
+    Returns:
+        The probe (the target's own vector), shape (dim,); the index with the target in slot 0,
+        shape (n, dim); the decoy that slot 0 holds in the other world, shape (dim,).
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    whole("n", n, 2)
+    whole("dim", dim, 2)
+    if not 0 <= gap <= 2:
+        raise InputError(f"The gap of unit vectors lies within 0 and 2, not {gap:g}.")
+    # The decoy lies at cosine 1 - gap of the target, in a random direction.
+    index = rng.standard_normal((n, dim))
+    index /= np.linalg.norm(index, axis=1, keepdims=True)
+    target, side = index[0], rng.standard_normal(dim)
+    side -= (side @ target) * target
+    side /= np.linalg.norm(side)
+    cosine = 1 - gap
+    decoy = cosine * target + math.sqrt(1 - cosine * cosine) * side
+    return target.copy(), index, decoy
+
+
+def even_queries(rng: np.random.Generator, count: int, dim: int) -> Matrix:
+    """Draw queries that cover all directions alike: random orthonormal bases, one after another.
+
+    Args:
+        rng: Source of randomness.
+        count: Queries; a multiple of ``dim`` covers exactly evenly.
+        dim: Of the vectors.
+
+    Returns:
+        Shape (count, dim).
+    """
+    whole("count", count)
+    bases = math.ceil(count / whole("dim", dim, 2))
+    # Whole random bases: Q^T Q is a multiple of the identity, the best design there is.
+    rows = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(bases)]
+    return np.concatenate(rows)[:count]
+
+
+def pooled_mu(gaps: Vector, sigma: float, weights: Vector | None = None) -> float:
+    """Return how far apart the two worlds are in a weighted sum of answers.
+
+    Args:
+        gaps: Score with the document minus score without it, per answer, shape (answers,).
+        sigma: Of the noise.
+        weights: Of the sum, shape (answers,); None for the likelihood ratio's.
+
+    Raises:
+        InputError: ``sigma`` is outside its range, or gaps and weights differ in size.
+    """
+    weights = gaps if weights is None else weights
+    if gaps.shape != weights.shape or gaps.ndim != 1:
+        raise InputError("There must be one weight per gap.")
+    length = float(np.linalg.norm(weights))
+    return float(weights @ gaps) / (positive("sigma", sigma) * length) if length else 0.0

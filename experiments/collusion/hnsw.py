@@ -17,9 +17,10 @@ import numpy as np
 from texts import HERE, OUT
 
 from ragwitness.collusion.separation import noise_for
-from ragwitness.collusion.topk import TopHits, hit_probability, planted_index, transfer_factor
+from ragwitness.collusion.topk import TopHits, hit_probability, transfer_factor
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of
+from research.regimes import planted_index
 
 
 def main() -> None:

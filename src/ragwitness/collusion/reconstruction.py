@@ -20,24 +20,6 @@ from ragwitness.privacy.accounting.ranges import positive, probability, whole
 Values = NDArray[np.float64]
 
 
-def even_queries(rng: np.random.Generator, count: int, dim: int) -> Values:
-    """Draw queries that cover all directions alike: random orthonormal bases, one after another.
-
-    Args:
-        rng: Source of randomness.
-        count: Queries; a multiple of ``dim`` covers exactly evenly.
-        dim: Of the vectors.
-
-    Returns:
-        Shape (count, dim).
-    """
-    whole("count", count)
-    bases = math.ceil(count / whole("dim", dim, 2))
-    # Whole random bases: Q^T Q is a multiple of the identity, the best design there is.
-    rows = [np.linalg.qr(rng.standard_normal((dim, dim)))[0] for _ in range(bases)]
-    return np.concatenate(rows)[:count]
-
-
 def solve(queries: Values, answers: Values, sigma: float) -> Values:
     """Return the best linear estimate of the slot's vector.
 

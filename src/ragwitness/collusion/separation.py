@@ -149,24 +149,6 @@ PoolingValues = NDArray[np.float64]
 Pooling: TypeAlias = Literal["everything", "on-target"]
 
 
-def pooled_mu(gaps: PoolingValues, sigma: float, weights: PoolingValues | None = None) -> float:
-    """Return how far apart the two worlds are in a weighted sum of answers.
-
-    Args:
-        gaps: Score with the document minus score without it, per answer, shape (answers,).
-        sigma: Of the noise.
-        weights: Of the sum, shape (answers,); None for the likelihood ratio's.
-
-    Raises:
-        InputError: ``sigma`` is outside its range, or gaps and weights differ in size.
-    """
-    weights = gaps if weights is None else weights
-    if gaps.shape != weights.shape or gaps.ndim != 1:
-        raise InputError("There must be one weight per gap.")
-    length = float(np.linalg.norm(weights))
-    return float(weights @ gaps) / (positive("sigma", sigma) * length) if length else 0.0
-
-
 def likelihood_ratio(
     answers: PoolingValues, with_it: PoolingValues, without: PoolingValues, sigma: float
 ) -> PoolingValues:

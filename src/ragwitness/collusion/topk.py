@@ -121,39 +121,6 @@ def count_area(present: float, absent: float, queries: int) -> float:
     return float(with_it @ (under + without / 2))
 
 
-def planted_index(
-    rng: np.random.Generator, n: int, dim: int, gap: float = 1.0
-) -> tuple[Vector, Vector, Vector]:
-    """Draw an index on the unit sphere whose slot 0 is the one under attack.
-
-    Args:
-        rng: Source of randomness.
-        n: Slots.
-        dim: Of the vectors, 2 or more.
-        gap: Score of the target for its own probe, minus that of the decoy; from 0 to 2.
-
-    Returns:
-        The probe (the target's own vector), shape (dim,); the index with the target in slot 0,
-        shape (n, dim); the decoy that slot 0 holds in the other world, shape (dim,).
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    whole("n", n, 2)
-    whole("dim", dim, 2)
-    if not 0 <= gap <= 2:
-        raise InputError(f"The gap of unit vectors lies within 0 and 2, not {gap:g}.")
-    # The decoy lies at cosine 1 - gap of the target, in a random direction.
-    index = rng.standard_normal((n, dim))
-    index /= np.linalg.norm(index, axis=1, keepdims=True)
-    target, side = index[0], rng.standard_normal(dim)
-    side -= (side @ target) * target
-    side /= np.linalg.norm(side)
-    cosine = 1 - gap
-    decoy = cosine * target + math.sqrt(1 - cosine * cosine) * side
-    return target.copy(), index, decoy
-
-
 def _within(k: int, n: int) -> int:
     if not 1 <= k < n:
         raise InputError(f"The top {k} of {n} slots is not a choice.", "Give 1 <= K < n.")

@@ -148,30 +148,6 @@ class Bets:
         )
 
 
-def collection_evidence(
-    documents: Iterable[Compared] | Iterable[float | None],
-    outside: Sequence[float] | None = None,
-    *,
-    alpha: float = 0.05,
-    betting: Betting = "mixture",
-) -> CollectionEvidence:
-    """Bet on the documents one by one and stop as soon as 1/alpha is reached.
-
-    Args:
-        documents: Where ``outside`` is given, scores; else pairs of a score and known-outside
-            scores of its own. Read no further than needed.
-        outside: See :class:`Bets`.
-        alpha: Level.
-        betting: ``"mixture"`` or ``"product"``.
-
-    Raises:
-        InputError: ``alpha`` is not in (0, 1), or the scores cannot be compared.
-    """
-    bets = Bets(outside, alpha=alpha, betting=betting)
-    bets.add(documents)
-    return bets.evidence()
-
-
 def collection_difference(
     collection: Sequence[float | None],
     outside: Sequence[float | None],

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ragwitness.collusion.reconstruction import (
-    even_queries,
     expected_cosine,
     expected_error,
     nearest,
@@ -19,13 +18,18 @@ from ragwitness.collusion.separation import (
     effective_accounts,
     likelihood_ratio,
     noise_for,
-    pooled_mu,
     spread,
 )
-from ragwitness.collusion.topk import planted_index
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
-from research.regimes import REGIMES, Deployment, regime_hits
+from research.regimes import (
+    REGIMES,
+    Deployment,
+    even_queries,
+    planted_index,
+    pooled_mu,
+    regime_hits,
+)
 
 
 def test_the_ratio_orders_trials_as_the_mean_does() -> None:

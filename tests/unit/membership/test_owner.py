@@ -6,8 +6,15 @@ import random
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.owner import Bets, collection_difference, collection_evidence
+from ragwitness.membership.owner import Bets, collection_difference
 from ragwitness.stats.sequential import log_martingale, online_p_values
+
+
+def collection_evidence(documents, outside=None, *, alpha=0.05, betting="mixture"):
+    """Bet on the documents one by one and stop as soon as 1/alpha is reached."""
+    bets = Bets(outside, alpha=alpha, betting=betting)
+    bets.add(documents)
+    return bets.evidence()
 
 
 def _outside(n: int = 50) -> list[float]:
