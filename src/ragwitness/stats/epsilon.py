@@ -160,31 +160,6 @@ def epsilon_one_run(
     return Floor(low, guesses, confidence)
 
 
-def correct_guesses(scores: ArrayLike, planted: ArrayLike, guesses: int) -> int:
-    """Return how many of the clearest guesses about canaries are right.
-
-    The higher half of ``guesses`` goes to the highest scores as planted, the lower to the lowest
-    as left out.
-
-    Args:
-        scores: Of each canary, higher for planted, shape (canaries,).
-        planted: Whether it was, shape (canaries,).
-        guesses: To be made, fixed before the scores are seen.
-
-    Raises:
-        InputError: Shapes differ, a score is not finite, or more guesses than canaries.
-    """
-    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(planted, dtype=np.bool_)
-    if values.shape != truth.shape or values.ndim != 1 or not np.isfinite(values).all():
-        raise InputError("Canaries need one finite score and one coin each.")
-    if not 1 <= guesses <= values.size:
-        raise InputError(f"{guesses} guesses about {values.size} canaries.")
-    order = np.argsort(values, kind="stable")
-    # The clearest guesses stand at both ends; the canaries between them are abstained from.
-    low, high = order[: guesses // 2], order[values.size - (guesses - guesses // 2) :]
-    return int((~truth[low]).sum() + truth[high].sum())
-
-
 def _one_run_p_value(
     correct: int, guesses: int, canaries: int, epsilon: float, delta: float
 ) -> float:

@@ -235,15 +235,3 @@ def joint_budget(
     k = whole("accounts", accounts)
     first = math.sqrt(k) * epsilon * math.sqrt(math.log(1 / slack) / room)
     return PrivacyBudget(first + k * epsilon * epsilon / room, k * queries * part.delta + slack)
-
-
-def simple_growth(epsilon: float, accounts: int) -> float:
-    """Return sqrt(k) epsilon: Theorem 3.4 without its second term.
-
-    A rate, no bound: at a fixed delta the exact epsilon may be larger (noise calibrated exactly,
-    epsilon 1, 1,024 accounts: twice as large).
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return positive("epsilon", epsilon) * math.sqrt(whole("accounts", accounts))
