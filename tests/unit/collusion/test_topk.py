@@ -10,11 +10,11 @@ from ragwitness.collusion.topk import (
     TopHits,
     count_area,
     hit_probability,
-    planted_index,
     transfer_factor,
 )
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of, mu_of_auc
+from research.regimes import planted_index
 
 
 def _literal(own: float, others: np.ndarray, sigma: float, k: int, rounds: int) -> float:
