@@ -128,7 +128,8 @@ class Adaptive(ABC):
 
     @cached_property
     def _vocabulary(self) -> tuple[list[str], list[float]]:
-        counts = Counter(w for one in self.texts for w in set(plain_tokens(one)) if len(w) > 2)
+        each = (dict.fromkeys(plain_tokens(one)) for one in self.texts)
+        counts = Counter(word for words in each for word in words if len(word) > 2)
         counts.update(dict.fromkeys(plain_tokens(self.config.topic), len(self.texts)))
         return list(counts), list(accumulate(math.sqrt(count) for count in counts.values()))
 

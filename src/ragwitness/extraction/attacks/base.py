@@ -58,8 +58,8 @@ class Limits:
         prompts: Most prompts; 250 in SAGE and Zeng et al.
         max_tokens: Most tokens of an answer; 256 there.
         seed: Of everything drawn.
-        batch: Prompts sent together, before an attack learns from the answers; None for a tenth
-            of all prompts, at most 16, so that ten prompts already adapt.
+        batch: Most prompts sent together, before an attack learns from the answers; 16 or more
+            are cut to a tenth of all prompts, so that ten prompts already adapt.
     """
 
     stored_name: ClassVar[str] = "Limits"
@@ -67,16 +67,17 @@ class Limits:
     prompts: int = 250
     max_tokens: int = 256
     seed: int = 0
-    batch: int | None = None
+    batch: int = _LARGEST
 
     def __post_init__(self) -> None:
-        for name in ("prompts", "max_tokens", "size"):
-            require("batch" if name == "size" else name, getattr(self, name), 1)
+        for name in ("prompts", "max_tokens", "batch"):
+            require(name, getattr(self, name), 1)
 
     @property
     def size(self) -> int:
         """Prompts of a batch."""
-        return min(_LARGEST, max(1, self.prompts // 10)) if self.batch is None else self.batch
+        tenth = max(1, self.prompts // 10)
+        return self.batch if self.batch < _LARGEST else min(self.batch, tenth)
 
     def rng(self) -> random.Random:
         """Return the attack's random generator."""

@@ -53,8 +53,9 @@ def cut_passages(answer: str, prompt: str = "") -> list[str]:
     return [piece for piece in pieces if len(plain_tokens(piece)) >= _SHORTEST]
 
 
-def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
-    return {tuple(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1)}
+def _runs(words: Sequence[str]) -> dict[tuple[str, ...], None]:
+    """Runs of words, each once, in their order: an attack is the same one in every process."""
+    return dict.fromkeys(tuple(words[i : i + _RUN]) for i in range(len(words) - _RUN + 1))
 
 
 class Memory:
@@ -90,7 +91,7 @@ class Memory:
         for piece in cut_passages(answer, prompt):
             runs = _runs(plain_tokens(piece))
             homes = [self._homes[run] for run in runs if run in self._homes]
-            if len(homes) + len(runs & own) < _KNOWN * len(runs):
+            if len(homes) + len(runs.keys() & own) < _KNOWN * len(runs):
                 fresh.append(piece)
                 self._homes |= dict.fromkeys(runs, known + len(fresh) - 1)
                 found.append(-1)

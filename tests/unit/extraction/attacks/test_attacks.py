@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -17,7 +20,7 @@ from ragwitness.extraction.attacks.information import CONDITIONS, LONGEST, aims,
 from ragwitness.extraction.attacks.novelty import Auto, AutoConfig, Novelty, NoveltyConfig
 from ragwitness.extraction.attacks.pirates import Pirates, PiratesConfig
 from ragwitness.extraction.attacks.thief import Thief, ThiefConfig
-from ragwitness.extraction.registry import build_attack
+from ragwitness.extraction.registry import ATTACKS, build_attack
 from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer
@@ -73,6 +76,40 @@ def test_the_seed_decides_everything(name: str) -> None:
     first, again = (_attack(_MAKERS[name](_LIMITS), _nothing) for _ in range(2))
     assert first == again
     assert _attack(_MAKERS[name](Limits(prompts=23, seed=4)), _nothing) != first
+
+
+_PROMPTS = """
+import sys
+from ragwitness.extraction.attacks.base import Limits
+from ragwitness.extraction.registry import ATTACKS, build_attack
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Answer
+
+records = [one.text for one in load_sample()[:60]]
+for name in sys.argv[1:]:
+    steps, answers = build_attack(name, Limits(prompts=24, seed=1)).steps(), None
+    while True:
+        try:
+            asks = steps.send(answers)
+        except StopIteration:
+            break
+        print(*(ask.query.prompt for ask in asks), sep="\\n")
+        answers = [Answer(max(records, key=lambda one: sum(
+            word in one for word in ask.query.prompt.split()))) for ask in asks]
+"""
+
+
+def test_an_attack_is_the_same_one_in_every_process() -> None:
+    """A resumed run must send what it sent before, or what was paid for is lost."""
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", _PROMPTS, *ATTACKS],
+            env={**os.environ, "PYTHONHASHSEED": salt}, capture_output=True, text=True, check=True,
+        ).stdout
+        for salt in ("1", "2")
+    ]  # fmt: skip
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) > 100
 
 
 def test_fixed_attacks_send_the_whole_budget() -> None:
