@@ -66,8 +66,7 @@ def reproduce(
     world: Annotated[
         str | None,
         typer.Option(
-            help="Audits: how hard the system makes it, easy or hard; worlds.toml beside the tables"
-            " has them. It sets --generator."
+            help="Audits: how hard the system makes it, easy or hard. It sets --generator."
         ),
     ] = None,
     generator: Generator = "reader",
