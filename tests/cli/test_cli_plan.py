@@ -221,7 +221,7 @@ def test_an_audit_that_was_not_evaluated_is_named(command, files, tmp_path) -> N
 def test_doctor_says_what_the_admitted_audits_would_cost(
     command, files, monkeypatch, tmp_path
 ) -> None:
-    monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: (_QUICK.split(","), []))
+    monkeypatch.setattr("ragwitness.cli.doctor.admitted", lambda _: (_QUICK.split(","), []))
     arguments = ["doctor", f"lab:{files['corpus']}", "--documents", files["documents"]]
     code, said = command(*arguments, "--known-out", files["known"])
     assert code == 0, said
@@ -278,7 +278,7 @@ _COUNT = itertools.count()
 def test_doctor_offers_sampling_where_log_probabilities_are_missing(
     command, files, tmp_path, monkeypatch, name: str, differ: bool, says: str
 ) -> None:
-    monkeypatch.setattr("ragwitness.cli.doctor._admitted", lambda _: (["rag-mia"], []))
+    monkeypatch.setattr("ragwitness.cli.doctor.admitted", lambda _: (["rag-mia"], []))
     out = tmp_path / "doctor.json"
     arguments = ["--documents", files["documents"], "--known-out", files["known"], "--json", out]
     code, said = command("doctor", f"python:{__name__}:{name}", *arguments)

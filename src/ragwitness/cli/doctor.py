@@ -82,9 +82,9 @@ def doctor(
     budget = Budget(price_in=price_in, price_out=price_out)
     options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
     # Capabilities are measured, not believed: an endpoint's name says little about what it returns.
-    found = wait(_examine(target, options))
+    found = wait(examine(target, options))
     # An audit is possible where everything it requires was seen.
-    possible, broken = _admitted(found.capabilities)
+    possible, broken = admitted(found.capabilities)
     sampled = _by_sampling(found.capabilities)
     screen = console()
     lines = (
@@ -118,7 +118,7 @@ def doctor(
         )
 
 
-async def _examine(target: str, options: TransportOptions) -> CapabilityReport:
+async def examine(target: str, options: TransportOptions) -> CapabilityReport:
     """Ask the target what it can do, and where it shows text alone, whether its answers differ."""
     from ragwitness.targets.probe import probe_capabilities, probe_sampling
     from ragwitness.targets.resolve import open_target
@@ -236,8 +236,8 @@ def _by_sampling(capabilities: frozenset[Capability]) -> dict[str, Any]:
     }
 
 
-def _admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:
-    """Names of the audits whose needs are met, and why others' plug-ins cannot be loaded."""
+def admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:
+    """Return the names of the audits whose needs are met, and why others cannot be loaded."""
     from ragwitness.errors import InputError
     from ragwitness.membership.registry import AUDITS, build_audit
     from ragwitness.models.registry import load_language_model

@@ -124,6 +124,7 @@ _RUN = Group(
 HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
     "Start": {
         "demo": Verb("demo:demo", "Try a whole audit on generated documents, offline."),
+        "init": Verb("init:init", "Prepare a first audit: questions, checks, price, run.toml."),
         "doctor": Verb(
             "doctor:doctor", "Find out what a target can do and which audits it admits."
         ),

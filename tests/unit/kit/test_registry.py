@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.cli.doctor import _admitted
+from ragwitness.cli.doctor import admitted
 from ragwitness.defenses.registry import load_defense
 from ragwitness.errors import InputError
 from ragwitness.kit.registry import Listing, Registry
@@ -184,7 +184,7 @@ def test_a_defense_of_another_package_is_chained_like_ours() -> None:
 
 @pytest.mark.usefixtures("packages")
 def test_doctor_lists_them_and_says_which_cannot_be_loaded() -> None:
-    names, broken = _admitted(frozenset({Capability.TEXT}))
+    names, broken = admitted(frozenset({Capability.TEXT}))
     assert "length" in names
     assert "mba" in names
     assert any("broken-audit" in why for why in broken)

@@ -1,0 +1,169 @@
+"""``ragwitness init``: the questions that an audit needs answered, and a file that runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragwitness.cli.options import KeyEnv, Paragraphs, PriceIn, PriceOut, Sample, TextField, Timeout
+from ragwitness.cli.paths import PathRole, map_paths
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PREFERRED = ("mba", "s-rag")  # MBA asks once a document, and text is enough for it
+
+
+def init(
+    target: Annotated[
+        str | None,
+        PathRole.ADDRESS,
+        typer.Option(help="The system to audit: a URL, lab:FILE, or another address."),
+    ] = None,
+    documents: Annotated[
+        str | None, PathRole.DOCUMENTS, typer.Option(help="The documents in question.")
+    ] = None,
+    known_out: Annotated[
+        str | None,
+        PathRole.DOCUMENTS,
+        typer.Option(help="Documents like those, which the system cannot hold."),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="The audit.", show_default="mba or s-rag, where the target admits it"),
+    ] = None,
+    alpha: Annotated[
+        float, typer.Option(help="The share of wrong accusations that is accepted.")
+    ] = 0.05,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    out: Annotated[
+        Path, PathRole.WRITES, typer.Option(help="The file of options that is written.")
+    ] = Path("run.toml"),
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the file if it is there already.")
+    ] = False,
+    sample: Sample = None,
+    timeout: Timeout = 30.0,
+    key_env: KeyEnv = None,
+    text_field: TextField = None,
+    paragraphs: Paragraphs = False,
+) -> None:
+    """Prepare a first audit: check the target and the documents, price it, and write run.toml.
+
+    What is not given as an option is asked for on the terminal. A few harmless queries are sent to
+    the target, as by ragwitness doctor; the audit itself begins with the command that is printed
+    at the end.
+    """
+    from ragwitness.asking.budget import Budget
+    from ragwitness.audits.assumptions import likeness
+    from ragwitness.audits.forecast import OutlookPlan
+    from ragwitness.audits.order import Order
+    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.cli.common import console, read_documents
+    from ragwitness.cli.doctor import admitted, examine
+    from ragwitness.cli.plan import assumed, configs_of, counted, foresee
+    from ragwitness.cli.steps import wait
+    from ragwitness.errors import CapabilityError, InputError
+    from ragwitness.kit.files import replace_file
+    from ragwitness.report.forecast import forecast_terminal
+    from ragwitness.targets.transport import RetryPolicy, TransportOptions
+
+    screen = console()
+    if out.exists() and not replace:
+        raise InputError(
+            f"{out} is there already.", "Choose another file with --out, or add --replace."
+        )
+    # 1. Questions, for what no option says.
+    target = _asked(target, "--target", "Which system shall be audited? (URL or lab:FILE)", screen)
+    documents = _asked(documents, "--documents", "Which documents are in question?", screen)
+    known_out = _asked(
+        known_out,
+        "--known-out",
+        "Which documents of the same source and kind can it not hold? (20 at least, 100 are good)",
+        screen,
+    )
+    # 2. The documents: can they be read, what can so many decide, are both sets of one kind?
+    mine, known = (
+        read_documents(source, text_field, paragraphs=paragraphs)
+        for source in (documents, known_out)
+    )
+    plan = AuditPlan(mine, known, alpha=alpha)
+    wanted = configs_of([method or _PREFERRED[0]], {})
+    told, doubtful = Order(target, plan, *next(iter(wanted.items()))).beforehand()
+    # 3. The target: what it can do, measured.
+    options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
+    found = wait(examine(target, options))
+    possible, _ = admitted(found.capabilities)
+    if not possible:
+        raise CapabilityError(
+            "No audit can be run: the target answers with nothing that can be read.",
+            "ragwitness doctor TARGET shows what it answers.",
+        )
+    if method is not None and method not in possible:
+        raise CapabilityError(
+            f"The target does not admit {method}.", f"It admits: {', '.join(possible)}."
+        )
+    chosen = method or next((name for name in _PREFERRED if name in possible), possible[0])
+    # 4. The price, and what it could find.
+    budget = Budget(price_in=price_in, price_out=price_out)
+    configs = configs_of([chosen], {})
+    asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))
+    screen.print(forecast_terminal(foresee(asked, configs, "reader", found.latency)))
+    screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}", markup=False)
+    # What so many documents decide stands with the price; here, whether both are of one kind.
+    for line in told[1:] or (f"Checked: {likeness(mine, known).told}",):
+        screen.print(line, markup=False)
+    # 5. The file, and what to do with it.
+    place = partial(_from, out.resolve().parent)
+    options_of = {
+        "target": map_paths(PathRole.ADDRESS, target, place),
+        "documents": map_paths(PathRole.DOCUMENTS, documents, place),
+        "known-out": map_paths(PathRole.DOCUMENTS, known_out, place),
+        "method": chosen,
+        "alpha": alpha,
+        "price-in": price_in,
+        "price-out": price_out,
+        "key-env": key_env,
+        "text-field": text_field,
+        "paragraphs": paragraphs or None,
+    }
+    rows = (f"{key} = {json.dumps(v)}" for key, v in options_of.items() if v is not None)
+    replace_file(out, "\n".join(("# Made by: ragwitness init", *rows)) + "\n")
+    yes = " --yes" if doubtful else ""
+    for line in (
+        f"\n{out} is written. Nothing of the audit was sent. Go on with:\n",
+        f"ragwitness audit --config {out} --dry-run",
+        f"ragwitness audit --config {out}{yes}",
+    ):
+        screen.print(line, markup=False, soft_wrap=True)
+
+
+def _asked(given: str | None, option: str, question: str, screen: Console) -> str:
+    """Return an answer from the command line, else from whoever sits at the terminal.
+
+    Raises:
+        InputError: There is neither.
+    """
+    from ragwitness.errors import InputError
+
+    if given is not None:
+        return given
+    if not (sys.stdin.isatty() and screen.is_terminal):
+        raise InputError(
+            f"{option} is missing, and nobody can be asked.", "Give it on the command line."
+        )
+    answer: str = typer.prompt(question)
+    return answer.strip()
+
+
+def _from(folder: Path, path: str) -> str:
+    """A path as a file of options in a folder names it."""
+    found = Path(path).expanduser()
+    return os.path.relpath(found.resolve(), folder) if found.exists() else path
