@@ -33,6 +33,7 @@ def one_blas_thread() -> Iterator[None]:
     global _inside, _limit
     with _lock:
         if not _inside:
+            _free()
             _limit = _controller().limit(limits=1)
         _inside += 1
     try:
@@ -41,13 +42,16 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if not _inside:
-                _restore()
+                _free()
+                _limit.restore_original_limits()
 
 
-def _restore() -> None:
-    # Since 3.8 threadpoolctl lets only the thread that set a limit change it; here that may have
-    # been another caller's, which is done.
+def _free() -> None:
+    """Let this thread set the number.
+
+    Since 3.8 threadpoolctl lets only one thread do so, and silently ignores all others: the last
+    that set or restored it, another caller's, which is done.
+    """
     for library in _controller().lib_controllers:
         if free := getattr(library, "clear_controlling_thread", None):
             free(force=True)
-    _limit.restore_original_limits()

@@ -47,3 +47,23 @@ def test_the_last_to_leave_restores() -> None:
         leave.set()
         other.join()
         assert _threads() == before
+
+
+def test_any_thread_may_enter_whoever_set_the_number_before() -> None:
+    """threadpoolctl ignores all threads but the last that set or restored the number."""
+    found = []
+
+    def look() -> None:
+        with one_blas_thread():
+            found.append(_threads())
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        with one_blas_thread():
+            pass
+        before = _threads()
+        for _ in range(2):
+            other = threading.Thread(target=look)
+            other.start()
+            other.join()
+        assert found == [{1}, {1}]
+        assert _threads() == before
