@@ -454,7 +454,7 @@ def _told(unit: _Unit, outcome: Mapping[str, Any]) -> str:
     return f"{unit.case.label}: {arm} {unit.seed}, p = {value:.3f}{state} ({seconds:.0f} CPU-s)"
 
 
-# ``ragwitness reproduce`` for tables of the canary paper: policies are trained and audited.
+# ``ragwitness lab reproduce`` for tables of the canary paper: policies are trained and audited.
 
 
 def reproduce_study(

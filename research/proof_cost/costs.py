@@ -276,7 +276,7 @@ def _store(path: Path, case: Case, cost: Cost) -> None:
     waiting.replace(path)
 
 
-# ``ragwitness reproduce`` for tables that say what a proof costs.
+# ``ragwitness lab reproduce`` for tables that say what a proof costs.
 
 
 def reproduce_costs(table: CostTable, out: Path, sizes: str | None, backends: str | None) -> None:

@@ -1,4 +1,4 @@
-"""``ragwitness reproduce``: a table of a paper, published and ours side by side."""
+"""``ragwitness lab reproduce``: a table of a paper, published and ours side by side."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def reproduce(
         "generator": generator, "retrieval": retrieval, "model": model,
     }  # fmt: skip
     usual = {"seed": 0, "proxy": "reader", "generator": "reader", "retrieval": "lexical"}
-    command = f"ragwitness reproduce {name} --data DIR" + "".join(
+    command = f"ragwitness lab reproduce {name} --data DIR" + "".join(
         f" --{key} {value}"
         for key, value in options.items()
         if value is not None and value != usual.get(key)

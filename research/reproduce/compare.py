@@ -1,4 +1,4 @@
-"""``ragwitness reproduce`` for tables that compare texts in a corpus's place."""
+"""``ragwitness lab reproduce`` for tables that compare texts in a corpus's place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ragwitness reproduce`` leaves of every table: Markdown, JSON, and a figure."""
+"""What ``ragwitness lab reproduce`` leaves of every table: Markdown, JSON, and a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ragwitness reproduce canary/...``: policies are trained, resumed, and written about."""
+"""``ragwitness lab reproduce canary/...``: policies are trained, resumed, and written about."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""``ragwitness reproduce`` for a table of proofs' costs: end to end, resumed, bad input."""
+"""``ragwitness lab reproduce`` for a table of proofs' costs: end to end, resumed, bad input."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_option_on_the_page_exists() -> None:
     commands = dict(verbs())
-    known = {o for verb in ("compare", "reproduce", "synthesize") for p in commands[verb].params
+    known = {o for verb in ("compare", "lab reproduce", "synthesize") for p in commands[verb].params
              for o in (*p.opts, *p.secondary_opts)}  # fmt: skip
     known |= {o for p in commands["lab serve"].params for o in p.opts}
     assert set(re.findall(r"`?(--[a-z][a-z-]+)", _PAGE)) <= known

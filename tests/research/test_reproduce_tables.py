@@ -92,7 +92,7 @@ def results() -> list[tuple[Case, Battery]]:
 def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery]]) -> None:
     cases = tuple(case for case, _ in results)
     table = Table("mba/t", "A & B", ("mba:paper",), False, "auc", cases, ("The model is small.",))
-    told = {"command": "ragwitness reproduce mba/t --data DIR", "world": "easy"}
+    told = {"command": "ragwitness lab reproduce mba/t --data DIR", "world": "easy"}
     text = reproduction_markdown(table, results, told)
     # All columns: AUC, accuracy, F1, precision, recall and TPR at 1 % FPR, with their intervals.
     heads = "case | audit | AUC | accuracy | F1 | precision | recall | TPR at 1 % FPR"

@@ -55,9 +55,10 @@ def init(
     text_field: TextField = None,
     paragraphs: Paragraphs = False,
 ) -> None:
-    """Prepare a first audit: check the target and the documents, price it, and write run.toml.
+    """Prepare a first audit, and write the file that runs it.
 
-    What is not given as an option is asked for on the terminal. A few harmless queries are sent to
+    What is not given as an option is asked for on the terminal. The documents and the target are
+    checked, and the audit is priced. A few harmless queries are sent to
     the target, as by ragwitness doctor; the audit itself begins with the command that is printed
     at the end.
     """

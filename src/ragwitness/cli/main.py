@@ -107,10 +107,13 @@ _SERVICE = Group(
     {"serve": Verb("serve:serve", "Serve chat and retrieval with noise."), "tenants": _TENANTS},
 )
 _LAB = Group(
-    "Set up a RAG system and corpora of your own to measure on.",
+    "Set up a RAG system and corpora of your own, and measure on them what papers did.",
     {
         "serve": Verb("lab:serve", "Serve a RAG system over a corpus."),
         "wiki-pii": Verb("corpus:wiki_pii", "Plant made-up contact details in a text."),
+        "reproduce": Verb(
+            "reproduce:reproduce", "Run a table of a paper and print it beside the published one."
+        ),
     },
 )
 _RUN = Group(
@@ -124,7 +127,7 @@ _RUN = Group(
 HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
     "Start": {
         "demo": Verb("demo:demo", "Try a whole audit on generated documents, offline."),
-        "init": Verb("init:init", "Prepare a first audit: questions, checks, price, run.toml."),
+        "init": Verb("init:init", "Prepare a first audit, and write the file that runs it."),
         "doctor": Verb(
             "doctor:doctor", "Find out what a target can do and which audits it admits."
         ),
@@ -149,9 +152,6 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
     },
     "Study": {
         "evaluate": Verb("evaluate:evaluate", "Measure how well audits do on a corpus of yours."),
-        "reproduce": Verb(
-            "reproduce:reproduce", "Run a table of a paper and print it beside the published one."
-        ),
         "lab": _LAB,
         "run": _RUN,
     },
@@ -162,6 +162,7 @@ _ATTEST_OLD = ("setup", "commit", "close", "challenge", "prove", "monitor", "rec
 OLD: Mapping[str, tuple[str, ...]] = {
     "owner": ("audit", "--collection"),
     "corpus": ("lab",),
+    "reproduce": ("lab", "reproduce"),
     "serve": ("service", "serve"),
     "tenants": ("service", "tenants"),
     "work": ("run", "work"),

@@ -1,4 +1,4 @@
-"""``ragwitness reproduce``: a table of a paper, published and ours side by side, in a checkout.
+"""``ragwitness lab reproduce``: a table of a paper, published and ours side by side, in a checkout.
 
 What reproduces papers lies in ``research/`` and ``experiments/`` at the root of the repository,
 not in the package that is installed.
@@ -30,7 +30,7 @@ def _without_checkout(
         "Published tables are reproduced from a checkout of the repository; this is the"
         " installed package alone.",
         "Clone the repository (its address: pip show ragwitness), run pip install -e . in the"
-        " clone, then ragwitness reproduce list.",
+        " clone, then ragwitness lab reproduce list.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A reproduced table: the Markdown that ``ragwitness reproduce`` wrote, and what a report says."""
+"""A reproduced table: the Markdown that ``lab reproduce`` wrote, and what a report says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TablePart:
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """The result of ``ragwitness reproduce``.
+    """The result of ``ragwitness lab reproduce``.
 
     Attributes:
         title: What the table shows.
@@ -54,7 +54,7 @@ def read_reproduced(folder: Path) -> Reproduced:
         InputError: It cannot be read, or holds no table.
     """
     path = folder / TABLE
-    hint = "Reproduce the table again: ragwitness reproduce."
+    hint = "Reproduce the table again: ragwitness lab reproduce."
     try:
         text = read_file(path, _LONGEST, hint).decode()
     except UnicodeDecodeError:

@@ -173,7 +173,7 @@ def canary_run(folder: Path, text: str = "plain") -> Path:
 
 
 def table_run(folder: Path, text: str, figure: str) -> Path:
-    """Write what ``ragwitness reproduce`` leaves of a table."""
+    """Write what ``ragwitness lab reproduce`` leaves of a table."""
     folder.mkdir(parents=True)
     (folder / "table.md").write_text(text, encoding="utf-8")
     (folder / "table.svg").write_text(figure, encoding="utf-8")
