@@ -176,7 +176,7 @@ def holds(found: Any, stored: Any) -> bool:
     return bool(found == stored or (isinstance(found, dict) and found.get("auc") == stored))
 
 
-_SAID_NOW = {"note", "exact", "likeness", "largest_tie", "ties"}
+_SAID_NOW = {"note", "exact", "likeness", "largest_tie", "ties", "power"}
 
 
 def as_before(summary: dict[str, Any]) -> dict[str, Any]:

@@ -9,16 +9,23 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.audits.plan import AuditPlan, CalibrationSet
-from ragwitness.results.assumptions import LEVEL, SetLikeness, VerdictReach
+from ragwitness.results.assumptions import (
+    ASSUMED_AUC,
+    LEVEL,
+    SetLikeness,
+    VerdictPower,
+    VerdictReach,
+)
 from ragwitness.results.membership import Calibration
 from ragwitness.stats.conformal import largest_tie
+from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
 from ragwitness.types import Decision, Document, Verdict
 
@@ -216,6 +223,48 @@ def calibration_of(
     tie = largest_tie(scores)
     return Calibration(
         reference.source, len(scores), exact, note, tuple(scores), alike, tie, plan.ties
+    )
+
+
+_ROUNDS, _SCORES = 400, 400_000  # simulated audits, and scores drawn in all, at most
+
+
+def power_of(
+    plan: AuditPlan,
+    calibration: Calibration,
+    documents: int,
+    inside: Mapping[str, Sequence[float]],
+) -> VerdictPower:
+    """Return what an audit could decide with the scores that its calibration really gave.
+
+    Args:
+        plan: Level, and whether unlike sets are accepted.
+        calibration: The scores of documents outside.
+        documents: Scored documents in question.
+        inside: Scores of documents inside by source; the first source with enough is taken.
+    """
+    known = calibration.n
+    scores = np.asarray(calibration.scores, dtype=np.float64)
+    tied = int((scores == scores.max()).sum()) if known else 0
+    found = VerdictPower(documents, known, 1 / (known + 1), tied)
+    if calibration.unlike and not plan.accept_unlike:
+        return replace(found, withheld=True)
+    if not documents or not known:
+        return found
+    source = next((name for name, own in inside.items() if len(own) >= FEWEST_INSIDE), "")
+    members = inside.get(source, ())
+    separation = measured_or_tied(members, calibration.scores, ASSUMED_AUC)
+    rounds = max(20, min(_ROUNDS, _SCORES // (documents + known)))
+    power = expected_power(
+        separation, documents=documents, known_out=known, alpha=plan.alpha, rounds=rounds
+    )
+    return replace(
+        found,
+        found=power.found,
+        low=power.low,
+        high=power.high,
+        inside=len(members),
+        source=source,
     )
 
 

@@ -21,7 +21,7 @@ from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import RunFolder, write_scores
 from ragwitness.asking.worker import Followed, Outcome, Progress, Worker
-from ragwitness.audits.assumptions import calibration_of, doubts, withheld
+from ragwitness.audits.assumptions import calibration_of, doubts, power_of, withheld
 from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
@@ -342,6 +342,9 @@ def conclude(
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
     settings = in_use(plan, audit, statistic) | words_read(outcomes)
     calibration = calibration_of(plan, stages.reference, outside)
+    mine = {"known-in": inside, "shadow": statistic.inside, "audited": _members(judged)}
+    power = power_of(plan, calibration, len(judged) - lost, mine)
+    calibration = replace(calibration, power=power)
     warnings = (
         *unasked(spent, len(asked)),
         *doubts(plan, calibration, len(judged) - lost),
@@ -371,6 +374,11 @@ def conclude(
         ragwitness=version("ragwitness"),
         spent=spent,
     )
+
+
+def _members(judged: Sequence[Judged]) -> list[float]:
+    """Statistics of the documents in question that are said to be inside."""
+    return [one.statistic for one in judged if one.document.member and one.statistic is not None]
 
 
 def _explained(plan: AuditPlan, audit: Audit, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

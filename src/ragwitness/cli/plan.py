@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _MOST = 20  # documents of each kind on which costs are counted
 _PATIENCE = 40.0  # seconds for all methods together, where no sample is asked for
-_FEWEST = 10  # known members of a run whose scores say how well they are told apart
 _AUCS = (0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -253,13 +252,10 @@ def _as_in(
     Raises:
         InputError: It is no audit of documents, or of another method.
     """
-    import numpy as np
-
     from ragwitness.errors import InputError
     from ragwitness.results.membership import AuditResult
     from ragwitness.results.registry import open_result
-    from ragwitness.stats.evaluation import roc_curve
-    from ragwitness.stats.power import Binormal, MeasuredRoc, Tied, tied_blocks
+    from ragwitness.stats.power import FEWEST_INSIDE, measured_or_tied
 
     found = open_result(run)[1]
     if not isinstance(found, AuditResult) or not found.calibration.scores:
@@ -273,9 +269,6 @@ def _as_in(
     # Where members are known, their scores say how well they are told apart; else AUCs are
     # assumed. In both cases equal scores count as they will.
     members = [v.score for v in found.verdicts if v.member and v.score is not None]
-    if len(members) >= _FEWEST:
-        labels = np.arange(len(members) + len(scores)) < len(members)
-        corners = roc_curve(np.array([*members, *scores]), labels)
-        return {name: {"as in the run": MeasuredRoc(corners, len(scores))}}
-    blocks = tied_blocks(scores)
-    return {name: {_label(auc): Tied(Binormal(auc), blocks) for auc in aucs}}
+    if len(members) >= FEWEST_INSIDE:
+        return {name: {"as in the run": measured_or_tied(members, scores, aucs[0])}}
+    return {name: {_label(auc): measured_or_tied((), scores, auc) for auc in aucs}}

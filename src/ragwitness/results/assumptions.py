@@ -107,3 +107,83 @@ class VerdictReach:
         few = f"; some {inside:.3g} are expected inside" if self.together > inside else ""
         only = f"only {say.count(self.together)} or more together{few}."
         return f"{start} no single document {how} {needed}): {only}{more}"
+
+
+_INSIDE = {
+    "known-in": "documents known to be inside",
+    "shadow": "documents inside its shadow system",
+    "audited": "audited documents that are inside",
+}
+ASSUMED_AUC = 0.9
+"""How well members are told apart where no document inside was scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictPower:
+    """What the scores of a finished audit could decide, equal scores and all.
+
+    Attributes:
+        documents: Scored documents in question.
+        known: Scored calibration documents.
+        smallest: Smallest p-value that any document could have had.
+        tied: Calibration documents that share the highest of their scores.
+        found: Expected share of the documents inside that are called in, where half of those in
+            question are; None where nothing could be ranked.
+        low: Share below which 5 % of the simulated audits stayed.
+        high: Share above which 5 % of them went.
+        inside: Scored documents inside behind ``found``; 0 where an AUC of ``ASSUMED_AUC`` is
+            assumed with scores as often equal as among the calibration documents.
+        source: ``"known-in"``, ``"shadow"`` or ``"audited"`` where there are such documents.
+        withheld: No document could be called in, as the calibration documents are of another kind.
+    """
+
+    documents: int
+    known: int
+    smallest: float
+    tied: int
+    found: float | None = None
+    low: float | None = None
+    high: float | None = None
+    inside: int = 0
+    source: str = ""
+    withheld: bool = False
+
+    @property
+    def told(self) -> str:
+        """What it comes to, for whoever owns the documents."""
+        if not self.documents or not self.known:
+            lost = "no document in question" if self.known else "no calibration document"
+            return f"This audit could call nothing in: {lost} could be scored."
+        if self.withheld:
+            return (
+                "This audit could call nothing in, whatever a document scored: the calibration"
+                " documents differ from those in question."
+            )
+        best = (
+            f"With {say.count(self.known)} calibration documents no p-value is below"
+            f" {say.p_text(self.smallest)}"
+        )
+        if self.tied > 1:
+            equal = say.p_text((self.tied + 1) / (self.known + 1))
+            best += (
+                f", or {equal} for a score that only equals the highest of theirs, which"
+                f" {say.count(self.tied)} share"
+            )
+        return f"{self._share()} {best}."
+
+    def _share(self) -> str:
+        if self.found is None or self.low is None or self.high is None:
+            return ""
+        spread = (
+            f"({self.low:.0%} to {self.high:.0%} in nine of ten simulated audits of"
+            f" {say.documents(self.documents)}, half of them inside)"
+        )
+        if self.inside:
+            like = f"{say.count(self.inside)} {_INSIDE.get(self.source, self.source)}"
+            share = f"it could call in {self.found:.0%} {spread}."
+            return f"Of documents that score like the {like}, {share}"
+        return (
+            "How many of the documents inside it could call in is not known, as no document known"
+            f" to be inside was scored (--known-in FILE): {self.found:.0%} {spread} if a document"
+            f" inside outscored one outside {ASSUMED_AUC:.0%} of the time."
+        )

@@ -12,7 +12,7 @@ import numpy as np
 
 from ragwitness.errors import ExitCode
 from ragwitness.results import wording as say
-from ragwitness.results.assumptions import SetLikeness
+from ragwitness.results.assumptions import SetLikeness, VerdictPower
 from ragwitness.results.geometry import SIDE, Curve, Histogram, Square, histogram, roc_square, steps
 from ragwitness.results.kind import (
     Condition,
@@ -83,6 +83,7 @@ class Calibration:
         likeness: Of their texts to those in question; None where an earlier version audited.
         largest_tie: Documents with the same score as each other, at most.
         ties: How equal scores were ranked: ``"conservative"`` or ``"random"``.
+        power: What the audit could decide with these scores; None in earlier versions' results.
     """
 
     source: str
@@ -93,6 +94,7 @@ class Calibration:
     likeness: SetLikeness | None = None
     largest_tie: int = 0
     ties: Literal["conservative", "random"] = "conservative"
+    power: VerdictPower | None = None
 
     @property
     def unlike(self) -> bool:
@@ -173,6 +175,10 @@ def _head(result: AuditResult) -> Row:
     if result.calibration.likeness is None:  # an earlier version looked at neither
         for name in ("likeness", "largest_tie", "ties"):
             del calibration[name]
+    if (power := result.calibration.power) is None:
+        del calibration["power"]
+    else:
+        calibration["power"]["told"] = power.told
     summary = {
         "counts": {
             **{decision.value: result.count(decision) for decision in Decision},
@@ -282,6 +288,11 @@ def _load(data: Mapping[str, Any]) -> AuditResult:
     if "version" not in summary:
         raise malformed(KIND, "version", "missing")
     summary["ragwitness"] = summary.pop("version")
+    calibration = _object(summary, "calibration")
+    if isinstance(power := calibration.get("power"), Mapping):
+        # The sentence follows from the numbers.
+        calibration["power"] = {key: value for key, value in power.items() if key != "told"}
+        summary["calibration"] = calibration
     documents = data.get("documents")
     if not isinstance(documents, list):
         raise malformed(KIND, "documents", "missing, or not a list")
@@ -576,6 +587,7 @@ def _sheet(result: AuditResult) -> Sheet:
             ("calibration", f"{basis}; smallest possible p {smallest}"),
             ("", f"{exact} {calibration.note}"),
             *([("", _ties(calibration))] if calibration.largest_tie > 1 else ()),
+            *([("power", calibration.power.told)] if calibration.power else ()),
             ("cost", cost),
             (all_starts[0][0].lower() + all_starts[0][1:], spent),
         ),
@@ -589,6 +601,7 @@ def _sheet(result: AuditResult) -> Sheet:
             ("Smallest p-value possible", smallest),
             ("Guarantee", f"{exact} {calibration.note}"),
             *([("Equal scores", _ties(calibration))] if calibration.largest_tie > 1 else ()),
+            *([("What it could decide", calibration.power.told)] if calibration.power else ()),
         ),
         shares=tuple(
             Share(LABELS[decision], _STYLES[decision], n, n / total) for decision, n in counted if n

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
+from ragwitness.stats.evaluation import roc_curve
 
 _MOST_ROUNDS, _FEWEST_ROUNDS = 2000, 200
 _DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds
@@ -149,6 +150,26 @@ class Tied:
         for low, high in self.blocks:
             found[(found > low) & (found < high)] = high
         return found
+
+
+FEWEST_INSIDE = 10
+"""Scores of documents inside that say how well they are told apart; fewer do not."""
+
+
+def measured_or_tied(
+    inside: Sequence[float], outside: Sequence[float], auc: float
+) -> MeasuredRoc | Tied:
+    """Say how well an audit tells documents inside apart by the scores that it gave.
+
+    Args:
+        inside: Scores of documents inside; fewer than ``FEWEST_INSIDE`` are not used.
+        outside: Scores of documents outside, at least one.
+        auc: Assumed where there are too few inside; equal scores are as frequent as outside.
+    """
+    if len(inside) < FEWEST_INSIDE:
+        return Tied(Binormal(auc), tied_blocks(outside))
+    labels = np.arange(len(inside) + len(outside)) < len(inside)
+    return MeasuredRoc(roc_curve(np.array([*inside, *outside]), labels), len(outside))
 
 
 @dataclass(frozen=True, slots=True)
