@@ -1,23 +1,26 @@
 """Known secrets, and where they stand in other texts.
 
 Recognising names by a model is the wrong tool where the corpus is one's own: its owner knows its
-secrets. A secret is found where its words stand one after the other, whatever the case, the
-punctuation and the grouping of digits.
+secrets. One index finds them for the ledger, for the conditions on synthetic texts and for
+redaction, in the spellings of :mod:`ragwitness.text.spellings`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.kit.files import write_rows
-from ragwitness.text.runs import plain_tokens
+from ragwitness.text import spellings as spelled
+from ragwitness.text.spellings import Spelling
 
 CONTACTS = (
     re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
@@ -25,9 +28,6 @@ CONTACTS = (
     re.compile(r"(?:https?://|www\.)[^\s<>\"')]+[^\s<>\"').,;:!?]"),
 )
 """E-mail addresses, telephone numbers as written in North America, web addresses."""
-
-_GROUPED = re.compile(r"(?<=\d)[\s().\-/+]+(?=\d)")
-_FEWEST = 3  # characters; shorter secrets are found everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,6 @@ class Secret:
     text: str
     kind: str
     record: str
-
-
-def plain(text: str) -> str:
-    """Return a text in one Unicode form."""
-    return unicodedata.normalize("NFKC", text)
-
-
-def normalised(text: str) -> str:
-    """Return a text in the form in which secrets are compared: digits joined, one Unicode form."""
-    return _GROUPED.sub("", plain(text))
 
 
 def contacts(text: str) -> frozenset[str]:
@@ -79,50 +69,95 @@ def contacts_of(records: Iterable[tuple[str, str]]) -> list[Secret]:
     ]
 
 
-_Sought: TypeAlias = dict[str, dict[int, dict[tuple[str, ...], list[int]]]]
-"""Places of secrets by their first token, their length and their tokens."""
+@dataclass(frozen=True, slots=True, order=True)
+class Found:
+    """A secret in a text, ``text[start:end]``.
+
+    Attributes:
+        start: Of the range.
+        end: Of the range.
+        secret: Its place among those sought.
+    """
+
+    start: int
+    end: int
+    secret: int
+
+
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")
+_KEY = 4  # letters by which spellings are looked up
 
 
 class SecretIndex:
-    """Finds secrets in texts; made once for as many texts as there are.
-
-    Every secret is sought twice, with digits grouped as written and with digits joined.
+    """Finds secrets in texts however they are written; made once for as many texts as there are.
 
     Args:
-        secrets: What is sought; those of fewer than three characters are not.
-        split: Cuts a text into tokens.
+        secrets: What is sought. Numbers of fewer than three digits and single letters are not.
+        parts: Whether each word of a name is sought too, alone.
     """
 
-    def __init__(
-        self, secrets: Sequence[Secret], split: Callable[[str], list[str]] = plain_tokens
-    ) -> None:
-        self._split = split
-        self._sought: list[tuple[Callable[[str], str], _Sought]] = [
-            (form, self._begun(form, secrets)) for form in (plain, normalised)
-        ]
-
-    def _begun(self, form: Callable[[str], str], secrets: Sequence[Secret]) -> _Sought:
-        found: _Sought = {}
+    def __init__(self, secrets: Sequence[Secret], *, parts: bool = False) -> None:
+        self._known: dict[str, list[tuple[Spelling, list[int]]]] = {}
+        abroad = False
         for place, secret in enumerate(secrets):
-            # By first token, then length: a text is walked once, however many secrets there are.
-            tokens = tuple(self._split(form(secret.text)))
-            if sum(map(len, tokens)) >= _FEWEST:
-                lengths = found.setdefault(tokens[0], {})
-                lengths.setdefault(len(tokens), {}).setdefault(tokens, []).append(place)
-        return found
+            ways = spelled.spellings(secret.text, secret.kind)
+            if parts:
+                ways += spelled.parts(secret.text, secret.kind)
+            for one in ways:
+                met = self._known.setdefault(one.letters, [])
+                same = next((places for known, places in met if known == one), None)
+                if same is None:
+                    met.append((one, same := []))
+                same.append(place)
+                abroad |= one.check == "number"
+        self._abroad = abroad
+        # By first letters, then length: a text is walked once, however many secrets there are.
+        lengths: dict[str, set[int]] = {}
+        for letters in self._known:
+            lengths.setdefault(letters[:_KEY], set()).add(len(letters))
+        self._lengths = {key: tuple(sorted(found)) for key, found in lengths.items()}
+        self._keys = sorted({len(key) for key in lengths})
+
+    def find(self, text: str) -> list[Found]:
+        """Return every find in a text, in order; finds may overlap."""
+        if not self._known:
+            return []
+        # As it stands, and as it reads without markup, place by place.
+        bare = _TAG.sub(lambda tag: " " * len(tag.group()), text)
+        forms = (text,) if bare == text else (text, bare)
+        return sorted({one for form in forms for one in self._in(form)})
+
+    def _in(self, text: str) -> Iterator[Found]:
+        row = spelled.row_of(text)
+        letters, ends = row.letters, set(row.begins[1:])
+        starts: Sequence[int] = row.begins[:-1]
+        if self._abroad and ("+" in text or "00" in text):
+            starts = sorted({*starts, *spelled.behind_countries(row)})
+        for start in starts:
+            # Where a word begins: spellings that begin alike, by their lengths.
+            for key in self._keys:
+                for length in self._lengths.get(letters[start : start + key], ()):
+                    if start + length not in ends:
+                        continue
+                    for one, places in self._known.get(letters[start : start + length], ()):
+                        if one.stands(row, start):
+                            span = row.span(start, start + length)
+                            yield from (Found(*span, place) for place in places)
 
     def pairs(self, texts: Sequence[str]) -> set[tuple[int, int]]:
         """Return the places of a text and a secret in it, for every find."""
-        found: set[tuple[int, int]] = set()
-        for form, sought in self._sought:
-            for place, text in enumerate(texts):
-                tokens = self._split(form(text))
-                # At each token: secrets that begin with it, by their lengths.
-                for start, token in enumerate(tokens):
-                    for length, known in sought.get(token, {}).items():
-                        met = known.get(tuple(tokens[start : start + length]), ())
-                        found.update((place, secret) for secret in met)
-        return found
+        return {(place, one.secret) for place, text in enumerate(texts) for one in self.find(text)}
+
+
+def distinct(secrets: Sequence[Secret]) -> NDArray[np.int64]:
+    """Number secrets so that those that are one, however written, share a number.
+
+    Returns:
+        Shape (secrets,), from 0 in the order of their first listing.
+    """
+    numbers: dict[tuple[str, str], int] = {}
+    keys = [(one.kind, spelled.identity(one.text, one.kind)) for one in secrets]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
 # Ledgers of secrets as files: one JSON object per line, ``{"text", "kind", "record"}``.

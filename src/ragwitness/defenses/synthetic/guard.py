@@ -256,11 +256,11 @@ class SyntheticGuard:
         self._similar = SubsequenceIndex(records)
         # A record without one run of that length may not stand in a text at all.
         short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
-        self._short = SecretIndex([Secret(one, "record", "") for one in short], _tokens)
+        self._short = SecretIndex([Secret(one, "record", "") for one in short])
         # Words that tell something: function words alone are in every text.
         self._content = Vocabulary(_content)
         self._told = SubsequenceIndex(self._content.tokenize(texts))
-        self._secrets = SecretIndex(secrets, _tokens)
+        self._secrets = SecretIndex(secrets)
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
         self._embed = embed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, maker
 from ragwitness.defenses.synthetic.guard import Personal, SyntheticGuard, pii_finder
@@ -15,8 +16,6 @@ from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Document
 
 _LONGEST = 1_000_000
-_BETWEEN_DIGITS = r"[\s().\-/+]*"
-_BETWEEN_WORDS = r"[\W_]*"
 _MARK = re.compile(r"\W+")
 
 
@@ -36,6 +35,9 @@ class Redact:
     def __init__(self, secrets: Sequence[Secret] = (), pii: str = "auto") -> None:
         self._secrets = tuple(secrets)
         self._index = SecretIndex(self._secrets)
+        self._own: dict[str, list[int]] = {}
+        for place, secret in enumerate(self._secrets):
+            self._own.setdefault(secret.record, []).append(place)
         self._pii = pii_finder(pii)
 
     def describe(self) -> dict[str, str]:
@@ -57,12 +59,13 @@ class Redact:
 
     def _make(self, document: Document, guard: SyntheticGuard) -> Steps[Synthesis]:
         yield from ()
-        return checked(Synthesis(document.id, Fate.WITHHELD, self.redacted(document.text)), guard)
+        return checked(Synthesis(document.id, Fate.WITHHELD, self.redacted(document)), guard)
 
-    def redacted(self, text: str) -> str:
-        """Return a text without what was found in it."""
+    def redacted(self, document: Document) -> str:
+        """Return a record's text without what was found in it."""
+        text = document.text
         # Forms first: where two finds begin together, they say more than "secret".
-        found = [*self._pii.find(text), *self._known(text)]
+        found = [*self._pii.find(text), *self._known(document)]
         out, place = [], 0
         for one in sorted(found, key=lambda one: (one.start, -one.end)):
             if one.end <= place:
@@ -71,22 +74,19 @@ class Redact:
             place = one.end
         return "".join([*out, text[place:]])
 
-    def _known(self, text: str) -> list[Personal]:
-        found = []
-        for _, secret in sorted(self._index.pairs([text])):
-            one = self._secrets[secret]
-            kind = _MARK.sub("_", one.kind).upper() or "SECRET"
-            found += [Personal(*m.span(), kind) for m in _pattern(one.text).finditer(text)]
-        return found
-
-
-def _pattern(secret: str) -> re.Pattern[str]:
-    """Match a secret whatever its case, punctuation and grouping of digits."""
-    parts = []
-    for token in plain_tokens(secret):
-        letters = map(re.escape, token)
-        parts.append(_BETWEEN_DIGITS.join(letters) if token.isdecimal() else "".join(letters))
-    return re.compile(r"(?<!\w)" + _BETWEEN_WORDS.join(parts) + r"(?!\w)", re.IGNORECASE)
+    def _known(self, document: Document) -> list[Personal]:
+        whole = self._index.find(document.text)
+        # Of a name that stands in this record or is listed for it, each word is taken too.
+        places = {one.secret for one in whole} | set(self._own.get(document.id, ()))
+        own = list(dict.fromkeys(replace(self._secrets[at], record="") for at in sorted(places)))
+        found = [(one, self._secrets[one.secret]) for one in whole]
+        found += [
+            (one, own[one.secret]) for one in SecretIndex(own, parts=True).find(document.text)
+        ]
+        return [
+            Personal(one.start, one.end, _MARK.sub("_", secret.kind).upper() or "SECRET")
+            for one, secret in found
+        ]
 
 
 class Keywords:

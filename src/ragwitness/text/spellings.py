@@ -1,0 +1,416 @@
+"""The ways in which one secret is written, and a text as a row of letters and digits.
+
+Case, accents, compositions, punctuation and white space tell no two secrets apart: what is left of
+a text is a row of letters and digits, with the places where words begin. A secret is a few such
+rows: a name in both orders, with and without its particles and further names; a telephone number
+with and without the country; a web address without its scheme.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from ragwitness.text.words import STOP_WORDS, UNSPACED
+
+_TOKEN = re.compile(rf"[{UNSPACED}]|\d+|[^\W\d_{UNSPACED}]+")
+_OTHER = re.compile(r"&#?\w{1,8};|[^\x00-\x7f]")
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")  # Latin, Hebrew, Arabic
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "\u0131": "i"})
+_LETTERS |= str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
+_LONG = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
+_SHORT = re.compile(r"(?<=\w)([aou])e(?=\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A text as letters and digits without anything between.
+
+    Attributes:
+        text: As it was given.
+        letters: In one case, without accents.
+        begins: Where each word begins in ``letters``, and the end.
+        flat: The same text before it was cut into words.
+        places: Where each word begins in ``flat``.
+        origin: Range in ``text`` of each character of ``flat``; None where they are the same.
+    """
+
+    text: str
+    letters: str
+    begins: tuple[int, ...]
+    flat: str
+    places: tuple[int, ...]
+    origin: tuple[tuple[int, int], ...] | None
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range of ``text`` that a range of ``letters`` came from."""
+        first, last = self._at(start), self._at(end - 1)
+        if self.origin is None:
+            return first, last + 1
+        return self.origin[first][0], self.origin[last][1]
+
+    def between(self, place: int) -> str:
+        """Return what stands in front of the word that begins at a place of ``letters``."""
+        word = bisect_right(self.begins, place) - 1
+        ended = self.places[word - 1] + self.begins[word] - self.begins[word - 1]
+        return self.flat[ended : self.places[word]]
+
+    def inner(self, start: int, end: int) -> tuple[int, ...]:
+        """Return where words begin strictly within a range of ``letters``."""
+        low, high = bisect_right(self.begins, start), bisect_right(self.begins, end - 1)
+        return self.begins[low:high]
+
+    def _at(self, place: int) -> int:
+        word = bisect_right(self.begins, place) - 1
+        return self.places[word] + place - self.begins[word]
+
+
+def row_of(text: str) -> Row:
+    """Return a text as a row of letters and digits."""
+    flat, origin = (text.lower(), None) if _plain(text) else _flattened(text)
+    words = list(_TOKEN.finditer(flat))
+    begins, at = [], 0
+    for word in words:
+        begins.append(at)
+        at += word.end() - word.start()
+    return Row(
+        text,
+        "".join(word.group() for word in words),
+        (*begins, at),
+        flat,
+        tuple(word.start() for word in words),
+        origin,
+    )
+
+
+def _plain(text: str) -> bool:
+    return text.isascii() and "&" not in text
+
+
+def _flattened(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    parts: list[str] = []
+    origin: list[tuple[int, int]] = []
+    place = 0
+    for match in _OTHER.finditer(text):
+        start, end = match.span()
+        parts.append(text[place:start].lower())
+        origin += ((i, i + 1) for i in range(place, start))
+        one = _bare(html.unescape(match.group()))
+        parts.append(one)
+        origin += [(start, end)] * len(one)
+        place = end
+    parts.append(text[place:].lower())
+    origin += ((i, i + 1) for i in range(place, len(text)))
+    return "".join(parts), tuple(origin)
+
+
+@cache
+def _bare(char: str) -> str:
+    """One character in small letters without accents; nothing for what is not seen."""
+    found = _MARKS.sub("", unicodedata.normalize("NFKD", char)).casefold().translate(_LETTERS)
+    found = unicodedata.normalize("NFC", found)  # what is no accent stays: Hangul, kana
+    seen = [c for c in found if unicodedata.category(c) != "Cf"]
+    return "".join(str(unicodedata.digit(c, c)) if c.isdigit() else c for c in seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One way to write a secret.
+
+    Attributes:
+        letters: The row.
+        begins: Where its words begin within it.
+        check: ``"number"``, ``"initial"``, ``"short"`` or ``""``.
+    """
+
+    letters: str
+    begins: frozenset[int]
+    check: str = ""
+
+    def stands(self, row: Row, start: int) -> bool:
+        """Say whether a row that holds these letters at a place holds them as written words."""
+        end = start + len(self.letters)
+        inner = row.inner(start, end)
+        if self.check == "number":
+            allowed = _LOOSE if len(self.letters) >= _NUMBER else _TIGHT
+            return all(allowed.fullmatch(row.between(place)) for place in inner)
+        if self.check == "short" and not self._named(row, row.span(start, end)[0]):
+            return False
+        if self.check == "initial" and not self._dotted(row, start, end):
+            return False
+        if len(self.letters) >= _FREE:
+            return True
+        # A few letters are found by chance where spaces count for nothing: "Al Lin" in "all in".
+        spaced = {place - start for place in inner if any(map(str.isspace, row.between(place)))}
+        return spaced <= self.begins and (
+            len(self.letters) >= _JOINED or not self.begins or bool(inner)
+        )
+
+    def _named(self, row: Row, first: int) -> bool:
+        """Say whether two letters are a name: in capitals where the text has any."""
+        if not row.text[first].isupper():
+            return self.letters not in STOP_WORDS and row.text.islower()
+        # "An" and "Do" are names too, but not where they open a sentence.
+        before = row.text[:first].rstrip()
+        opens = not before or before[-1] in ".!?:\n"
+        return not (self.letters in STOP_WORDS and opens)
+
+    def _dotted(self, row: Row, start: int, end: int) -> bool:
+        """Say whether words of one letter are capitals, with a dot or behind a comma."""
+        cuts = [start, *row.inner(start, end), end]
+        for low, high in pairwise(cuts):
+            if high - low == 1:
+                first, last = row.span(low, high)
+                if row.text[last : last + 1] in "'\u2019":  # D'Angelo
+                    continue
+                comma = "," in row.text[max(0, first - 2) : first]
+                if not (row.text[first].isupper() and (comma or row.text[last : last + 1] == ".")):
+                    return False
+        return len(cuts) > 2
+
+
+_NUMBER = 7  # digits that nobody writes by chance
+_FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
+_LOOSE = re.compile(r"[\W_]{0,5}")
+_TIGHT = re.compile(r"[\s().\-/+]{1,2}")
+
+
+def spellings(text: str, kind: str) -> list[Spelling]:
+    """Return the ways in which a secret is sought; none where it has too few letters.
+
+    Args:
+        text: As its owner lists it.
+        kind: What it is; a ``canary`` is sought as it stands alone.
+    """
+    found = dict.fromkeys(_as_words([text]), "")
+    if kind != "canary":
+        if _ADDRESS.match(text) or _MAIL.fullmatch(text.strip()):
+            found = dict.fromkeys(_as_words(_addresses(text)), "")
+        elif _PHONE.fullmatch(text.strip()):
+            found |= dict.fromkeys(_as_words(_numbers(text)), "")
+        elif name := name_of(text, kind):
+            found |= dict.fromkeys(_as_words(name.orders()), "")
+            found = dict.fromkeys(_as_words(name.initials()), "initial") | found
+    return _checked(found)
+
+
+def parts(text: str, kind: str) -> list[Spelling]:
+    """Return the words of a name, each alone, and its family name with its particles."""
+    name = name_of(text, kind)
+    return _checked(dict.fromkeys(_as_words(name.parts()), "")) if name else []
+
+
+def identity(text: str, kind: str) -> str:
+    """Return what two listings of one secret share, however each is written."""
+    if kind != "canary":
+        if _ADDRESS.match(text) or _MAIL.fullmatch(text.strip()):
+            text = _addresses(text)[0]
+        elif _PHONE.fullmatch(text.strip()):
+            return min(("".join(filter(str.isdigit, one)) for one in _numbers(text)), key=len)
+        elif name := name_of(text, kind):
+            return " ".join(sorted(row_of(word).letters for word in name.words))
+    return row_of(text).letters
+
+
+def _checked(found: dict[tuple[str, ...], str]) -> list[Spelling]:
+    made: dict[str, Spelling] = {}
+    for words, check in found.items():
+        letters = "".join(words)
+        begins, at = set(), 0
+        for word in words[:-1]:
+            at += len(word)
+            begins.add(at)
+        if letters.isdigit():
+            check = "number" if len(letters) > 2 else "none"
+        elif len(letters) < 3:
+            dense = re.fullmatch(f"[{UNSPACED}]+", letters)
+            check = "none" if len(letters) < 2 else "" if dense else "short"
+        if check != "none":
+            made[letters] = Spelling(letters, frozenset(begins), check)
+    return list(made.values())
+
+
+def _as_words(texts: Iterable[str]) -> list[tuple[str, ...]]:
+    """Words of each text without accents, and with the other ways to write umlauts."""
+    found: dict[tuple[str, ...], None] = {}
+    for text in texts:
+        composed = unicodedata.normalize("NFC", text)
+        long = "".join(_LONG.get(c, c) for c in composed.casefold())
+        for form in dict.fromkeys((composed, long)):
+            words = _words(form)
+            found[words] = None
+            found[tuple(_SHORT.sub(r"\1", w) if len(w) > 4 else w for w in words)] = None
+    found.pop((), None)
+    return list(found)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    row = row_of(text)
+    ends = row.begins[1:]
+    return tuple(row.letters[a:b] for a, b in zip(row.begins, ends, strict=False))
+
+
+# Names: in both orders, with and without particles and further names, with initials.
+
+_PARTICLES = frozenset(
+    """van von der den de del della dei di da dos das do du des la le les el al bin ibn ben bint zu
+    zur zum ter ten te af av vom vander y 't st""".split()
+)
+_TITLES = frozenset("mr mrs ms miss mx dr prof sir herr frau jr sr ii iii md phd".split())
+_MOST_WORDS = 6
+_NAMED = re.compile(r"name|person|patient|doctor|author", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A person's name.
+
+    Attributes:
+        given: Its words in front of the family name.
+        family: With its particles.
+    """
+
+    given: tuple[str, ...]
+    family: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """In the order of speech."""
+        return (*self.given, *self.family)
+
+    def orders(self) -> Iterator[str]:
+        """Yield the name in every order, as a whole and without particles or further names."""
+        core = tuple(word for word in self.words if word.casefold() not in _PARTICLES)
+        some = [self.words, core if len(core) > 1 else self.words]
+        some += [(self.given[0], *self.family)] if self.given else []
+        some += [(core[0], core[-1])] if len(core) > 1 else []
+        for words in dict.fromkeys(some):
+            for cut in range(len(words)):
+                yield " ".join(words[cut:] + words[:cut])
+
+    def initials(self) -> Iterator[str]:
+        """Yield the family name with the letters of the others, in both orders."""
+        if not self.given or sum(map(len, self.family)) < 3:
+            return
+        core = tuple(word for word in self.family if word.casefold() not in _PARTICLES)
+        for family in dict.fromkeys((self.family, core)):
+            for given in (self.given[:1], self.given):
+                letters = tuple(word[0] for word in given)
+                yield " ".join((*letters, *family))
+                yield " ".join((*family, *letters))
+            if len(self.given) > 1:  # Evelyn M. Linden
+                yield " ".join((self.given[0], *(word[0] for word in self.given[1:]), *family))
+
+    def parts(self) -> Iterator[str]:
+        """Yield each word that is no particle, and the family name."""
+        yield " ".join(self.family)
+        for word in self.words:
+            if word.casefold() not in _PARTICLES:
+                yield word
+                yield from word.replace("\u2019", "'").split("-")
+
+
+def name_of(text: str, kind: str) -> Name | None:
+    """Return a secret as a name; None where it is none by its kind or its capitals."""
+    before, _, behind = text.partition(",")
+    words, rest = _named(before), _named(behind)
+    every = (*words, *rest)
+    if not every or len(every) > _MOST_WORDS or any(map(str.isdigit, text)):
+        return None
+    by_shape = len(every) > 1 and all(
+        word[0].isupper() or word.casefold() in _PARTICLES for word in every
+    )
+    if not (by_shape or _NAMED.search(kind)):
+        return None
+    if rest and words:
+        # "Linden, Evelyn van der": particles at the end belong to the family name.
+        cut = len(rest)
+        while cut > 1 and rest[cut - 1].casefold() in _PARTICLES:
+            cut -= 1
+        return Name(rest[:cut], (*rest[cut:], *words))
+    # The family name begins with the first particle behind a name, or is the last word.
+    begins = len(every) - 1
+    while begins > 1 and every[begins - 1].casefold() in _PARTICLES:
+        begins -= 1
+    return Name(every[:begins], every[begins:])
+
+
+def _named(text: str) -> tuple[str, ...]:
+    words = unicodedata.normalize("NFC", text).split()
+    bare = [word.strip('.,;:()"') for word in words]
+    return tuple(w for w in bare if w and w.casefold() not in _TITLES and row_of(w).letters)
+
+
+# Numbers and addresses.
+
+_PHONE = re.compile(
+    r"(?:tel:)?(?=(?:\D*\d){7,15}(?:\D|$))[+(]?[\d\s().+\-/\u00a0\u2010-\u2015]+"
+    r"(?:\s*(?:x|ext\.?|#)\s*\d{1,6})?",
+    re.IGNORECASE,
+)
+_HOME = "US"  # what a number without a country is read as, beside itself
+_ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+]*://|www\.)", re.IGNORECASE)
+_SCHEME = re.compile(r"\s*(?:[a-z][a-z0-9+]*://)?(?:www\.)?", re.IGNORECASE)
+_MAIL = re.compile(r"(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@]+", re.IGNORECASE)
+_EXTENSION = re.compile(r"\s*(?:x|ext\.?|#)\s*\d{1,6}$", re.IGNORECASE)
+
+
+def _addresses(text: str) -> list[str]:
+    """A web address without scheme, or an e-mail address also spoken out."""
+    if "@" not in text or _ADDRESS.match(text):
+        bare = _SCHEME.sub("", text.strip(), count=1).rstrip("/")
+        return [bare if len(row_of(bare).letters) > 3 else text]
+    local, _, domain = text.strip().removeprefix("mailto:").rpartition("@")
+    spoken = domain.replace(".", " dot ")
+    dotted = f"{local.replace('.', ' dot ')} at {spoken}"
+    return [f"{local}@{domain}", f"{local} at {domain}", f"{local} at {spoken}", dotted]
+
+
+def _numbers(text: str) -> list[str]:
+    """A telephone number as written, nationally and internationally."""
+    import phonenumbers
+
+    written = _EXTENSION.sub("", text.strip().removeprefix("tel:"))
+    found = [written]
+    digits = "".join(str(unicodedata.digit(c)) for c in written if c.isdigit())
+    bare = digits.lstrip("0")
+    if len(bare) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought
+        found.append(bare)
+    try:
+        number = phonenumbers.parse(written, _HOME)
+    except phonenumbers.NumberParseException:
+        return found
+    if written.lstrip("( ").startswith("+") or phonenumbers.is_valid_number(number):
+        national = phonenumbers.national_significant_number(number)
+        found += [national, f"0{national}", f"{number.country_code}{national}"]
+    return found
+
+
+@cache
+def _countries() -> frozenset[str]:
+    from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
+
+    return frozenset(map(str, COUNTRY_CODE_TO_REGION_CODE))
+
+
+_ABROAD = re.compile(r"(?:\+|(?<![\d.])00)[\s(]*(?=\d)")
+
+
+def behind_countries(row: Row) -> list[int]:
+    """Return the places of a row where a number goes on behind the code of a country."""
+    found = []
+    for match in _ABROAD.finditer(row.flat):
+        word = bisect_right(row.places, match.end()) - 1
+        if word < 0 or not row.flat[match.end()].isdigit():
+            continue
+        start = row.begins[word] + match.end() - row.places[word]
+        found += [
+            start + size for size in (1, 2, 3) if row.letters[start : start + size] in _countries()
+        ]
+    return found
