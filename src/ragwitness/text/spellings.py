@@ -268,7 +268,7 @@ _NAMED = re.compile(r"name|person|patient|doctor|author", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class PersonName:
     """A person's name.
 
     Attributes:
@@ -316,7 +316,7 @@ class Name:
                 yield from word.replace("\u2019", "'").split("-")
 
 
-def name_of(text: str, kind: str) -> Name | None:
+def name_of(text: str, kind: str) -> PersonName | None:
     """Return a secret as a name; None where it is none by its kind or its capitals."""
     before, _, behind = text.partition(",")
     words, rest = _named(before), _named(behind)
@@ -333,12 +333,12 @@ def name_of(text: str, kind: str) -> Name | None:
         cut = len(rest)
         while cut > 1 and rest[cut - 1].casefold() in _PARTICLES:
             cut -= 1
-        return Name(rest[:cut], (*rest[cut:], *words))
+        return PersonName(rest[:cut], (*rest[cut:], *words))
     # The family name begins with the first particle behind a name, or is the last word.
     begins = len(every) - 1
     while begins > 1 and every[begins - 1].casefold() in _PARTICLES:
         begins -= 1
-    return Name(every[:begins], every[begins:])
+    return PersonName(every[:begins], every[begins:])
 
 
 def _named(text: str) -> tuple[str, ...]:
