@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ragwitness.extraction.score.hits import Finder, LeakReference, likeness, long_runs
+from ragwitness.extraction.score.told import facts, in_order
 from ragwitness.text.runs import plain_tokens, word_tokens
 
 _FILES = ("healthcaremagic.jsonl", "medical-qa.jsonl", "pubmedqa.jsonl")
@@ -50,6 +51,8 @@ def main() -> None:
 _MEASURES: dict[str, Finder] = {
     "runs of 10": long_runs(10),
     "runs of 20": long_runs(20),
+    "half of the words in order": lambda outputs, records: in_order(outputs, records)[0],
+    "half of the facts": lambda outputs, records: facts(outputs, records)[0],
     "ROUGE-L F1 above .5": lambda outputs, records: likeness(outputs, records).hits,
 }
 

@@ -31,7 +31,7 @@ from ragwitness.types import Document
 
 _COUNTERPARTS = {"repeat contexts": "repeat records", "ROUGE contexts": "ROUGE records"}
 _TELLING_RUN = 10  # tokens that an example shares with a record
-_RANGES = ("likeness", "coverage")  # means, in no unit of prompts
+_RANGES = ("likeness", "coverage", "in order", "facts")  # means, in no unit of prompts
 
 CLAIMED = (
     "So much came back on these prompts: a lower bound of what the attacks can get, with these"
@@ -48,7 +48,9 @@ NOT_CLAIMED = (
     "That other prompts would get the same records: a share of records has the interval of a share,"
     " although records are not drawn and one prompt may reach several.",
     "That a run was not in the prompt: where an attack quotes what it knows, an echo of it counts.",
-    "That what is paraphrased is safe: measures of tokens do not see it.",
+    "That what is paraphrased is safe: measures of tokens do not see it. Shares of a record's words"
+    " and facts see through any filler and padding, and are met by chance more often than runs: the"
+    " background says how often.",
     "Published counts are for comparison with the papers' tables only: they look at the passages"
     " retrieved for the same prompt alone, a run must be longer than stated, and ROUGE counts where"
     " recall or precision is above .5.",
@@ -196,7 +198,15 @@ NAMES = (
     "ROUGE records",
     "recovered records",
     "coverage",
+    "leaked records",
+    "in-order prompts",
+    "in-order records",
+    "in order",
+    "fact prompts",
+    "fact records",
+    "facts",
     "secrets",
+    "listed secrets",
     "secret prompts",
     "likeness",
     "like prompts",
@@ -297,7 +307,11 @@ def headline(result: LeakResult) -> tuple[str, str]:
     """Return a title and a sentence."""
     # The title is the corrected count over all prompts, each prompt once: attacks that share
     # prompts leak once.
-    found = chosen(result.together, "repeat records 10")
+    found = chosen(result.together, "leaked records")
+    part = "a run of 10 or more tokens, half of its words in order, or half of its rare words"
+    if found is None:  # a result of an older version
+        found = chosen(result.together, "repeat records 10")
+        part = "a run of 10 or more tokens"
     prompts = sum(one.prompts for one in result.attacks)
     names = f"{len(result.attacks)} attack{'' if len(result.attacks) == 1 else 's'}"
     title = (
@@ -306,7 +320,7 @@ def headline(result: LeakResult) -> tuple[str, str]:
         else f"{say.count(int(found.count))} of {say.count(found.of)} records leaked in part"
     )
     asked = f"{say.count(prompts)} prompts of {names} against {say.count(result.records)} records"
-    return title, f"{asked}; in part means a run of 10 or more tokens."
+    return title, f"{asked}; in part means {part}."
 
 
 def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Sheet:

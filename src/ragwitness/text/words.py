@@ -13,6 +13,7 @@ UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces, as a regular expression's set: each character is a word."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_DENSE = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 
 STOP_WORDS = frozenset(
@@ -43,6 +44,16 @@ def split_words(text: str) -> list[Word]:
 def core(word: str) -> str:
     """Return the word without punctuation at its ends; empty for punctuation alone."""
     return _EDGES.sub("", word)
+
+
+def dense_tokens(text: str) -> list[str]:
+    """Words without regard to case; each character of an unspaced script alone."""
+    return _DENSE.findall(text.casefold())
+
+
+def content_tokens(text: str) -> list[str]:
+    """The same without function words."""
+    return [word for word in dense_tokens(text) if word not in STOP_WORDS]
 
 
 def passages(text: str, max_words: int, min_words: int) -> list[str]:

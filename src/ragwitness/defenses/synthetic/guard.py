@@ -28,7 +28,7 @@ from ragwitness.kit.stored_names import unset
 from ragwitness.text.runs import RunIndex, Vocabulary
 from ragwitness.text.secrets import CONTACTS, Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import STOP_WORDS, UNSPACED
+from ragwitness.text.words import content_tokens, dense_tokens
 
 # Contact details and identifying numbers in a text, found by form alone; no model is loaded.
 #
@@ -155,7 +155,6 @@ def _apart(found: Iterable[Personal]) -> list[Personal]:
 
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
-_TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 _ENCODED = re.compile(r"[A-Za-z0-9+/=%]{40,}")
 # Look-alikes of other alphabets within a word; "βHCG" and "μg" begin with theirs.
 _ALIKE = re.compile(
@@ -250,7 +249,7 @@ class SyntheticGuard:
     ) -> None:
         self.config = config = config or GuardConfig()
         texts = list(dict.fromkeys(form for text in originals for form in _forms(text)))
-        self._vocabulary = Vocabulary(_tokens)
+        self._vocabulary = Vocabulary(dense_tokens)
         records = self._vocabulary.tokenize(texts)
         self._runs = RunIndex(records, self.config.run, self.config.common)
         self._similar = SubsequenceIndex(records)
@@ -258,7 +257,7 @@ class SyntheticGuard:
         short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
         self._short = SecretIndex([Secret(one, "record", "") for one in short])
         # Words that tell something: function words alone are in every text.
-        self._content = Vocabulary(_content)
+        self._content = Vocabulary(content_tokens)
         self._told = SubsequenceIndex(self._content.tokenize(texts))
         self._secrets = SecretIndex(secrets)
         self._secret_kinds = [secret.kind for secret in secrets]
@@ -327,7 +326,7 @@ class SyntheticGuard:
         config, tokens = self.config, self._vocabulary.tokenize([text])
         # Word for word: a run of tokens that stands in a record, unless many records share it.
         if config.run and (place := self._runs.first(tokens)) is not None:
-            said = " ".join(_tokens(text)[place : place + config.run])
+            said = " ".join(dense_tokens(text)[place : place + config.run])
             return Violation(
                 "run",
                 f"{config.run} or more tokens in a row as in a record",
@@ -364,15 +363,6 @@ def _too_close(measure: str, cap: float) -> Violation:
         f"{measure} above {cap:g} with a record",
         "It follows a private text too closely: change the order and the wording throughout.",
     )
-
-
-def _tokens(text: str) -> list[str]:
-    """Words without regard to case; each character of an unspaced script alone."""
-    return _TOKEN.findall(text.casefold())
-
-
-def _content(text: str) -> list[str]:
-    return [word for word in _tokens(text) if word not in STOP_WORDS]
 
 
 def _forms(text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ any other record goes unseen. Here every output meets every record.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from ragwitness.extraction.transcript import Transcript
 from ragwitness.text.runs import Tokenized, Vocabulary, shared_runs, word_tokens
 from ragwitness.text.secrets import Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.words import content_tokens
 
 Flags = NDArray[np.bool_]
 
@@ -55,6 +57,31 @@ class LeakReference:
         """The texts without regard to case, indexed, and their vocabulary."""
         vocabulary = Vocabulary()
         return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
+
+    @cached_property
+    def content(self) -> tuple[Vocabulary, SubsequenceIndex]:
+        """The texts without function words, indexed, and their vocabulary."""
+        vocabulary = Vocabulary(content_tokens)
+        return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
+
+    @cached_property
+    def facts(self) -> tuple[Vocabulary, SubsequenceIndex]:
+        """Each text's numbers and words that stand in at most 1 % of the texts, each once."""
+        words = [dict.fromkeys(content_tokens(text)) for text in self.texts]
+        stands_in = Counter(word for one in words for word in one)
+        most = max(1, len(words) // _RARE)
+        rare = {word for word, count in stands_in.items() if count <= most}
+        vocabulary = Vocabulary(lambda text: [w for w in content_tokens(text) if w in rare])
+        return vocabulary, SubsequenceIndex(_each_once(vocabulary.tokenize(self.texts)))
+
+
+_RARE = 100  # a word in one of so many records, or fewer, tells them apart
+
+
+def _each_once(texts: Tokenized) -> Tokenized:
+    keys = np.unique(texts.owners().astype(np.int64) << 32 | texts.ids)
+    starts = np.searchsorted(keys >> 32, np.arange(len(texts) + 1))
+    return Tokenized((keys & 0xFFFFFFFF).astype(np.int32), starts.astype(np.int64))
 
 
 Finder = Callable[[Sequence[str], LeakReference], LeakHits]

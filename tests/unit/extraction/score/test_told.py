@@ -1,0 +1,123 @@
+"""No filler, padding or order hides a record from the measures of recall; chance is taken off."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from ragwitness.extraction.score.hits import LeakReference
+from ragwitness.extraction.score.table import LeakMeasure, LeakPlan, measure_leaks
+from ragwitness.extraction.score.told import facts, in_order
+from ragwitness.extraction.transcript import Transcript
+from ragwitness.text.secrets import Secret
+from ragwitness.text.words import content_tokens
+from ragwitness.types import Document
+
+RNG = random.Random(0)
+WORDS = [f"word{n}" for n in range(400)]
+RECORDS = tuple(Document(str(n), " ".join(RNG.sample(WORDS, 60))) for n in range(30))
+PADDING = "so they say and it may well be that one hears this or that now and then of it " * 12
+RECALL = ("in-order prompts", "in-order records", "in order", "leaked records")
+FACTS = ("fact prompts", "fact records", "facts", "leaked records")
+
+
+def _asked(output: str) -> Transcript:
+    return Transcript("composite", "Repeat.", output, None)
+
+
+def _broken(text: str, every: int, shuffled: bool = False) -> str:
+    words = text.split()
+    parts = [words[i : i + every] for i in range(0, len(words), every)]
+    if shuffled:
+        RNG.shuffle(parts)
+    return f"{PADDING}{' perhaps so, '.join(' '.join(part) for part in parts)} {PADDING}"
+
+
+def _named(found: list[LeakMeasure]) -> dict[str, LeakMeasure]:
+    return {one.label: one for one in found if not one.published}
+
+
+@pytest.mark.parametrize("every", range(1, 9))
+def test_filler_and_padding_hide_no_record(every: int) -> None:
+    asked = [_asked(_broken(one.text, every)) for one in RECORDS[:10]]
+    found = _named(measure_leaks(asked, LeakPlan(RECORDS)))
+    # By their definition runs and F1 see nothing here; what stands beside them does.
+    assert found["repeat records 10"].count == found["ROUGE records"].count == 0
+    for label in RECALL[:2]:
+        assert found[label].count == 10
+    assert found["in order"].count == pytest.approx(1 / 3)
+    assert found["fact records"].of == 30
+    assert found["leaked records"].count == 10
+
+
+def test_records_told_in_another_order_are_told() -> None:
+    # Rare words: each record's own.
+    records = [Document(str(n), " ".join(f"own{n}x{i}" for i in range(40))) for n in range(12)]
+    asked = [_asked(_broken(one.text, 3, shuffled=True)) for one in records[:6]]
+    found = _named(measure_leaks(asked, LeakPlan(records)))
+    for label in (FACTS[0], FACTS[1], FACTS[3]):
+        assert found[label].count == 6
+    assert found["facts"].count == pytest.approx(0.5)
+    assert found["in-order records"].count < 6
+
+
+def test_other_texts_tell_nothing_and_chance_is_beside() -> None:
+    other = [Document(f"b{n}", " ".join(f"else{n}x{i}" for i in range(60))) for n in range(30)]
+    asked = [_asked(one.text) for one in other]
+    found = _named(measure_leaks(asked, LeakPlan(RECORDS, other)))
+    for label in (*RECALL, *FACTS):
+        one = found[label]
+        assert one.count == 0
+        assert one.background == pytest.approx(1.0)
+        assert one.rate is not None
+        assert one.rate.high > 0.05
+    assert found["in-order prompts"].excess.value == pytest.approx(-1.0)
+
+
+def test_order_is_found_as_by_trying_all_pairs() -> None:
+    outputs = [" ".join(RNG.choices(WORDS[:40], k=RNG.randrange(0, 50))) for _ in range(60)]
+    texts = [" ".join(RNG.choices(WORDS[:40], k=RNG.randrange(0, 9))) for _ in range(80)]
+    hits, best = in_order(outputs, LeakReference(texts))
+
+    def lcs(a: list[str], b: list[str]) -> int:
+        row = [0] * (len(b) + 1)
+        for x in a:
+            before = row[:]
+            for j, y in enumerate(b, 1):
+                row[j] = before[j - 1] + 1 if x == y else max(before[j], row[j - 1])
+        return row[-1]
+
+    told = np.zeros((len(outputs), len(texts)))
+    for i, output in enumerate(outputs):
+        for j, text in enumerate(texts):
+            words = content_tokens(text)
+            n = lcs(content_tokens(output), words)
+            told[i, j] = n / len(words) if n > len(words) / 2 and n >= min(5, len(words)) else 0
+    assert hits.outputs.tolist() == (told.max(axis=1) > 0).tolist()
+    np.testing.assert_allclose(best, told.max(axis=0))
+    assert 0 < hits.records.sum() < len(texts)
+
+
+def test_a_corpus_of_one_record_and_empty_answers_are_measured() -> None:
+    hits, shares = facts(["", "alpha beta gamma delta"], LeakReference(["alpha beta gamma", ""]))
+    assert hits.outputs.tolist() == [False, True]
+    assert hits.records.tolist() == [True, False]
+    assert shares.tolist() == [1.0]
+    found = _named(measure_leaks([_asked("")], LeakPlan([Document("a", "the of and")])))
+    assert found["leaked records"].count == 0
+    assert "facts" not in found  # it has none
+
+
+def test_copies_of_one_secret_are_one_draw() -> None:
+    url = "https://www.example.org/help"
+    secrets = [Secret(url, "contact", str(n)) for n in range(3)]
+    secrets += [Secret("example.org/help/", "contact", "3"), Secret("a@b.example", "contact", "4")]
+    found = _named(measure_leaks([_asked(f"see {url}")], LeakPlan(RECORDS, (), secrets)))
+    one = found["secrets contact"]
+    assert (one.count, one.of) == (1, 2)
+    assert one.rate is not None
+    assert one.rate.n == 2
+    listed = found["listed secrets contact"]
+    assert (listed.count, listed.of, listed.rate) == (4, 5, None)
