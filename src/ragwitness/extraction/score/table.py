@@ -291,8 +291,10 @@ def _secrets(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[LeakMeas
             secrets, prompts = _once(decoys, chance.secrets), chance.outputs > 0
         what = f"{kind}, not in the prompt"
         # Copies of one secret are one draw: they come or stay together.
-        found.append(_measure("secrets", f"{what}, each once", once, secrets, None, kind))
-        if len(once) < len(ours):
+        copies = len(once) < len(ours)
+        told = f"{what}, each once" if copies else what
+        found.append(_measure("secrets", told, once, secrets, None, kind))
+        if copies:
             count, what_each = int(hits.secrets.sum()), f"{what}, as often as it is listed"
             each = LeakMeasure("listed secrets", what_each, False, count, len(ours), key=kind)
             found.append(each)
