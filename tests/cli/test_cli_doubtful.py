@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.cli import steps
+from ragwitness.membership.registry import AUDITS
 from ragwitness.text.sample import load_sample
 from tests.support.loopback import chat_body, loopback, reply
 
@@ -191,3 +192,38 @@ def test_a_target_that_dies_in_the_middle_says_that_the_same_command_resumes(com
     assert code == 1
     assert "the same command resumes" in text
     assert str(line[5]) in text
+
+
+_ROADS = {
+    "local": (),
+    "ray": ("--engine", "ray"),
+    "prepared": ("--prepare",),
+    "collection": ("--collection",),
+}
+
+
+@pytest.mark.parametrize("road", _ROADS)
+@pytest.mark.parametrize("part", [1, 3], ids=["documents", "known-out"])
+def test_nothing_is_sent_where_nothing_can_be_scored_whoever_asks(command, files, road, part):
+    line = files(8, 60)
+    _write(Path(line[part]), [f"tiny {i}" for i in range(60)])
+    more = ("--accept-unlike",) if road == "collection" else ("--yes", "--accept-unlike")
+    with loopback(_MODELS, _NO) as server:
+        code, text = command("audit", f"{server.url}#m", *line, *_FORM, *_ROADS[road], *more)
+        assert server.requests == []
+    assert code == 2
+    which = "60 documents" if part == 1 else "60 known-out documents"
+    assert f"None of the {which} can be scored by rag-mia" in " ".join(text.split())
+    assert not (Path(line[5]) / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("method", list(AUDITS))
+def test_no_method_asks_of_what_it_cannot_score(command, files, method):
+    line = files(8, 60)
+    _write(Path(line[1]), [f"tiny {i}" for i in range(60)])
+    with loopback(_MODELS, _NO) as server:
+        form = ("--method", method, "--yes", "--accept-unlike")
+        code, text = command("audit", f"{server.url}#m", *line, *form)
+        assert server.requests == []
+    assert code == 2
+    assert "so nothing was sent" in " ".join(text.split())

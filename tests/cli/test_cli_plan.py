@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.text.sample import load_sample
+from tests.support.loopback import loopback, reply
 
 _QUICK = "rag-mia,min-k"
 
@@ -252,6 +253,17 @@ def test_doctor_reads_documents_before_it_asks_anything(command, files) -> None:
     code, said = command("doctor", nobody, "--known-out", files["known"])
     assert code == 2
     assert "--documents" in said
+
+
+@pytest.mark.parametrize("method", ["all", _QUICK])
+def test_doctor_sends_nothing_where_nothing_can_be_scored(command, files, tmp_path, method) -> None:
+    tiny = _write(tmp_path / "tiny.jsonl", [{"id": f"t{i}", "text": f"tiny {i}"} for i in range(9)])
+    with loopback(reply({})) as server:
+        asked = ("--documents", tiny, "--known-out", files["known"], "--method", method)
+        code, said = command("doctor", f"{server.url}#m", *asked)
+        assert server.requests == []
+    assert code == 2
+    assert "None of the 9 documents can be scored" in _shown(said)
 
 
 def test_doctor_alone_names_the_verb_that_counts(command, files) -> None:

@@ -299,6 +299,26 @@ async def refuse_unscorable(audit: Audit, stages: Mapping[str, Sequence[Document
                 )
 
 
+async def refuse_all_unscorable(
+    audits: Mapping[str, Audit], stages: Mapping[str, Sequence[Document]]
+) -> None:
+    """Refuse where no audit could score anything: see :func:`refuse_unscorable`.
+
+    Args:
+        audits: By name; at least one.
+        stages: Documents by stage.
+
+    Raises:
+        InputError: All of them would be refused; the last one's reason.
+    """
+    for left, audit in zip(range(len(audits) - 1, -1, -1), audits.values(), strict=True):
+        try:
+            return await refuse_unscorable(audit, stages)
+        except InputError:
+            if not left:
+                raise
+
+
 def _sample(documents: Sequence[Document], n: int, seed: int) -> list[Document]:
     if len(documents) <= n:
         return list(documents)

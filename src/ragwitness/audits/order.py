@@ -19,6 +19,7 @@ from ragwitness.asking.capabilities import require_capabilities
 from ragwitness.asking.scores import audit_identity
 from ragwitness.asking.worker import Spender
 from ragwitness.audits.assumptions import beforehand
+from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import AuditPlan, Stages, learns, stages_of
 from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
@@ -105,6 +106,18 @@ class Order:
     def beforehand(self) -> tuple[tuple[str, ...], bool]:
         """Return what can be said of it before its first query; no model is loaded for it."""
         return beforehand(self.plan, self.stages().reference)
+
+    async def refuse_unscorable(self) -> None:
+        """Refuse an order of which nothing could be scored, before anything is opened or sent.
+
+        Raises:
+            InputError: No document in question, or none that calibrates, has a question.
+            ModelError: The auditor's own model cannot be loaded.
+        """
+        audit = build_audit(self.method, load_language_model(self.proxy), self.config)
+        known = self.stages().reference.documents
+        parts = {"documents": self.plan.documents, "known-out documents": known}
+        await refuse_unscorable(audit, parts)
 
 
 def fitted(method: str, config: Any, proxy: str, alternatives: int) -> tuple[Audit, str]:

@@ -182,7 +182,7 @@ def audit(
     from ragwitness.cli.outputs import Outputs
     from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.spread import Engine, prepare, spread
-    from ragwitness.cli.steps import agree, finish, perform, preview_audit
+    from ragwitness.cli.steps import agree, finish, perform, preview_audit, wait
     from ragwitness.errors import InputError
     from ragwitness.lab import rag_config
     from ragwitness.membership.registry import configure
@@ -284,6 +284,7 @@ def audit(
     order = Order(target, plan, method, config, proxy, reach, budget)
     # What can be said of the audit without a query is said now, and may end it.
     agree(*order.beforehand(), yes=yes)
+    wait(order.refuse_unscorable())
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
     if prepare_only:

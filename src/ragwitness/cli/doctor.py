@@ -79,6 +79,8 @@ def doctor(
     # What can be refused without asking is refused first.
     plan = _plan(documents, known_out, text_field, paragraphs=paragraphs)
     wanted = None if method == "all" else configs_of(names_of(method), {})
+    if plan is not None:
+        wait(_refuse_unscorable(plan, wanted or configs_of(names_of(method), {})))
     budget = Budget(price_in=price_in, price_out=price_out)
     options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
     # Capabilities are measured, not believed: an endpoint's name says little about what it returns.
@@ -203,6 +205,18 @@ def _plan(
         () if known_out is None else read_documents(known_out, text_field, paragraphs=paragraphs)
     )
     return AuditPlan(read_documents(documents, text_field, paragraphs=paragraphs), known)
+
+
+async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> None:
+    """Refuse, before anything is sent, documents that no method that is asked for can score."""
+    from ragwitness.audits.forecast import refuse_all_unscorable
+    from ragwitness.membership.registry import build_audit
+    from ragwitness.models.registry import load_language_model
+
+    proxy = load_language_model("reader")
+    audits = {name: build_audit(name, proxy, config) for name, config in configs.items()}
+    parts = {"documents": plan.documents, "known-out documents": plan.known_out}
+    await refuse_all_unscorable(audits, parts)
 
 
 def _foresee(
