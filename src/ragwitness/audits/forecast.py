@@ -313,10 +313,12 @@ async def refuse_all_unscorable(
     """
     for left, audit in zip(range(len(audits) - 1, -1, -1), audits.values(), strict=True):
         try:
-            return await refuse_unscorable(audit, stages)
+            await refuse_unscorable(audit, stages)
         except InputError:
             if not left:
                 raise
+        else:
+            break
 
 
 def _sample(documents: Sequence[Document], n: int, seed: int) -> list[Document]:
