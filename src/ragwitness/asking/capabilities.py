@@ -66,9 +66,7 @@ async def require_capabilities(
         CapReachedError: The questions would pass a cap.
         TargetUnreachableError: No connection.
     """
-    found = seen_before(run) if run else None
-    if found is None or found.target != target.name or not audit.requires <= found.capabilities:
-        found = await probe_capabilities(_governed(target, governor))
+    found = await measured(target, governor, run, audit.requires)
     missing = sorted(audit.requires - found.capabilities)
     if missing:
         because = "; it leaves them out without a word" if found.dropped_logprobs else ""
@@ -79,6 +77,37 @@ async def require_capabilities(
             f"Use a model or server that returns log-probabilities{instead}; 'ragwitness doctor"
             " TARGET' shows what this one gives.",
         )
+    _keep(run, found)
+    return found
+
+
+async def measured(
+    target: Target,
+    governor: Spender | None = None,
+    run: Path | None = None,
+    needed: frozenset[Capability] = frozenset(),
+) -> CapabilityReport:
+    """Measure the target, unless an earlier start in the folder saw what is needed.
+
+    Args:
+        target: The system under audit.
+        governor: Lets the questions pass.
+        run: Folder in which an earlier start may have kept what was seen.
+        needed: Without it what was kept is not believed: the target may have changed.
+
+    Raises:
+        CapReachedError: The questions would pass a cap.
+        TargetUnreachableError: No connection.
+    """
+    found = seen_before(run) if run else None
+    if found is None or found.target != target.name or not needed <= found.capabilities:
+        found = await probe_capabilities(_governed(target, governor))
+    return found
+
+
+async def measured_once(target: Target, governor: Spender, run: Path) -> CapabilityReport:
+    """Measure the target once per run folder: as :func:`measured`, and keep what was seen."""
+    found = await measured(target, governor, run)
     _keep(run, found)
     return found
 

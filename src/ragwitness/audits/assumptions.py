@@ -246,7 +246,10 @@ def power_of(
     known = calibration.n
     scores = np.asarray(calibration.scores, dtype=np.float64)
     tied = int((scores == scores.max()).sum()) if known else 0
-    found = VerdictPower(documents, known, 1 / (known + 1), tied)
+    ranked = len(inside.get("known-in") or inside.get("shadow", ()))
+    found = VerdictPower(
+        documents, known, 1 / (known + 1), tied, ranked_out=ranked, alpha=plan.alpha
+    )
     if calibration.unlike and not plan.accept_unlike:
         return replace(found, withheld=True)
     if not documents or not known:

@@ -271,6 +271,13 @@ async def look_ahead(
     )
 
 
+async def rehearse(
+    audit: Audit, documents: Sequence[Document], proxy: LanguageModel
+) -> tuple[list[Outcome], Spent]:
+    """Probe documents at a target that says nothing: what would be asked, and what it costs."""
+    return await _drive(audit, documents, _Nobody(), proxy, 1)
+
+
 async def refuse_unscorable(audit: Audit, stages: Mapping[str, Sequence[Document]]) -> None:
     """Refuse an audit of which no document could be scored, before anything is sent.
 

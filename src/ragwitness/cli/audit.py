@@ -49,7 +49,8 @@ def audit(
     method: Annotated[
         str | None,
         typer.Option(
-            help="The audit: s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta"
+            help="The audit: auto chooses by what the target, the documents and the caps admit, and"
+            " says why. Or s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta"
             " or twin. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m those with"
             " thresholds or a classifier.",
             show_default="s-rag; mba with --collection",
@@ -176,13 +177,22 @@ def audit(
 
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.choice import AUTO, CANDIDATES
     from ragwitness.audits.order import Order, Reach
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import console, key_values, on_cores, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs
     from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.spread import Engine, prepare, spread
-    from ragwitness.cli.steps import agree, finish, perform, preview_audit, wait
+    from ragwitness.cli.steps import (
+        agree,
+        chosen_order,
+        finish,
+        perform,
+        preview_audit,
+        refuse_beside_auto,
+        wait,
+    )
     from ragwitness.errors import InputError
     from ragwitness.lab import rag_config
     from ragwitness.membership.registry import configure
@@ -251,11 +261,15 @@ def audit(
     # Step 2, the audit of single documents: the method's configuration, from options and --set.
     method = method or "s-rag"
     outputs = Outputs.wanted("audit", files, fail_on)
-    named = {"mode": mode, "features": features}
-    chosen = {key: value for key, value in named.items() if value is not None}
+    own = {"mode": mode, "features": features}
+    chosen = {key: value for key, value in own.items() if value is not None}
     by = Engine(engine, workers or 4, worker_gpus, ray_address)
     pace = Pace.up_to(concurrency)
-    config = configure(method, {**chosen, **key_values(options or ())})
+    settings = {**chosen, **key_values(options or ())}
+    if by_itself := method == AUTO:
+        refuse_beside_auto(settings, dry_run=dry_run)
+        method = CANDIDATES[0][0]
+    config = configure(method, settings)
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
     # (docs/design/verdicts.md).
     plan = AuditPlan(
@@ -274,7 +288,8 @@ def audit(
         tie_seed=seed,
     )
     # How many at a time decides no answer: another --concurrency resumes the same run.
-    folder = run_folder(run, target, replace(plan, in_flight=1), method, config, proxy)
+    named = (AUTO,) if by_itself else (method, config)
+    folder = run_folder(run, target, replace(plan, in_flight=1), *named, proxy)
     # Step 4, the preview. Nothing is opened and nothing is sent.
     if dry_run:
         preview_audit(plan, method, config, proxy, folder, budget)
@@ -284,6 +299,8 @@ def audit(
     order = Order(target, plan, method, config, proxy, reach, budget)
     # What can be said of the audit without a query is said now, and may end it.
     agree(*order.beforehand(), yes=yes)
+    if by_itself:
+        order = chosen_order(order, folder, pace)
     wait(order.refuse_unscorable())
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
@@ -297,5 +314,5 @@ def audit(
     # query to the target passes beside it (docs/design/runs.md).
     with Governor.of_run(folder, budget, pace) as governor:
         opening = open_target(target, reach.transport(concurrency, governor.setback))
-        result = perform(plan, opening, method, config, proxy, folder, governor)
+        result = perform(plan, opening, order.method, order.config, proxy, folder, governor)
     finish(result, folder, screen, outputs)

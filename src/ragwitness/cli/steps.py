@@ -6,7 +6,15 @@ shown and resumed goes through here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,8 +27,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.asking.budget import Budget
-    from ragwitness.asking.governor import Governor
+    from ragwitness.asking.governor import Governor, Pace
     from ragwitness.asking.worker import Progress
+    from ragwitness.audits.choice import Choice
+    from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.outputs import Outputs
     from ragwitness.results.membership import AuditResult
@@ -212,6 +222,59 @@ def finish(
         if label in result.settings:
             screen.print(f"{label:<24}{result.settings[label]}", markup=False, soft_wrap=True)
     conclude(result, folder / REPORT, screen, outputs, store=folder)
+
+
+# A method that is chosen: ``--method auto``.
+
+
+def refuse_beside_auto(options: Mapping[str, object], *, dry_run: bool) -> None:
+    """Refuse what says more than ``--method auto`` can know.
+
+    Raises:
+        InputError: Options of a method are given, or nothing may be asked.
+    """
+    from ragwitness.errors import InputError
+
+    if options:
+        raise InputError(
+            f"--method auto chooses the method, and {next(iter(options))} belongs to one.",
+            "Name the method, or leave the option out.",
+        )
+    if dry_run:
+        raise InputError(
+            "--method auto asks the target a few harmless questions, and --dry-run sends nothing.",
+            "Name a method; ragwitness plan --documents FILE compares all of them.",
+        )
+
+
+def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
+    """Measure the target of an order, choose its method, and say in one line why.
+
+    Raises:
+        CapabilityError: No method can be chosen.
+        InputError: No method has a question for any document; then nothing was sent.
+    """
+    from dataclasses import replace
+
+    from ragwitness.asking.capabilities import measured_once
+    from ragwitness.asking.governor import Governor
+    from ragwitness.audits.choice import choose, refuse_unscorable_by_all
+    from ragwitness.cli.common import console
+    from ragwitness.models.registry import load_language_model
+    from ragwitness.targets.resolve import open_target
+
+    proxy = load_language_model(order.proxy)
+    wait(refuse_unscorable_by_all(order.plan, proxy))
+    with Governor.of_run(folder, order.budget, pace) as governor:
+
+        async def chosen(target: Target, _progress: Progress) -> Choice:
+            seen = await measured_once(target, governor, folder)
+            return await choose(order.plan, seen.capabilities, proxy, order.budget)
+
+        transport = order.reach.transport(order.plan.in_flight, governor.setback)
+        found = ask(open_target(order.target, transport), chosen, folder, governor)
+    console().print(found.why, markup=False, soft_wrap=True)
+    return replace(order, method=found.method, config=found.config)
 
 
 # Before anything is sent: what can be decided, what would be asked, and what is kept.

@@ -135,6 +135,8 @@ class VerdictPower:
             assumed with scores as often equal as among the calibration documents.
         source: ``"known-in"``, ``"shadow"`` or ``"audited"`` where there are such documents.
         withheld: No document could be called in, as the calibration documents are of another kind.
+        ranked_out: Scored documents inside that ``out`` is ranked among.
+        alpha: Level after correction.
     """
 
     documents: int
@@ -147,6 +149,8 @@ class VerdictPower:
     inside: int = 0
     source: str = ""
     withheld: bool = False
+    ranked_out: int = 0
+    alpha: float = 0.05
 
     @property
     def told(self) -> str:
@@ -170,6 +174,31 @@ class VerdictPower:
                 f" {say.count(self.tied)} share"
             )
         return f"{self._share()} {best}."
+
+    @property
+    def told_out(self) -> str:
+        """When a document can be called out, and what is missing where none can."""
+        if not self.documents:
+            return ""
+        if not self.ranked_out:
+            return (
+                "No document can be said to show no sign of being inside: that takes scores of"
+                " documents that are inside. Give some with --known-in FILE, or take a method that"
+                " trains on a shadow system (--method s-rag)."
+            )
+        inside = say.documents(self.ranked_out)
+        together = needed_together(self.alpha, self.documents, self.ranked_out)
+        if together is None:
+            needed = say.count(documents_needed(self.alpha))
+            return (
+                f"No document can be said to show no sign of being inside, ranked among {inside}"
+                f" inside: that takes at least {needed}. Give more with --known-in FILE."
+            )
+        many = "a single document" if together == 1 else f"{say.count(together)} or more together"
+        return (
+            f"Ranked among {inside} inside, {many} can be said to show no sign of being inside,"
+            " where the answers are unlike theirs."
+        )
 
     def _share(self) -> str:
         if self.found is None or self.low is None or self.high is None:

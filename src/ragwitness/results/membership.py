@@ -178,7 +178,7 @@ def _head(result: AuditResult) -> Row:
     if (power := result.calibration.power) is None:
         del calibration["power"]
     else:
-        calibration["power"]["told"] = power.told
+        calibration["power"] |= {"told": power.told, "told_out": power.told_out}
     summary = {
         "counts": {
             **{decision.value: result.count(decision) for decision in Decision},
@@ -290,8 +290,9 @@ def _load(data: Mapping[str, Any]) -> AuditResult:
     summary["ragwitness"] = summary.pop("version")
     calibration = _object(summary, "calibration")
     if isinstance(power := calibration.get("power"), Mapping):
-        # The sentence follows from the numbers.
-        calibration["power"] = {key: value for key, value in power.items() if key != "told"}
+        # The sentences follow from the numbers.
+        numbers = {key: value for key, value in power.items() if not key.startswith("told")}
+        calibration["power"] = numbers
         summary["calibration"] = calibration
     documents = data.get("documents")
     if not isinstance(documents, list):
@@ -566,6 +567,7 @@ def _sheet(result: AuditResult) -> Sheet:
     per_document = f"{result.queries / max(1, total):.3g}"
     # "Exact" rests on what the user said of the calibration documents, and the report repeats it.
     exact = "Exact under this assumption." if calibration.exact else "Not exact."
+    told_out = calibration.power.told_out if calibration.power else ""
     counted = [(decision, result.count(decision)) for decision in _ORDER]
     return Sheet(
         kind=KIND.words,
@@ -588,6 +590,7 @@ def _sheet(result: AuditResult) -> Sheet:
             ("", f"{exact} {calibration.note}"),
             *([("", _ties(calibration))] if calibration.largest_tie > 1 else ()),
             *([("power", calibration.power.told)] if calibration.power else ()),
+            *([("", told_out)] if told_out and not result.count(Decision.OUT) else ()),
             ("cost", cost),
             (all_starts[0][0].lower() + all_starts[0][1:], spent),
         ),
@@ -602,6 +605,7 @@ def _sheet(result: AuditResult) -> Sheet:
             ("Guarantee", f"{exact} {calibration.note}"),
             *([("Equal scores", _ties(calibration))] if calibration.largest_tie > 1 else ()),
             *([("What it could decide", calibration.power.told)] if calibration.power else ()),
+            *([("When there is “no sign of it”", told_out)] if told_out else ()),
         ),
         shares=tuple(
             Share(LABELS[decision], _STYLES[decision], n, n / total) for decision, n in counted if n

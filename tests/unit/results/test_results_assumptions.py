@@ -52,3 +52,22 @@ def test_power_is_told_with_its_source_or_as_assumed() -> None:
     assert "if a document inside outscored one outside 90% of the time" in assumed
     assert "which 1" not in assumed
     assert "no document in question could be scored" in VerdictPower(0, 9, 0.1, 1).told
+
+
+@pytest.mark.parametrize(
+    ("inside", "documents", "says"),
+    [
+        (0, 40, "Give some with --known-in FILE, or take a method that trains on a shadow"),
+        (9, 40, "that takes at least 19. Give more with --known-in FILE"),
+        (19, 1, "a single document can be said to show no sign"),
+        (100, 40, "8 or more together can be said to show no sign"),
+        (100, 0, ""),
+    ],
+)
+def test_whether_out_can_be_said_and_what_it_takes(inside, documents, says):
+    found = VerdictPower(documents, 100, 1 / 101, 1, ranked_out=inside)
+    assert says in found.told_out
+    # The oracle: so many documents below every one inside.
+    if inside and documents:
+        q = benjamini_hochberg(np.full(documents, 1 / (inside + 1)))
+        assert bool((q <= 0.05).any()) == ("No document" not in found.told_out)

@@ -1,0 +1,147 @@
+"""``--method auto``: the audit that a target, the documents and the caps admit.
+
+The order of the candidates is that of benchmarks/defaults.py: verdicts found in each query and in
+each second of the auditor's own, over three corpora and two worlds (docs/design/verdicts.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ragwitness.asking.budget import OPTIONS, Budget, Use
+from ragwitness.audits.forecast import refuse_all_unscorable, rehearse
+from ragwitness.audits.plan import AuditPlan, choose_reference, distinct
+from ragwitness.errors import CapabilityError
+from ragwitness.membership.registry import build_audit, configure
+from ragwitness.models.base import LanguageModel
+from ragwitness.types import Audit, Capability, Document
+
+AUTO = "auto"
+CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
+    ("mba", {}),
+    ("s-rag", {"mode": "sequential"}),
+    ("rag-mia", {}),
+)
+"""Methods with their options, the best first."""
+
+_SAMPLE = 5  # documents of each kind that are rehearsed
+_READABLE = 0.5  # share of them that a method must have a question for
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method that was chosen.
+
+    Attributes:
+        method: Registered name.
+        config: Its configuration.
+        why: One line: what it is, what it costs, and why none before it.
+    """
+
+    method: str
+    config: Any
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How a candidate fits; in words, why it cannot be used, or which cap it would pass."""
+
+    label: str
+    method: str
+    config: Any
+    queries: float = 0.0
+    unusable: str = ""
+    over: str = ""
+
+
+async def choose(
+    plan: AuditPlan, seen: frozenset[Capability], proxy: LanguageModel, budget: Budget
+) -> Choice:
+    """Return the first candidate that the target, the documents and the caps admit.
+
+    Where none stays within the caps, it is the one that asks least: a run that a cap ends can be
+    resumed.
+
+    Args:
+        plan: Documents in question and known to be outside.
+        seen: What the target was seen to give.
+        proxy: The auditor's own model.
+        budget: Caps and prices.
+
+    Raises:
+        CapabilityError: No candidate can be used at all.
+    """
+    known = choose_reference(distinct(plan.known_out), False, ()).documents
+    passed: list[str] = []
+    dear: list[_Fit] = []
+    for method, options in CANDIDATES:
+        fit = await _fit(plan, method, options, known, seen, proxy, budget)
+        if fit.unusable or fit.over:
+            passed.append(f"not {fit.label}: {fit.unusable or fit.over}")
+            dear += [fit] if not fit.unusable else []
+            continue
+        return Choice(method, fit.config, _why(fit, passed))
+    if not dear:
+        raise CapabilityError(
+            f"No method can be chosen ({'; '.join(passed)}).",
+            "Name one with --method; ragwitness doctor TARGET says which the target admits.",
+        )
+    least = min(dear, key=lambda one: one.queries)
+    return Choice(least.method, least.config, _why(least, passed))
+
+
+async def refuse_unscorable_by_all(plan: AuditPlan, proxy: LanguageModel) -> None:
+    """Refuse documents that no candidate has a question for, before anything is sent.
+
+    Raises:
+        InputError: There is nothing that could be scored.
+    """
+    parts = {"documents": plan.documents, "known-out documents": plan.known_out}
+    audits = {m: build_audit(m, proxy, configure(m, options)) for m, options in CANDIDATES}
+    await refuse_all_unscorable(audits, parts)
+
+
+async def _fit(
+    plan: AuditPlan,
+    method: str,
+    options: Mapping[str, object],
+    known: Sequence[Document],
+    seen: frozenset[Capability],
+    proxy: LanguageModel,
+    budget: Budget,
+) -> _Fit:
+    config = configure(method, options)
+    audit: Audit = build_audit(method, proxy, config)
+    fit = _Fit(audit.name, method, config)
+    # 1. What it needs, the target must give.
+    if missing := sorted(audit.requires - seen):
+        return replace(fit, unusable=f"the target does not give {', '.join(missing)}")
+    # 2. It must have questions for most documents, tried on the first few of each kind.
+    use = Use()
+    for part in filter(None, (plan.documents, known)):
+        tried, n = part[:_SAMPLE], len(part)
+        outcomes, spent = await rehearse(audit, tried, proxy)
+        read = sum(bool(one.queries) for one in outcomes)
+        if read < _READABLE * len(tried):
+            return replace(fit, unusable=f"it can ask about {read} of {len(tried)} documents tried")
+        use += Use(*(round(n * each) for each in (spent.queries, spent.sent, spent.answer)))
+    fit = replace(fit, queries=use.queries / (len(plan.documents) + len(known)))
+    # 3. The whole run must stay within the caps, as far as they are given.
+    for cap, wanted, most in (
+        ("query", use.queries, budget.queries),
+        ("token", use.tokens, budget.tokens),
+        ("cost", budget.price(use), budget.cost),
+    ):
+        if wanted is not None and most is not None and wanted > most:
+            over = f"the whole would take {wanted:,.4g}, and {OPTIONS[cap]} is {most:,}"
+            return replace(fit, over=over)
+    return fit
+
+
+def _why(fit: _Fit, passed: Sequence[str]) -> str:
+    beyond = "; no method stays within the caps, this one asks least" if fit.over else ""
+    told = f"auto chose {fit.label}: {fit.queries:.3g} queries a document{beyond}"
+    return "; ".join((told, *passed)) + "."

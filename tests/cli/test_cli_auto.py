@@ -1,0 +1,66 @@
+"""``--method auto`` at the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragwitness.text.sample import load_sample
+from tests.support.loopback import chat_body, loopback, reply
+
+_MODELS = reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
+_NO = reply(chat_body("No, it is not."))
+
+
+@pytest.fixture
+def files(tmp_path) -> list[object]:
+    rows = [json.dumps({"id": d.id, "text": d.text}) for d in load_sample()]
+    asked, known = tmp_path / "asked.jsonl", tmp_path / "known.jsonl"
+    asked.write_text("\n".join(rows[:2]) + "\n")
+    known.write_text("\n".join(rows[200:240]) + "\n")
+    return ["--documents", asked, "--known-out", known, "--run", tmp_path / "run"]
+
+
+def test_auto_says_what_it_chose_and_why_and_resumes(command, files, tmp_path):
+    line = ("--method", "auto", "--concurrency", "1", "--yes", "--accept-unlike")
+    with loopback(_MODELS, _NO) as server:
+        code, text = command("audit", f"{server.url}#m", *files, *line)
+        assert code == 0, text
+        first = len(server.requests)
+        code, again = command("audit", f"{server.url}#m", *files, *line)
+        assert code == 0, again
+        # The same answers; what the target gives was kept too.
+        assert len(server.requests) == first
+    told = [one for one in text.splitlines() if one.startswith("auto chose")]
+    assert told == [one for one in again.splitlines() if one.startswith("auto chose")]
+    assert "queries a document" in told[0]
+    result = json.loads((tmp_path / "run" / "result.json").read_text())["summary"]
+    assert result["method"] in told[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--set", "top=3"), "top belongs to one"),
+        (("--mode", "probing"), "mode belongs to one"),
+        (("--dry-run",), "--dry-run sends nothing"),
+    ],
+)
+def test_auto_refuses_what_only_a_named_method_can_mean(command, files, more, says):
+    with loopback(_MODELS, _NO) as server:
+        code, text = command("audit", f"{server.url}#m", *files, "--method", "auto", *more)
+        assert server.requests == []
+    assert code == 2
+    assert says in " ".join(text.split())
+
+
+def test_auto_sends_nothing_where_no_method_could_score_anything(command, files):
+    Path(files[1]).write_text("".join(json.dumps({"text": f"tiny {i}"}) + "\n" for i in range(9)))
+    with loopback(_MODELS, _NO) as server:
+        line = ("--method", "auto", "--yes", "--accept-unlike")
+        code, text = command("audit", f"{server.url}#m", *files, *line)
+        assert server.requests == []
+    assert code == 2
+    assert "so nothing was sent" in " ".join(text.split())

@@ -1,0 +1,81 @@
+"""``--method auto`` takes what the target, the documents and the caps admit, and says why."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ragwitness.asking.budget import Budget
+from ragwitness.audits.choice import CANDIDATES, choose, refuse_unscorable_by_all
+from ragwitness.audits.plan import AuditPlan
+from ragwitness.errors import CapabilityError, InputError
+from ragwitness.models.registry import load_language_model
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Capability, Document
+
+_TEXT = frozenset({Capability.TEXT})
+_ALL = _TEXT | {Capability.TOP_LOGPROBS}
+
+
+@pytest.fixture(scope="module")
+def plan() -> AuditPlan:
+    documents = load_sample()
+    return AuditPlan(tuple(documents[:8]), tuple(documents[20:60]))
+
+
+def _chosen(plan, seen=_ALL, **caps):
+    return asyncio.run(choose(plan, seen, load_language_model("reader"), Budget(**caps)))
+
+
+def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> None:
+    for seen in (_ALL, _TEXT):
+        found = _chosen(plan, seen)
+        assert found.method == CANDIDATES[0][0]
+        assert found.why.startswith("auto chose")
+        assert "not " not in found.why
+
+
+def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
+    turned = (("s-rag", {"mode": "sequential"}), ("rag-mia", {}))
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", turned)
+    found = _chosen(plan, _TEXT)
+    assert found.method == "rag-mia"
+    assert "s-rag (sequential): the target does not give top_logprobs" in found.why
+    sequential = _chosen(plan)
+    assert (sequential.method, sequential.config.mode) == ("s-rag", "sequential")
+
+
+def test_a_cap_chooses_a_method_that_asks_less(plan, monkeypatch) -> None:
+    turned = (("interrogation", {}), ("rag-mia", {}))
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", turned)
+    found = _chosen(plan, queries=60)
+    assert found.method == "rag-mia"
+    assert "the whole would take 1,440, and --max-queries is 60" in found.why
+    # Where none stays within the caps, the one that asks least; the run can be resumed.
+    none = _chosen(plan, queries=10)
+    assert none.method == "rag-mia"
+    assert "no method stays within the caps" in none.why
+
+
+def test_a_price_counts_as_a_cap_does(plan, monkeypatch) -> None:
+    turned = (("interrogation", {}), ("rag-mia", {}))
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", turned)
+    found = _chosen(plan, cost=0.05, price_in=1.0, price_out=1.0)
+    assert found.method == "rag-mia"
+    assert "--max-cost" in found.why
+
+
+def test_documents_that_a_method_cannot_read_are_left_to_the_next(plan) -> None:
+    short = tuple(Document(f"s{i}", "Eight words are in this very short text.") for i in range(8))
+    found = _chosen(AuditPlan(short, plan.known_out))
+    assert found.method != CANDIDATES[0][0]
+    assert "can ask about 0 of 5 documents tried" in found.why
+
+
+def test_where_nothing_can_be_used_the_reasons_are_said(plan) -> None:
+    with pytest.raises(CapabilityError, match="No method can be chosen"):
+        _chosen(plan, frozenset())
+    tiny = AuditPlan(tuple(Document(f"t{i}", "tiny") for i in range(3)), plan.known_out)
+    with pytest.raises(InputError, match="nothing was sent"):
+        asyncio.run(refuse_unscorable_by_all(tiny, load_language_model("reader")))
