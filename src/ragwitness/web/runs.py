@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,6 +15,7 @@ from ragwitness.asking.journal import files_of
 from ragwitness.errors import RagwitnessError
 from ragwitness.kit.files import at_hand
 from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, SPENT, TABLE
+from ragwitness.results import wording as say
 from ragwitness.results.geometry import Course
 from ragwitness.results.kind import Kind
 from ragwitness.results.membership import AuditResult
@@ -25,6 +27,8 @@ from ragwitness.types import Verdict
 from ragwitness.web.figures import money_figure, tokens_figure
 from ragwitness.web.rows import Rows, ranked, rows_of_audit, rows_of_kind
 
+_HASHED = re.compile(r"([0-9a-f]{4})[0-9a-f]{6}-(\d+)")  # see cli.common.run_folder
+_ID = 24  # characters of a document's id in a run's name
 _SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST, TABLE)
 _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves
 
@@ -70,6 +74,7 @@ class Brief:
     title: str = ""
     queries: int | None = None
     auc: Rate | None = None
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,8 @@ class Run:
 
     Attributes:
         key: Names it in addresses; follows from its path.
-        name: Of the folder, for a table behind that of its paper.
+        name: Of the folder, for a table behind that of its paper; where the folder is named by a
+            hash of its inputs, method and documents instead, with the hash's first digits.
         folder: Its path.
         changed: When its newest file was written, seconds since the epoch.
         state: Of its result: when it was written, and its size.
@@ -194,7 +200,25 @@ def _run(folder: Path) -> Run:
         brief = Brief(problem=f"{folder}: {error.strerror}.")
     kind = brief.kind
     paper = f"{folder.parent.name}/" if kind is not None and kind.name == "table" else ""
-    return Run(key, paper + folder.name, folder, changed, state, brief)
+    return Run(key, paper + _name(folder.name, brief), folder, changed, state, brief)
+
+
+def _name(folder: str, brief: Brief) -> str:
+    """What a run is called: its folder's own name, unless nobody gave it one."""
+    if (hashed := _HASHED.fullmatch(folder)) is None or brief.kind is None:
+        return folder
+    method = f"{brief.method}: " if brief.method else ""
+    return f"{method}{brief.about or brief.kind.words} ({hashed[1]}-{hashed[2]})"
+
+
+def _about(result: Any) -> str:
+    """Say which documents an audit is about; empty for other kinds."""
+    if not isinstance(result, AuditResult) or not result.verdicts:
+        return ""
+    first, last = (say.visible(result.verdicts[at].document, _ID) for at in (0, -1))
+    if len(result.verdicts) == 1:
+        return first
+    return f"{say.documents(len(result.verdicts))}, {first} to {last}"
 
 
 @lru_cache(maxsize=_BRIEFS)
@@ -211,7 +235,7 @@ def _brief(folder: Path, changed: int, size: int) -> Brief:
     sheet, result = found.sheet, found.result
     known = result.evaluation if isinstance(result, AuditResult) else None
     auc = known.auc if known else None
-    named = (sheet.method, sheet.target, sheet.title, sheet.queries, auc)
+    named = (sheet.method, sheet.target, sheet.title, sheet.queries, auc, _about(result))
     return Brief(found.kind, "", *named)
 
 

@@ -16,6 +16,7 @@ import pytest
 from ragwitness.results.registry import to_json
 from ragwitness.types import Decision, Evidence, Interval, Verdict
 from ragwitness.web.app import create_app
+from ragwitness.web.runs import find_runs
 from tests.support.markup import Checker, check
 from tests.unit.report.fake_results import fake_result
 from tests.unit.report.test_report_compare import a_comparison
@@ -358,3 +359,29 @@ def test_a_result_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert "9 documents" in site.get("/")
     (folder / "result.json").write_text(json.dumps({}), encoding="utf-8")
     assert "not readable" in site.get("/")
+
+
+def test_runs_without_a_name_are_called_by_method_and_documents(tmp_path) -> None:
+    result = fake_result(60, seed=1)
+    for folder in ("0123456789-1", "fedcba9876-12", "named"):
+        audit_run(tmp_path / folder, result)
+    audit_run(tmp_path / "aaaaaaaaaa-1", replace(result, verdicts=result.verdicts[:1]))
+    unfinished_run(tmp_path / "bbbbbbbbbb-1", [("d", "q", "a")])
+    found = {run.folder.name: run.name for run in find_runs([tmp_path])}
+    first, last = result.verdicts[0].document, result.verdicts[-1].document
+    assert found["0123456789-1"] == f"{result.method}: 60 documents, {first} to {last} (0123-1)"
+    assert found["fedcba9876-12"].endswith("(fedc-12)")
+    assert found["named"] == "named"
+    assert found["aaaaaaaaaa-1"] == f"{result.method}: {first} (aaaa-1)"
+    assert found["bbbbbbbbbb-1"] == "bbbbbbbbbb-1"
+    page = html.unescape(Site(tmp_path).get("/"))
+    assert found["0123456789-1"] in page
+
+
+def test_an_evil_id_breaks_no_name_of_a_run(tmp_path) -> None:
+    result = fake_result(60, seed=1)
+    evil = replace(result.verdicts[0], document=EVIL.replace("\ud800", ""))
+    audit_run(tmp_path / "0123456789-1", replace(result, verdicts=(evil,)))
+    page = Site(tmp_path).get("/")
+    assert "<script>alert" not in page
+    assert "<img" not in page
