@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
     from ragwitness.results.evaluation import Battery
+    from ragwitness.types import Document
     from research.reproduce.tables import Case, Table
 
 
@@ -66,7 +68,8 @@ def reproduce(
     world: Annotated[
         str | None,
         typer.Option(
-            help="Audits: how hard the system makes it, easy or hard. It sets --generator."
+            help="Audits: how hard the system makes it: easy, hard, warm or near-duplicates. It"
+            " sets --generator."
         ),
     ] = None,
     generator: Generator = "reader",
@@ -131,6 +134,7 @@ def reproduce(
         read_table,
         table_kind,
     )
+    from research.reproduce.twins import with_twins
 
     screen = console()
     # The command as anybody can give it: where the corpora lie and results go is his own matter.
@@ -195,11 +199,14 @@ def reproduce(
         return
     table = chosen_rows(load_table(name, tables), audits, mode, features, control=control)
     told = {}
+    beside: Callable[[Sequence[Document]], Sequence[Document]] = tuple
     if world is not None:
         if generator != "reader":
             raise InputError("A world sets the generator.", "Leave out --world or --generator.")
         setting = load_world(world, tables)
         generator = setting.generator
+        if setting.twins:
+            beside = partial(with_twins, seed=seed)
         told["world"] = f"{world} ({setting.generator}): {setting.why}"
     if data is None or not data.is_dir():
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
@@ -223,7 +230,8 @@ def reproduce(
     for case in asked:
         screen.print(f"== {case.label}", markup=False)
         try:
-            found = _run(case, table, data, shared, limit, calibration, seed, proxy, journal, model)
+            found = _run(case, table, data, shared, limit, calibration, seed, proxy, journal, model,
+                         beside)  # fmt: skip
         except MissingExtraError as error:
             left.append(f"{case.label} ({error})")
             screen.print(f"left out: {left[-1]}", markup=False)
@@ -300,7 +308,8 @@ def _check(case: Case, data: Path) -> None:
 
 def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: int,
          calibration: int, seed: int, proxy: str, folder: Path,
-         model: str | None) -> Battery:  # fmt: skip
+         model: str | None,
+         beside: Callable[[Sequence[Document]], Sequence[Document]]) -> Battery:  # fmt: skip
     from ragwitness.audits.evaluation import BatteryPlan
     from ragwitness.cli.common import read_documents
     from ragwitness.cli.evaluate import run_plan
@@ -340,6 +349,7 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
         auxiliary=others,
         rewriter=model if case.by_model else None,
         resume="the same command",
+        beside=beside,
     )
 
 

@@ -202,11 +202,13 @@ class World:
         name: Easy, hard.
         generator: The model that answers.
         why: What it is, and how it was picked.
+        twins: Whether each indexed document has an edited copy beside it.
     """
 
     name: str
     generator: str
     why: str
+    twins: bool = False
 
 
 def load_world(name: str, folder: Path) -> World:

@@ -197,6 +197,7 @@ def test_reproduce_writes_every_column_and_what_was_left_out(command, rows, tmp_
     (tmp_path / "t" / "x").mkdir(parents=True)
     (tmp_path / "t" / "worlds.toml").write_text(
         '[plain]\ngenerator = "reader"\nwhy = "the packaged reader"\n'
+        '[twins]\ngenerator = "reader"\ntwins = true\nwhy = "edited copies"\n'
     )
     (tmp_path / "t" / "x" / "tables.toml").write_text(
         """[t]
@@ -233,6 +234,11 @@ by_model = true
     assert "--limit 8 --calibration 4 --audits rag-mia:paper --world plain" in text
     data = json.loads((folder / "table.json").read_text())
     assert set(data["cases"][0]["audits"]) == {"rag-mia:paper"}
+    # In a world of near-duplicates each of the indexed documents has a copy beside it.
+    code, said = command(*arguments[:-1], "twins", "--audits", "rag-mia:paper", "--cases", "plain")
+    assert code == 0, said
+    twins = json.loads((tmp_path / "out" / "x" / "t-twins" / "table.json").read_text())["cases"][0]
+    assert twins["settings"]["documents"] == str(2 * twins["sizes"]["indexed"])
     # The same case again: its answers are kept.
     before = (folder / "answers.jsonl").stat().st_size
     code, said = command(*arguments, "--audits", "rag-mia:paper", "--cases", "plain")

@@ -167,9 +167,12 @@ def test_mode_and_features_reach_our_row_and_no_preset() -> None:
 
 
 def test_worlds_are_readers_by_name(tmp_path: Path) -> None:
-    easy, hard = (load_world(name, _TABLES) for name in ("easy", "hard"))
-    assert easy.generator != hard.generator
-    for world in (easy, hard):
+    easy, hard, warm, twins = (
+        load_world(name, _TABLES) for name in ("easy", "hard", "warm", "near-duplicates")
+    )
+    assert len({easy.generator, hard.generator, warm.generator}) == 3
+    assert [one.twins for one in (easy, hard, warm, twins)] == [False, False, False, True]
+    for world in (easy, hard, warm, twins):
         assert load_language_model(world.generator).name
         assert world.why
     with pytest.raises(InputError, match="no world 'harder'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -156,10 +157,12 @@ def run_plan(
     auxiliary: tuple[Document, ...] = (),
     rewriter: str | None = None,
     resume: str = "",
+    beside: Callable[[Sequence[Document]], Sequence[Document]] = tuple,
 ) -> Battery:
     """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``.
 
     ``rewriter`` names the language model that a paraphrasing defense asks; None goes by rules.
+    ``beside`` returns what the index holds of the documents inside, such as copies beside them.
     """
     from ragwitness.audits.evaluation import run_battery
     from ragwitness.cli.common import console, progress_bars
@@ -177,7 +180,7 @@ def run_plan(
             auxiliary=auxiliary,
             # The battery builds its systems itself: one with retrieval and one without
             # (docs/design/evaluation.md, "Three controls").
-            build=lambda held, rag: lab_target(held, rag, defense, rewriter=writer),
+            build=lambda held, rag: lab_target(beside(held), rag, defense, rewriter=writer),
             run=folder,
             progress=progress,
         )
