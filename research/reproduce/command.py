@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.options import Generator, Proxy, Retrieval
+from ragwitness.cli.options import Generator, Proxy, Retrieval, RolePlayers
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
@@ -80,8 +80,14 @@ def reproduce(
         PathRole.ADDRESS,
         typer.Option(
             help="The chat model of methods and cases that ask one; without it they are left out."
+            " reader is the embedded reader, rules no model at all."
             " Audits: the language model of a defense, reader:NAME or hf:NAME."
         ),
+    ] = None,
+    role: RolePlayers = None,
+    records: Annotated[
+        int | None,
+        typer.Option(help="Texts: the most records of a corpus.", show_default="all of them"),
     ] = None,
     judge: Annotated[
         str | None,
@@ -117,6 +123,8 @@ def reproduce(
 ) -> None:
     """Run a table of a paper and print it beside the published one."""
     from ragwitness.cli.common import console
+    from ragwitness.cli.compare import players_of
+    from ragwitness.defenses.synthetic.roles import roles_of
     from ragwitness.errors import InputError, MissingExtraError
     from research.canary.study import load_study_table, reproduce_study
     from research.proof_cost.costs import load_cost_table, reproduce_costs
@@ -184,12 +192,15 @@ def reproduce(
     if kind not in ("", "scores") and given:
         raise InputError(f"{name} evaluates no audits: {given[0]} does not apply.")
     if kind == "compare":
-        chosen = ComparisonOptions(data, out, model, judge, prompts, generator, retrieval, seed)
+        model, roles = roles_of(model, players_of(role or ()))
+        chosen = ComparisonOptions(
+            data, out, model, judge, prompts, generator, retrieval, seed, roles, records
+        )
         reproduce_comparison(load_compare_table(name, tables), chosen)
         return
-    if judge or prompts is not None:
+    if judge or prompts is not None or role or records is not None:
         raise InputError(
-            f"{name} evaluates audits: --judge and --prompts do not apply.",
+            f"{name} evaluates audits: --judge, --role, --records and --prompts do not apply.",
             "Its size is --limit and --calibration.",
         )
     if kind == "case":

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.audits.variants import ZERO_SHOT, check_method
-from ragwitness.defenses.synthetic.registry import METHODS
+from ragwitness.defenses.synthetic.registry import METHODS, parse_spec
+from ragwitness.defenses.synthetic.roles import Roles
 from ragwitness.errors import InputError
 from ragwitness.extraction.registry import ATTACKS
 from ragwitness.results.comparison import ORIGIN
@@ -34,6 +35,8 @@ class ComparisonOptions:
         generator: Of the system.
         retrieval: Of the system.
         seed: Of splits, prompts and resampling.
+        roles: Who plays the roles that the model does not play.
+        records: Of a corpus at most; None for all.
     """
 
     data: Path | None
@@ -44,6 +47,8 @@ class ComparisonOptions:
     generator: str
     retrieval: str
     seed: int
+    roles: Roles = ()
+    records: int | None = None
 
 
 def reproduce_comparison(table: CompareTable, options: ComparisonOptions) -> None:
@@ -55,7 +60,7 @@ def reproduce_comparison(table: CompareTable, options: ComparisonOptions) -> Non
     from ragwitness.cli.common import console
     from research.reproduce.compare_report import Done
 
-    methods = _methods(table, options.model)
+    methods = _methods(table, options)
     if not methods:
         raise InputError(f"Every row of {table.name} asks a chat model.", "Name one with --model.")
     for case in table.cases:
@@ -70,10 +75,12 @@ def reproduce_comparison(table: CompareTable, options: ComparisonOptions) -> Non
     _write(table, done, options.out / table.name)
 
 
-def _methods(table: CompareTable, model: str | None) -> list[str]:
+def _methods(table: CompareTable, options: ComparisonOptions) -> list[str]:
     """The variants of a table that can be run: origin first, which the others are compared with."""
     found = [
-        method for label, method in table.rows.items() if model or not table.needs_model(label)
+        method
+        for label, method in table.rows.items()
+        if options.model or not table.needs_model(label, options.roles)
     ]
     return list(dict.fromkeys(found))
 
@@ -110,17 +117,17 @@ def _run(
         attacks=[] if attack is None else [attack],
         prompts=table.prompts,
         answer_tokens=256,  # as the published code
-        rag=rag_config(k=1, retrieval=options.retrieval, generator=options.generator),
+        rag=rag_config(k=case.k, retrieval=options.retrieval, generator=options.generator),
         by_original=True,
         seed=options.seed,
     )
-    making = Making(options.model, "auto", 3, "auto", options.seed, 4, Reach())
+    making = Making(options.model, case.domain, 3, "auto", options.seed, 4, Reach(), options.roles)
     wanted = Wanted((), tuple(one for one in methods if one != "origin"), (), by_original=True)
     judging = None
     if options.judge is not None and any("judged" in one for one in case.columns.values()):
         judging = (options.judge, load_embedder("minilm"))
     # Tables of one paper share their answers: the journals keep them by system and query.
-    folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem
+    folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem / f"k{case.k}"
     made: dict[str, SynthesisResult] = {}
     result = ask(plan, wanted, making, judging, folder, Budget(), made)
     return Done(case, result, made)
@@ -142,6 +149,11 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
     else:
         records, decoys = read_documents(str(path)), ()
         secrets = tuple(contacts_of((one.id, one.text) for one in records))
+    if options.records is not None and options.records < len(records):
+        records = tuple(random.Random(options.seed).sample(list(records), options.records))
+        kept = {one.id for one in records}
+        secrets = tuple(one for one in secrets if one.record in kept)
+        decoys = decoys[: len(secrets)]
     own = own_questions(str(path)) if case.questions == "own" else None
     told: tuple[UsefulnessQuestion, ...] = ()
     if case.questions not in (None, "own"):
@@ -172,7 +184,7 @@ def _write(table: CompareTable, done: Sequence[Done], folder: Path) -> None:
 
 # Tables of a paper that compare texts in a corpus's place, as TOML; see ``experiments/sage``.
 
-_COLUMNS = ("published", "worst published", "use", "words", "rounds")
+_COLUMNS = ("published", "worst published", "use", "words", "rounds", "queries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +195,8 @@ class CompareCase:
         label: Its name.
         corpus: File in the data folder; empty where the case is refused.
         make: ``"wiki-pii"`` plants contact details in a text; empty takes the file as it is.
+        domain: What its records are, for methods that ask a model.
+        k: Passages for each prompt.
         attack: Registered name; None attacks nothing.
         questions: File in the data folder; ``"own"`` holds records out; None asks nothing.
         columns: What the paper prints, by label: where our figure is found.
@@ -193,6 +207,8 @@ class CompareCase:
     label: str
     corpus: str = ""
     make: str = ""
+    domain: str = "auto"
+    k: int = 1
     attack: str | None = None
     questions: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -222,9 +238,9 @@ class CompareTable:
     cases: tuple[CompareCase, ...]
     note: str = ""
 
-    def needs_model(self, row: str) -> bool:
-        """Whether a row asks a chat model."""
-        return self.rows[row] not in (ORIGIN, ZERO_SHOT) and check_method(self.rows[row])
+    def needs_model(self, row: str, roles: Roles = ()) -> bool:
+        """Whether a row asks a chat model, where single roles are played by others."""
+        return self.rows[row] not in (ORIGIN, ZERO_SHOT) and check_method(self.rows[row], roles)
 
 
 def load_compare_table(name: str, folder: Path) -> CompareTable:
@@ -251,7 +267,7 @@ def load_compare_table(name: str, folder: Path) -> CompareTable:
 def _check_of_tables(table: CompareTable) -> None:
     """Refuse what would only fail while it runs."""
     for label, method in table.rows.items():
-        if method.partition(":")[0] not in (ORIGIN, ZERO_SHOT, *METHODS):
+        if parse_spec(method).name not in (ORIGIN, ZERO_SHOT, *METHODS):
             raise ValueError(f"{label} is by no method: {method}")
     for case in table.cases:
         if not case.refused and not (case.corpus and case.columns):

@@ -77,6 +77,13 @@ def _figure(where: str, method: str, done: Done) -> tuple[str, str, str]:
         return f"{one.words:.0f}", "", say.count(one.indexed)
     if kind == "rounds":
         return _rounds((done.made or {}).get(method))
+    if kind == "queries":
+        made = (done.made or {}).get(method)
+        return (
+            (f"{made.queries / len(made.made):.2f}", "", say.count(len(made.made)))
+            if made
+            else ("0", "", "")
+        )
     if kind == "use":
         return _use(one, name)
     if kind == "worst":

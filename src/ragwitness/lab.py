@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
+    from ragwitness.defenses.synthetic.roles import Roles
     from ragwitness.models.base import LanguageModel
     from ragwitness.rag.config import RagConfig
     from ragwitness.rag.target import LabTarget
     from ragwitness.targets.resolve import Address
-    from ragwitness.types import Document
+    from ragwitness.targets.transport import TransportOptions
+    from ragwitness.types import Document, Target
 
 _SETTINGS = frozenset(
     {"k", "retrieval", "index", "metric", "generator", "template", "retrieve", "chunk_words"}
@@ -150,6 +152,43 @@ def bare_target(generator: str) -> LabTarget:
             "Give a corpus, or a model of transformers: hf:NAME_OR_FOLDER.",
         )
     return LabTarget(BareSystem(load_language_model(generator), generator))
+
+
+async def open_chat(
+    model: str | None, roles: Roles = (), options: TransportOptions | None = None
+) -> Target:
+    """Open the chat model of a run, and those of single roles beside it.
+
+    Args:
+        model: Address of a target, ``reader[:NAME]`` for the embedded reader; None for none.
+        roles: Addresses by role.
+        options: How models are reached.
+
+    Returns:
+        One target for all of them.
+
+    Raises:
+        InputError: An address cannot be used, or there is none.
+        TargetError: A model does not answer.
+    """
+    from ragwitness.defenses.synthetic.roles import ByRole, others_of
+
+    usual = None if model is None else await _open_one(model, options)
+    others = {address: await _open_one(address, options) for address in others_of(roles)}
+    if usual is None and not others:
+        raise InputError("There is no chat model.", "Name one with --model.")
+    return usual if usual is not None and not others else ByRole(usual, others)
+
+
+async def _open_one(address: str, options: TransportOptions | None) -> Target:
+    from ragwitness.targets.resolve import open_target
+
+    if address.partition(":")[0] != "reader":
+        return await open_target(address, options)
+    from ragwitness.models.registry import load_language_model
+    from ragwitness.rag.target import BareSystem, LabTarget
+
+    return LabTarget(BareSystem(load_language_model(address), address))
 
 
 def _off(value: str) -> bool:

@@ -13,9 +13,16 @@ from typing import Any, ClassVar
 from ragwitness.asking.governor import Governor
 from ragwitness.asking.worker import Progress
 from ragwitness.audits.synthesis import SynthesisResult, run_synthesis
-from ragwitness.defenses.synthetic.agents import MakingConfig
+from ragwitness.defenses.synthetic.agents import Asking, MakingConfig
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
-from ragwitness.defenses.synthetic.registry import METHODS, build_method, guard_config
+from ragwitness.defenses.synthetic.registry import (
+    METHODS,
+    build_method,
+    guard_config,
+    needs_model,
+    parse_spec,
+)
+from ragwitness.defenses.synthetic.roles import Roles
 from ragwitness.errors import InputError
 from ragwitness.extraction.attacks.base import Attack
 from ragwitness.models.base import Embedder
@@ -367,7 +374,7 @@ async def made_variant(
     """Make texts by a registered method; what it withholds is in no index.
 
     Args:
-        spec: ``NAME`` or ``keywords:K``.
+        spec: As for :func:`~ragwitness.defenses.synthetic.registry.parse_spec`.
         material: The corpus.
         config: Of methods that ask a model.
         conditions: On every text.
@@ -381,8 +388,16 @@ async def made_variant(
         InputError: Unknown method, or none of its texts passed.
         TargetError: The model cannot be reached.
     """
-    name, k = _parsed(spec)
-    method = build_method(name, config, material.secrets, pii=conditions.pii, k=k, evaluation=True)
+    parsed = parse_spec(spec)
+    name = parsed.name
+    method = build_method(
+        name,
+        parsed.config(config),
+        material.secrets,
+        pii=conditions.pii,
+        k=parsed.k,
+        evaluation=True,
+    )
     # The conditions are checked against the records, the same ones for every method's texts.
     guard = SyntheticGuard(
         [one.text for one in material.records], material.secrets, guard_config(name, conditions)
@@ -408,16 +423,6 @@ async def made_variant(
     return Variant(spec, texts, settings=dict(result.settings), warnings=tuple(said)), result
 
 
-def _parsed(spec: str) -> tuple[str, int]:
-    """A method's name, and the number of records that a keyword must stand in."""
-    name, colon, value = spec.partition(":")
-    if colon and (name != "keywords" or not value.isdecimal()):
-        raise InputError(
-            f"There is no method {spec!r}.", "Only keywords takes a number: keywords:20."
-        )
-    return name, int(value) if colon else 10
-
-
 def _fewer(name: str, texts: int, records: int) -> str:
     return (
         f"{name} has {texts} texts for {records} records: what is not there leaks nothing and"
@@ -425,14 +430,19 @@ def _fewer(name: str, texts: int, records: int) -> str:
     )
 
 
-def check_method(spec: str) -> bool:
-    """Say whether a method asks a model, before anything is made.
+def check_method(spec: str, roles: Roles = ()) -> bool:
+    """Say whether a method asks the run's model, before anything is made.
+
+    Args:
+        spec: As for :func:`made_variant`.
+        roles: Who plays the roles that the run's model does not play.
 
     Raises:
         InputError: Unknown method, an option that it does not take, or one that spends a privacy
             budget, which is done once and not for a comparison.
     """
-    name, k = _parsed(spec)
+    parsed = parse_spec(spec)
+    name = parsed.name
     if name not in METHODS:
         raise METHODS.unknown(name)
     # Every try draws on the same privacy budget; comparing settings would spend it many times.
@@ -441,4 +451,5 @@ def check_method(spec: str) -> bool:
             f"{name} spends a privacy budget, which a comparison must not do.",
             f"Make its texts once by ragwitness synthesize, and give --with {name}=safe.jsonl.",
         )
-    return build_method(name, k=k, evaluation=True).asks
+    config = parsed.config(MakingConfig(asking=Asking(roles=roles)))
+    return needs_model(build_method(name, config, k=parsed.k, evaluation=True))

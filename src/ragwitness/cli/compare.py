@@ -32,6 +32,7 @@ from ragwitness.cli.options import (
     Prompts,
     Retries,
     Retrieval,
+    RolePlayers,
     RunPath,
     Secrets,
     Template,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from ragwitness.audits.synthesis import SynthesisResult
     from ragwitness.audits.variants import ComparisonPlan, Material, Variant
     from ragwitness.defenses.synthetic.agents import MakingConfig
+    from ragwitness.defenses.synthetic.roles import Roles
     from ragwitness.extraction.attacks.base import Attack, Limits
     from ragwitness.models.base import Embedder
     from ragwitness.results.comparison import Comparison
@@ -151,6 +153,7 @@ def compare(
         ),
     ] = None,
     model: ChatModel = None,
+    role: RolePlayers = None,
     domain: Domain = "auto",
     rounds: Annotated[int, typer.Option(help="The most versions of a record that are judged.")] = 3,
     pii: ContactFinder = "auto",
@@ -192,6 +195,7 @@ def compare(
     from ragwitness.cli.common import console, read_documents, run_folder
     from ragwitness.cli.leak import attacks_of, names_of
     from ragwitness.cli.outputs import Outputs, conclude
+    from ragwitness.defenses.synthetic.roles import roles_of
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.kit.run_files import REPORT
     from ragwitness.lab import rag_config
@@ -199,7 +203,8 @@ def compare(
 
     # Step 1, the options: conditions, variants, budget, limits.
     outputs = Outputs.wanted("comparison", files, fail_on)
-    wanted = chosen(given or (), methods or (), defenses or (), model, retrieve_by)
+    model, roles = roles_of(model, players_of(role or ()))
+    wanted = chosen(given or (), methods or (), defenses or (), model, retrieve_by, roles)
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     reach = Reach(timeout, retries, key_env)
     limits = Limits(prompts, answer_tokens, seed)
@@ -219,11 +224,11 @@ def compare(
     public = [one.text for one in read_documents(information)] if information else []
     made = attacks_of(names_of(attacks, None), limits, sorted(options or ()), texts=public)
     rag = rag_config(k=k, retrieval=retrieval, generator=generator, template=template)
-    making = Making(model, domain, rounds, pii, seed, concurrency, reach)
+    making = Making(model, domain, rounds, pii, seed, concurrency, reach, roles)
     given_too = (attacks, sorted(options or ()), public, model, domain, rounds, pii, judge)
     # Everything that an answer depends on names the run, the models of the methods and of the judge
     # too.
-    folder = run_folder(run, "compare", corpus, material, wanted, limits, rag, given_too)
+    folder = run_folder(run, "compare", corpus, material, wanted, limits, rag, given_too, *roles)
     # Step 3, the preview.
     if dry_run:
         preview(wanted, material, made, limits, judge, making, folder, budget)
@@ -281,6 +286,7 @@ class Making:
         seed: Of the model.
         concurrency: Queries under way at most.
         reach: How models are reached.
+        roles: Who plays the roles that the model does not play.
     """
 
     model: str | None
@@ -290,6 +296,7 @@ class Making:
     seed: int
     concurrency: int
     reach: Reach
+    roles: Roles = ()
 
     def config(self) -> MakingConfig:
         """Return the configuration of methods that ask a model.
@@ -299,8 +306,23 @@ class Making:
         """
         from ragwitness.defenses.synthetic.agents import Asking, MakingConfig, load_domain
 
-        asking = Asking(seed=self.seed)
+        asking = Asking(seed=self.seed, roles=self.roles)
         return MakingConfig(domain=load_domain(self.domain), asking=asking, rounds=self.rounds)
+
+
+def players_of(given: Sequence[str]) -> dict[str, str | None]:
+    """Return who plays which role, from ROLE=MODEL.
+
+    Raises:
+        InputError: One has no such form.
+    """
+    found: dict[str, str | None] = {}
+    for one in given:
+        role, equals, address = one.partition("=")
+        if not equals or not address:
+            raise InputError(f"--role {one!r} names no model.", "Write --role judge=MODEL.")
+        found[role] = address
+    return found
 
 
 def chosen(
@@ -309,6 +331,7 @@ def chosen(
     defenses: Sequence[str],
     model: str | None,
     retrieve_by: str,
+    roles: Roles = (),
 ) -> Wanted:
     """Return the variants, each name once.
 
@@ -332,7 +355,7 @@ def chosen(
     for spec in methods:
         if spec == ZERO_SHOT:
             continue
-        if check_method(spec) and model is None:
+        if check_method(spec, roles) and model is None:
             raise InputError(
                 f"{spec} asks a chat model, and there is none.",
                 f"Name one with --model, or give its texts: --with {spec}=safe.jsonl",
@@ -414,23 +437,26 @@ def preview(
 ) -> None:
     """Say what would be asked at most, and what the run folder keeps; send nothing."""
     from ragwitness.cli.steps import preview as show_preview
-    from ragwitness.defenses.synthetic.registry import build_method
+    from ragwitness.defenses.synthetic.registry import build_method, parse_spec
 
-    systems, asked = len(wanted.names), len(material.questions)
+    systems, told = len(wanted.names), len(material.questions)
     lines = [
         f"{systems} variants of {len(material.records):,} records: {', '.join(wanted.names)}",
-        f"each: at most {limits.prompts:,} prompts of {len(attacks)} attacks and {asked:,}"
+        f"each: at most {limits.prompts:,} prompts of {len(attacks)} attacks and {told:,}"
         f" questions, answers of at most {limits.max_tokens:,} tokens, in this process",
     ]
     if judge:
-        lines.append(f"{judge}: at most {4 * systems * asked:,} queries to judge answers")
+        lines.append(f"{judge}: at most {4 * systems * told:,} queries to judge answers")
     for spec in wanted.methods:
         if spec == "zero-shot":
             continue
-        method = build_method(spec.partition(":")[0], making.config(), evaluation=True)
+        parsed = parse_spec(spec)
+        method = build_method(parsed.name, parsed.config(making.config()), evaluation=True)
         if method.asks:
             most = method.most(len(material.records))
-            lines.append(f"{making.model}: at most {most:,} queries to make {spec}")
+            lines.append(
+                f"{making.model or 'models by role'}: at most {most:,} queries to make {spec}"
+            )
     show_preview(lines, folder, budget)
 
 
@@ -481,17 +507,23 @@ async def _ask(
     from contextlib import AsyncExitStack
 
     from ragwitness.audits.comparison import run_comparison
-    from ragwitness.audits.variants import Judge
+    from ragwitness.audits.variants import ZERO_SHOT, Judge
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.steps import spent_so_far
+    from ragwitness.defenses.synthetic.registry import parse_spec
+    from ragwitness.defenses.synthetic.roles import others_of
+    from ragwitness.lab import open_chat
     from ragwitness.targets.resolve import open_target
 
     transport = making.reach.transport(making.concurrency, governor.setback)
     async with AsyncExitStack() as open_ones:
         show = open_ones.enter_context(progress_bars(console(), spent_so_far(governor), "asked"))
         model = judge = None
-        if making.model is not None:
-            model = await open_target(making.model, transport)
+        specs = (parse_spec(spec) for spec in wanted.methods if spec != ZERO_SHOT)
+        named = tuple(dict.fromkeys(role for spec in specs for role in spec.roles))
+        roles = (*making.roles, *named)
+        if making.model is not None or others_of(roles):
+            model = await open_chat(making.model, roles, transport)
             open_ones.push_async_callback(model.close)
         if judging is not None:
             judge = Judge(await open_target(judging[0], transport), judging[1])
@@ -557,6 +589,8 @@ def _making(show: Progress, spec: str, _stage: str, done: int, total: int) -> No
 
 def _settings(plan: ComparisonPlan, making: Making, judge: object) -> dict[str, str]:
     """Return everything in use that is the same for all variants."""
+    from ragwitness.defenses.synthetic.roles import described
+
     rag = plan.rag
     found_by = "the original record: the index holds private text" if plan.by_original else "itself"
     return {
@@ -569,6 +603,7 @@ def _settings(plan: ComparisonPlan, making: Making, judge: object) -> dict[str, 
         "template": rag.template.name,
         "likeness in meaning": "not measured" if plan.embedder is None else plan.embedder.name,
         "model of the methods": making.model or "none",
+        **described(making.roles),
         "judge": "none" if judge is None else "a chat model; of several references the first",
         "seed": str(plan.seed),
     }

@@ -160,8 +160,18 @@ ChatModel = Annotated[
     str | None,
     PathRole.ADDRESS,
     typer.Option(
-        help="The chat model of methods that ask one, addressed like a target, e.g. openai/MODEL."
-        " It is shown the records (private-evolution does not show them)."
+        help="The chat model of methods that ask one, addressed like a target, e.g. openai/MODEL;"
+        " reader is the embedded reader, and rules no model at all. It is shown the records"
+        " (the private methods do not show them)."
+    ),
+]
+RolePlayers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE=MODEL",
+        help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
+        " rewriter. May be repeated.",
     ),
 ]
 Domain = Annotated[

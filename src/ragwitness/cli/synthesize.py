@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ragwitness.defenses.synthetic.base import AnyMethod
     from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
     from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
+    from ragwitness.defenses.synthetic.roles import Roles
     from ragwitness.results.synthesis import SynthesisReport
     from ragwitness.targets.transport import TransportOptions
     from ragwitness.text.documents import Skipped
@@ -65,12 +66,37 @@ def synthesize(
     method: Annotated[
         str,
         typer.Option(
-            help="The method. With a chat model: sage, stage-1, paraphrase, paraphrase-checklist,"
-            " zerogen, attrprompt. Without one: redact, keywords. With or without:"
-            " private-evolution, which is differentially private."
+            help="The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,"
+            " paraphrase-checklist, zerogen, attrprompt. Without one: redact, keywords. With or"
+            " without: private-evolution, which is differentially private."
         ),
     ] = "sage",
     model: ChatModel = None,
+    extractor: Annotated[
+        str | None,
+        PathRole.ADDRESS,
+        typer.Option(
+            help="The model that names attributes and says what a record tells of each.",
+            show_default="--model",
+        ),
+    ] = None,
+    generator: Annotated[
+        str | None,
+        PathRole.ADDRESS,
+        typer.Option(help="The model that writes.", show_default="--model"),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        PathRole.ADDRESS,
+        typer.Option(help="The model that judges the privacy of a text.", show_default="--model"),
+    ] = None,
+    rewriter: Annotated[
+        str | None,
+        PathRole.ADDRESS,
+        typer.Option(
+            help="The model that rewrites what was not judged safe.", show_default="--model"
+        ),
+    ] = None,
     domain: Domain = "auto",
     rounds: Annotated[
         int,
@@ -189,12 +215,17 @@ def synthesize(
     from ragwitness.cli.steps import preview
     from ragwitness.defenses.synthetic.agents import Asking
     from ragwitness.defenses.synthetic.guard import GuardConfig
+    from ragwitness.defenses.synthetic.roles import roles_of
 
     # Step 1, the options: what is asked, what it may cost, and what a text must not share.
     outputs = Outputs.wanted("synthesis", files, fail_on)
     budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
     reach = Reach(timeout, retries, key_env)
-    asking = Asking(answer_tokens, temperature, attempts, seed)
+    players = {
+        "extractor": extractor, "generator": generator, "judge": judge, "rewriter": rewriter
+    }  # fmt: skip
+    model, roles = roles_of(model, players)
+    asking = Asking(answer_tokens, temperature, attempts, seed, roles=roles)
     conditions = GuardConfig(longest_run, common, rouge, recall, cosine, pii)
     # Options that mean nothing for a method, or the opposite of what they promise, are refused.
     check_options(method, corpus, epsilon, public, looks=contacts or secrets is not None)
@@ -220,7 +251,7 @@ def synthesize(
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         guard = guard_of(method, loaded.documents, known, conditions, embedder)
         transport = reach.transport(concurrency, governor.setback)
-        result = make(loaded.documents, chosen, guard, model, transport, folder, governor)
+        result = make(loaded.documents, chosen, guard, model, roles, transport, folder, governor)
     # Step 5, the conclusion: texts that passed, what became of the others, the exit code.
     finish(result, loaded.skipped, folder, out, outputs)
 
@@ -260,14 +291,15 @@ def method_of(
         InputError: An option cannot be used, or there is no model where one is needed.
     """
     from ragwitness.defenses.synthetic.agents import MakingConfig, load_domain
-    from ragwitness.defenses.synthetic.registry import build_method
+    from ragwitness.defenses.synthetic.registry import build_method, needs_model
 
     config = MakingConfig(domain=load_domain(domain), asking=asking, rounds=rounds)
     found = build_method(name, config, secrets, pii=pii, k=k, private=private)
-    if found.asks and model is None:
+    if needs_model(found) and model is None:
         raise InputError(
             f"{name} asks a chat model, and there is none.",
-            "Name one, e.g. --model openai/MODEL; redact and keywords need none.",
+            "Name one, e.g. --model openai/MODEL; redact and keywords need none, and --model rules"
+            " plays the roles by rules.",
         )
     return found
 
@@ -306,6 +338,7 @@ def make(
     method: AnyMethod,
     guard: SyntheticGuard,
     model: str | None,
+    roles: Roles,
     transport: TransportOptions,
     folder: Path,
     governor: Governor,
@@ -319,7 +352,7 @@ def make(
     from ragwitness.audits.synthesis import run_synthesis
     from ragwitness.cli.steps import ask
     from ragwitness.defenses.synthetic.base import CorpusMethod
-    from ragwitness.targets.resolve import open_target
+    from ragwitness.lab import open_chat
 
     async def work(target: Target | None, progress: Progress) -> SynthesisResult:
         return await run_synthesis(
@@ -334,7 +367,8 @@ def make(
         )
 
     # A method that asks nobody opens nothing, whatever --model says.
-    opening = open_target(model, transport) if model and method.asks else None
+    own = tuple((r, address) for r, address in roles if r in getattr(method, "roles", ()))
+    opening = open_chat(model, own, transport) if method.asks else None
     items = "queries" if isinstance(method, CorpusMethod) else "records"
     return ask(opening, work, folder, governor, items)
 

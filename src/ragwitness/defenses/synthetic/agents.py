@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.defenses.synthetic.base import Fate, Steps, StoppedError
+from ragwitness.defenses.synthetic.roles import RULES, RoleQuery, Roles, described
 from ragwitness.errors import InputError
 from ragwitness.kit.quotes import unquoted
 from ragwitness.text.words import refuses, same_language
@@ -38,18 +39,21 @@ class Asking:
         seed: Of the first attempt; further ones count on, so that they are other questions.
         published: Take answers as the published code does: cut off, in another language, of
             another form. For evaluation alone.
+        roles: Who plays the roles that the run's model does not play.
 
     Raises:
         InputError: A number is out of range.
     """
 
     stored_name: ClassVar[str] = "Asking"
+    later: ClassVar[tuple[str, ...]] = ("roles",)
 
     max_tokens: int = 1024
     temperature: float = 0.6
     attempts: int = 2
     seed: int = 0
     published: bool = False
+    roles: Roles = ()
 
     def __post_init__(self) -> None:
         """Refuse numbers with which nothing can be asked."""
@@ -64,12 +68,29 @@ class Asking:
         """Return these settings with the published limit, once, whatever comes back."""
         return replace(self, max_tokens=256, attempts=1, published=True)
 
+    def needs_model(self, *roles: str) -> bool:
+        """Whether one of these roles is played by the run's model."""
+        return not set(roles) <= {role for role, _ in self.roles}
+
+    def asks(self, *roles: str) -> bool:
+        """Whether one of these roles is played by a model, whichever."""
+        return not set(roles) <= {role for role, address in self.roles if address == RULES}
+
+    def query(self, prompt: str, role: str, seed: int) -> Query:
+        """Return a question to whoever plays a role."""
+        address = dict(self.roles).get(role)
+        if address is None:
+            return Query(prompt, self.max_tokens, self.temperature, seed=seed)
+        return RoleQuery(prompt, self.max_tokens, self.temperature, seed=seed, model=address)
+
 
 def ask(
     prompt: str,
     read: Callable[[str], T | None],
     how: Asking,
     *,
+    role: str,
+    rule: Callable[[], str] | None = None,
     like: str | None = None,
     turn: int = 0,
 ) -> Steps[T]:
@@ -79,17 +100,24 @@ def ask(
         prompt: The question.
         read: Returns what the answer says; None where it does not keep to its form.
         how: Settings.
+        role: Who is asked.
+        rule: What the rules say, where they play the role; None where there is no rule.
         like: A text whose language the answer must be in; None for any.
         turn: Number of the round, so that a question that recurs is asked anew.
 
     Raises:
         StoppedError: No attempt brought an answer that can be used.
     """
+    if dict(how.roles).get(role) == RULES:
+        said = read(rule()) if rule else None
+        if said is None:
+            raise StoppedError(Fate.MALFORMED, f"the rules have nothing to say as {role}")
+        return said
     trouble = StoppedError(Fate.MALFORMED, "")
     for attempt in range(how.attempts):
         # A question that is asked again is another one: its seed tells journal and cache so.
         seed = how.seed + turn * how.attempts + attempt
-        (answer,) = yield [Query(prompt, how.max_tokens, how.temperature, seed=seed)]
+        (answer,) = yield [how.query(prompt, role, seed)]
         if (found := _trouble(answer, like, how.published)) is not None:
             if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
                 raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))
@@ -325,4 +353,5 @@ class MakingConfig:
             "answers": f"{how.max_tokens} tokens, temperature {how.temperature:g},"
             f" {how.attempts} attempts, seed {how.seed}",
             "longest record": f"{self.longest:,} characters",
+            **described(how.roles),
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ragwitness.defenses.synthetic.agents import MakingConfig, as_list, ask, shown
 from ragwitness.defenses.synthetic.base import (
@@ -22,6 +23,8 @@ from ragwitness.defenses.synthetic.base import (
     until_passed,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR
+from ragwitness.defenses.synthetic.rules import Rules
 from ragwitness.defenses.synthetic.sage import Attribute, Pair, ask_text, generate, identify, sheet
 from ragwitness.types import Document
 
@@ -45,13 +48,18 @@ class AttrPrompt:
         published: Do not look at the corpus, and enforce none of our conditions.
     """
 
-    asks = True
+    roles = (EXTRACTOR, GENERATOR)
 
     def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
         self.config = config or MakingConfig()
         if published:
             self.config = replace(self.config, asking=self.config.asking.as_published())
         self.published = published
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model plays one of the roles."""
+        return self.config.asking.asks(*self.roles)
 
     @property
     def name(self) -> str:
@@ -72,19 +80,30 @@ class AttrPrompt:
     def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """List subtopics of every attribute; return the maker."""
         # 1. Attributes of the kind of text.
+        rules = Rules(documents, guard)
         attributes = yield from self._attributes(documents, guard)
         # 2. Subtopics of each attribute, those left out that break a condition.
         about = "" if self.published else self._about(documents)
         topics: list[tuple[Attribute, list[str]]] = []
         for attribute in attributes:
             prompt = _LIST.format(about=about, n=_SUBTOPICS, attribute=attribute[1])
-            named = yield from ask(prompt, as_list, self.config.asking)
+            # By rules: the words that many records hold, others for each attribute.
+            words = rules.subtopics(_SUBTOPICS * len(attributes))[len(topics) :: len(attributes)]
+            named = yield from ask(
+                prompt,
+                as_list,
+                self.config.asking,
+                role=EXTRACTOR,
+                rule=partial("\n".join, [f"- {word}" for word in words]),
+            )
             fit = [one for one in named if self.published or guard.violation(one) is None]
             if fit:
                 topics.append((attribute, fit[:_SUBTOPICS]))
         if not topics:
             raise StoppedError(Fate.MALFORMED, "no subtopic that breaks no condition was named")
-        return maker(self.config.longest, lambda document: self._make(document, topics, guard))
+        return maker(
+            self.config.longest, lambda document: self._make(document, topics, guard, rules)
+        )
 
     def _attributes(
         self, documents: Sequence[Document], guard: SyntheticGuard
@@ -93,7 +112,8 @@ class AttrPrompt:
             return (yield from identify(documents, self.config, guard))
         domain = self.config.domain
         prompt = _BLIND.format(n=domain.count, records=domain.records)
-        named = yield from ask(prompt, as_list, self.config.asking)
+        rule = partial(Rules((), guard).names, domain.count)
+        named = yield from ask(prompt, as_list, self.config.asking, role=EXTRACTOR, rule=rule)
         return tuple(("", name) for name in named[: domain.count])
 
     def _about(self, documents: Sequence[Document]) -> str:
@@ -107,12 +127,13 @@ class AttrPrompt:
         document: Document,
         topics: Sequence[tuple[Attribute, list[str]]],
         guard: SyntheticGuard,
+        rules: Rules,
     ) -> Steps[Synthesis]:
         # 3. A text from one drawn subtopic of every attribute; the record gives id and language.
         rng = random.Random(f"{self.config.asking.seed} {document.id}")
         pairs: list[Pair] = [(attribute, rng.choice(named)) for attribute, named in topics]
         if self.published:
-            text = yield from generate(pairs, self.config, document.text)
+            text = yield from generate(pairs, self.config, document.text, rules)
             return unchecked(Synthesis(document.id, Fate.UNGUARDED, text), guard)
 
         def write(advice: str, turn: int) -> Steps[str]:
@@ -120,6 +141,7 @@ class AttrPrompt:
                 f"Write a text that deals with:\n{sheet(pairs)}\n\nIt must be"
                 f" {self.config.domain.form}. {advice} Write the text alone."
             )
-            return ask_text(prompt, self.config, document.text, turn)
+            rule = partial(rules.told, sheet(pairs))
+            return ask_text(prompt, self.config, document.text, turn, rule=rule)
 
         return (yield from until_passed(document.id, write, self.config.rounds, guard))

@@ -16,6 +16,7 @@ from ragwitness.defenses.synthetic.private.evolution import (
     PrivateConfig,
     PrivateEvolution,
 )
+from ragwitness.defenses.synthetic.roles import ROLES, Roles
 from ragwitness.defenses.synthetic.sage import Sage
 from ragwitness.defenses.synthetic.sage_paper import PublishedSage
 from ragwitness.defenses.synthetic.zerogen import ZeroGen
@@ -77,6 +78,9 @@ METHODS = Registry(
         "paraphrase": MethodListing(
             lambda m: Paraphrase("plain", m.config), "the record in other words"
         ),
+        "paraphrase-privacy": MethodListing(
+            lambda m: Paraphrase("privacy", m.config), "likewise, told to run no privacy risk"
+        ),
         "paraphrase-checklist": MethodListing(
             lambda m: Paraphrase("checklist", m.config), "likewise, with SAGE's six checks"
         ),
@@ -96,10 +100,25 @@ METHODS = Registry(
             _evolution, "texts that the records vote for, differentially private", private=True
         ),
         "sage-published": MethodListing(
-            lambda m: PublishedSage(m.config), "SAGE as its code is", evaluation=True
+            lambda m: PublishedSage(m.config), "SAGE as published", evaluation=True
+        ),
+        "stage-1-published": MethodListing(
+            lambda m: PublishedSage(m.config, stage=1), "its stage 1 as published", evaluation=True
         ),
         "paraphrase-published": MethodListing(
-            lambda m: Paraphrase("published", m.config), "extracts, as its code is", evaluation=True
+            lambda m: Paraphrase("plain", m.config, published=True),
+            "extracts, as published",
+            evaluation=True,
+        ),
+        "paraphrase-privacy-published": MethodListing(
+            lambda m: Paraphrase("privacy", m.config, published=True),
+            "likewise, told to run no privacy risk",
+            evaluation=True,
+        ),
+        "paraphrase-checklist-published": MethodListing(
+            lambda m: Paraphrase("checklist", m.config, published=True),
+            "rewrites by the six checks, as published",
+            evaluation=True,
         ),
         "zerogen-published": MethodListing(
             lambda m: ZeroGen(m.config, published=True), "shuffled, as its code is", evaluation=True
@@ -145,6 +164,74 @@ def build_method(
         )
     method: AnyMethod = make(Materials(config or MakingConfig(), secrets, pii, k, private))
     return method
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """A method with settings of its own: ``NAME[:K][+ROLE=MODEL][+m=N]``.
+
+    Attributes:
+        name: Registered name.
+        k: Records in which a keyword must stand.
+        roles: Who plays which role, beside those of the run.
+        m: Attributes of each part (SAGE §4.4); None for those of the domain.
+    """
+
+    name: str
+    k: int = 10
+    roles: Roles = ()
+    m: int | None = None
+
+    def config(self, config: MakingConfig) -> MakingConfig:
+        """Return the run's settings with those of the method.
+
+        Raises:
+            InputError: m is out of range.
+        """
+        roles = tuple(sorted({**dict(config.asking.roles), **dict(self.roles)}.items()))
+        domain = config.domain
+        if self.m is not None:
+            # The first m of a list; a list that is too short leaves them to be identified.
+            enough = bool(domain.attributes) and all(len(a) >= self.m for a in domain.attributes)
+            first = tuple(one[: self.m] for one in domain.attributes) if enough else ()
+            domain = replace(domain, attributes=first, count=self.m)
+        return replace(config, domain=domain, asking=replace(config.asking, roles=roles))
+
+
+def parse_spec(spec: str) -> MethodSpec:
+    """Read a method as it is named on a command line or in a table.
+
+    Raises:
+        InputError: A setting that no method takes.
+    """
+    named, *settings = spec.split("+")
+    name, colon, value = named.partition(":")
+    if colon and (name != "keywords" or not value.isdecimal()):
+        raise InputError(
+            f"There is no method {spec!r}.", "Only keywords takes a number: keywords:20."
+        )
+    found = MethodSpec(name, int(value) if colon else 10)
+    for one in settings:
+        key, equals, said = one.partition("=")
+        if key in ROLES and said:
+            found = replace(found, roles=(*found.roles, (key, said)))
+        elif key == "m" and equals and said.isdecimal():
+            found = replace(found, m=int(said))
+        else:
+            raise InputError(
+                f"{spec}: a method has no setting {one!r}.",
+                f"Write +ROLE=MODEL, the roles being {', '.join(ROLES)}, or +m=3.",
+            )
+    return found
+
+
+def needs_model(method: AnyMethod) -> bool:
+    """Whether the run's own model is asked, and not models of single roles or rules alone."""
+    roles: tuple[str, ...] = getattr(method, "roles", ())
+    config: MakingConfig | None = getattr(method, "config", None)
+    if not roles or config is None:
+        return method.asks
+    return config.asking.needs_model(*roles)
 
 
 def guard_config(name: str, config: GuardConfig) -> GuardConfig:

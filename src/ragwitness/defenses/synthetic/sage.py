@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from ragwitness.defenses.synthetic.agents import (
@@ -25,6 +26,8 @@ from ragwitness.defenses.synthetic.agents import (
 )
 from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, maker
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, ROLES
+from ragwitness.defenses.synthetic.rules import Rules
 from ragwitness.text.runs import plain_tokens
 from ragwitness.types import Document
 
@@ -76,7 +79,8 @@ def identify(
             fit = [n for n in dict.fromkeys(names) if len(n.split()) <= _MOST_WORDS]
             return [n for n in fit if guard.violation(n) is None][: domain.count] or None
 
-        names = yield from ask(prompt, read, config.asking)
+        rule = partial(Rules((), guard).names, domain.count)
+        names = yield from ask(prompt, read, config.asking, role=EXTRACTOR, rule=rule)
         found += [(part, name) for name in names]
     return tuple(found)
 
@@ -102,7 +106,10 @@ _NOTHING = re.compile(
 
 
 def extract(
-    document: Document, attributes: Sequence[Attribute], config: MakingConfig
+    document: Document,
+    attributes: Sequence[Attribute],
+    config: MakingConfig,
+    rules: Rules | None = None,
 ) -> Steps[tuple[Pair, ...]]:
     """Return what the record says of each attribute; those it says nothing of are left out.
 
@@ -114,7 +121,16 @@ def extract(
     prompt = _PROMPT_EXTRACT.format(
         records=config.domain.records, text=shown(document.text), form=form
     )
-    return (yield from ask(prompt, lambda text: _read(text, attributes), config.asking))
+    rule = partial(rules.extracted, document.text, attributes) if rules else None
+    return (
+        yield from ask(
+            prompt,
+            lambda text: _read(text, attributes),
+            config.asking,
+            role=EXTRACTOR,
+            rule=rule,
+        )
+    )
 
 
 def sheet(pairs: Sequence[Pair]) -> str:
@@ -152,24 +168,40 @@ Write a new text that makes every one of these points and adds no person, place 
 own. It must be {form}. Write the text alone, without a remark before or after it."""
 
 
-def generate(pairs: Sequence[Pair], config: MakingConfig, like: str) -> Steps[str]:
+def generate(
+    pairs: Sequence[Pair], config: MakingConfig, like: str, rules: Rules | None = None
+) -> Steps[str]:
     """Return a text that tells the pairs.
 
     Args:
         pairs: What the record says of each attribute.
         config: Settings.
         like: A text in the language that is wanted; it is not shown to the model.
+        rules: Where they may play the role.
 
     Raises:
         StoppedError: The model gave no text that can be used.
     """
-    prompt = _PROMPT_GENERATE.format(points=sheet(pairs), form=config.domain.form)
-    return (yield from ask_text(prompt, config, like))
+    points = sheet(pairs)
+    prompt = _PROMPT_GENERATE.format(points=points, form=config.domain.form)
+    rule = partial(rules.told, points) if rules else None
+    return (yield from ask_text(prompt, config, like, rule=rule))
 
 
-def ask_text(prompt: str, config: MakingConfig, like: str, turn: int = 0) -> Steps[str]:
+def ask_text(
+    prompt: str,
+    config: MakingConfig,
+    like: str,
+    turn: int = 0,
+    role: str = GENERATOR,
+    rule: Callable[[], str] | None = None,
+) -> Steps[str]:
     """Ask for a text that has the form of the domain; see :func:`~.agents.ask`."""
-    return ask(prompt, lambda said: of_form(said, config), config.asking, like=like, turn=turn)
+
+    def read(said: str) -> str | None:
+        return of_form(said, config)
+
+    return ask(prompt, read, config.asking, role=role, rule=rule, like=like, turn=turn)
 
 
 def of_form(text: str, config: MakingConfig) -> str | None:
@@ -237,7 +269,9 @@ class Judgement:
     suggestions: str = ""
 
 
-def judge(text: str, document: Document, config: MakingConfig, turn: int) -> Steps[Judgement]:
+def judge(
+    text: str, document: Document, config: MakingConfig, turn: int, rules: Rules | None = None
+) -> Steps[Judgement]:
     """Have a text judged.
 
     Raises:
@@ -256,9 +290,20 @@ def judge(text: str, document: Document, config: MakingConfig, turn: int) -> Ste
     )
     return (
         yield from ask(
-            prompt, lambda answer: read_judgement(answer, text), config.asking, turn=turn
+            prompt,
+            lambda answer: read_judgement(answer, text),
+            config.asking,
+            role=JUDGE,
+            rule=partial(judgement_by, rules, text) if rules else None,
+            turn=turn,
         )
     )
+
+
+def judgement_by(rules: Rules, text: str) -> str:
+    """Say what the conditions find, as the privacy agent would."""
+    fault = rules.fault(text)
+    return f"{SUGGEST} {fault}" if fault else f"SAFE_DATA: {BEGIN}{text}{END}{SAFE}"
 
 
 def read_judgement(answer: str, text: str) -> Judgement | None:
@@ -304,7 +349,14 @@ Follow the suggestions and keep everything else that is useful. The result must 
 the new text alone, without a remark before or after it."""
 
 
-def rewrite(text: str, feedback: str, config: MakingConfig, turn: int, like: str) -> Steps[str]:
+def rewrite(
+    text: str,
+    feedback: str,
+    config: MakingConfig,
+    turn: int,
+    like: str,
+    rules: Rules | None = None,
+) -> Steps[str]:
     """Return the text as rewritten.
 
     Args:
@@ -313,6 +365,7 @@ def rewrite(text: str, feedback: str, config: MakingConfig, turn: int, like: str
         config: Settings.
         turn: Number of the round.
         like: A text in the language that is wanted; it is not shown to the model.
+        rules: Where they may play the role.
 
     Raises:
         StoppedError: The model gave no text that can be used.
@@ -320,7 +373,8 @@ def rewrite(text: str, feedback: str, config: MakingConfig, turn: int, like: str
     prompt = _PROMPT_REWRITE.format(
         text=shown(text), suggest=SUGGEST, feedback=shown(feedback), form=config.domain.form
     )
-    return (yield from ask_text(prompt, config, like, turn))
+    rule = partial(rules.rewritten, text) if rules else None
+    return (yield from ask_text(prompt, config, like, turn, REWRITER, rule))
 
 
 # The loop: attributes, text, judgements and rewrites, then our own conditions.
@@ -333,10 +387,18 @@ class Sage:
         config: Settings; with 0 rounds it is stage 1 alone.
     """
 
-    asks = True
-
     def __init__(self, config: MakingConfig | None = None) -> None:
         self.config = config or MakingConfig()
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Who is asked."""
+        return ROLES if self.config.rounds else (EXTRACTOR, GENERATOR)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model plays one of the roles."""
+        return self.config.asking.asks(*self.roles)
 
     @property
     def name(self) -> str:
@@ -357,25 +419,35 @@ class Sage:
     def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Identify the attributes; return the maker."""
         attributes = yield from identify(documents, self.config, guard)
-        return maker(self.config.longest, lambda document: self._make(document, attributes, guard))
+        rules = Rules(documents, guard)
+        return maker(
+            self.config.longest, lambda document: self._make(document, attributes, guard, rules)
+        )
 
     def _make(
-        self, document: Document, attributes: Sequence[Attribute], guard: SyntheticGuard
+        self,
+        document: Document,
+        attributes: Sequence[Attribute],
+        guard: SyntheticGuard,
+        rules: Rules,
     ) -> Steps[Synthesis]:
         # Stage 1: the record becomes attributes, these a text.
-        text = yield from stage_one(document, attributes, self.config)
+        pairs = yield from extract(document, attributes, self.config, rules)
+        text = yield from generate(pairs, self.config, document.text, rules)
         if not self.config.rounds:
             return checked(Synthesis(document.id, Fate.WITHHELD, text), guard)
         # Stage 2: judged and rewritten.
-        return (yield from self._refine(document, text, guard))
+        return (yield from self._refine(document, text, guard, rules))
 
-    def _refine(self, document: Document, text: str, guard: SyntheticGuard) -> Steps[Synthesis]:
+    def _refine(
+        self, document: Document, text: str, guard: SyntheticGuard, rules: Rules
+    ) -> Steps[Synthesis]:
         """Judge and rewrite until the agent and the conditions agree, or the rounds are over."""
         rounds = self.config.rounds
         made = Synthesis(document.id, Fate.WITHHELD)
         for turn in range(1, rounds + 1):
             # The privacy agent and our own conditions both judge this version.
-            said = yield from judge(text, document, self.config, turn)
+            said = yield from judge(text, document, self.config, turn, rules)
             made = replace(checked(replace(made, text=text), guard), rounds=turn)
             if said.safe and made.fate is Fate.PASSED:
                 return made
@@ -385,19 +457,7 @@ class Sage:
                 feedback = "\n".join(
                     filter(None, (said.suggestions, broken.advice if broken else ""))
                 )
-                text = yield from rewrite(text, feedback, self.config, turn, document.text)
+                text = yield from rewrite(text, feedback, self.config, turn, document.text, rules)
         # Fail closed: without the agent's word no text passes, even one that breaks no condition.
         reason = made.reason or f"the privacy agent did not call it safe in {rounds} rounds"
         return replace(made, fate=Fate.WITHHELD, text="", reason=reason)
-
-
-def stage_one(
-    document: Document, attributes: Sequence[Attribute], config: MakingConfig
-) -> Steps[str]:
-    """Return the text of stage 1.
-
-    Raises:
-        StoppedError: The model gave nothing that can be used.
-    """
-    pairs = yield from extract(document, attributes, config)
-    return (yield from generate(pairs, config, document.text))

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ragwitness.defenses.synthetic.agents import MakingConfig, as_it_is, ask, shown
 from ragwitness.defenses.synthetic.base import (
@@ -25,6 +26,8 @@ from ragwitness.defenses.synthetic.base import (
     unchecked,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.roles import GENERATOR
+from ragwitness.defenses.synthetic.rules import Rules
 from ragwitness.text.runs import plain_tokens
 from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Document
@@ -35,6 +38,8 @@ The context is:
 
 "{answer}" is the answer to a question about it. Write that question in one line, without the \
 answer in it, and nothing else."""
+# As the paper has it (A.3).
+_PUBLISHED = "The context is: {text}.{answer} is the answer of the following question: "
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)*")
 _NUMBER = re.compile(r"\b\d[\d.,]*(?:\s?(?:%|[a-zA-Z]{1,8}))?")
 
@@ -43,6 +48,7 @@ _NUMBER = re.compile(r"\b\d[\d.,]*(?:\s?(?:%|[a-zA-Z]{1,8}))?")
 class _Corpus:
     documents: Sequence[Document]
     counts: Counter[str]
+    rules: Rules
 
 
 class ZeroGen:
@@ -53,7 +59,7 @@ class ZeroGen:
         published: Draw the pairs from all records and enforce none of our conditions.
     """
 
-    asks = True
+    roles = (GENERATOR,)
 
     def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
         self.config = config or MakingConfig()
@@ -61,6 +67,11 @@ class ZeroGen:
             self.config = replace(self.config, asking=self.config.asking.as_published())
         self.published = published
         self.pairs = 20 if published else 10
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model plays the role."""
+        return self.config.asking.asks(*self.roles)
 
     @property
     def name(self) -> str:
@@ -79,14 +90,24 @@ class ZeroGen:
         """Return the maker."""
         yield from ()
         words = (set(plain_tokens(document.text)) for document in documents)
-        corpus = _Corpus(documents, Counter(word for part in words for word in part))
+        counts = Counter(word for part in words for word in part)
+        corpus = _Corpus(documents, counts, Rules(documents, guard))
         return maker(self.config.longest, lambda document: self._make(document, corpus, guard))
 
     def _make(self, document: Document, corpus: _Corpus, guard: SyntheticGuard) -> Steps[Synthesis]:
         lines = []
         for text, answer in self._drawn(document, corpus):
             prompt = _PROMPT.format(text=shown(text), answer=answer)
-            question = yield from ask(prompt, _one_line, self.config.asking, like=text)
+            if self.published:
+                prompt = _PUBLISHED.format(text=text, answer=answer)
+            question = yield from ask(
+                prompt,
+                str.strip if self.published else _one_line,
+                self.config.asking,
+                role=GENERATOR,
+                rule=partial(corpus.rules.question, text, answer),
+                like=text,
+            )
             lines.append(f"question: {question} answer: {answer}")
         made = Synthesis(document.id, Fate.UNUSABLE, "\n".join(lines))
         if not lines:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ragwitness.defenses.synthetic.agents import MakingConfig, as_list, ask, shown, together
 from ragwitness.defenses.synthetic.base import Steps, StoppedError
 from ragwitness.defenses.synthetic.private.accounting import Embed, grid
+from ragwitness.defenses.synthetic.roles import GENERATOR
 from ragwitness.defenses.synthetic.sage import of_form
 from ragwitness.errors import InputError
 from ragwitness.text.runs import plain_tokens
@@ -99,7 +100,7 @@ class ChatSource:
             return list(some_of(self._pool, count, seed))
         domain = self._config.domain
         asked = _LIST.format(n=_MATTERS, records=domain.records)
-        matters = yield from ask(asked, as_list, self._config.asking)
+        matters = yield from ask(asked, as_list, self._config.asking, role=GENERATOR)
         prompts = [
             _DRAFT.format(form=domain.form, matter=matters[n % len(matters)]) for n in range(count)
         ]
@@ -116,7 +117,11 @@ class ChatSource:
 
     def _ask(self, prompt: str, turn: int, like: str | None = None) -> Steps[str]:
         config = self._config
-        return ask(prompt, lambda said: of_form(said, config), config.asking, like=like, turn=turn)
+
+        def read(said: str) -> str | None:
+            return of_form(said, config)
+
+        return ask(prompt, read, config.asking, role=GENERATOR, like=like, turn=turn)
 
 
 Source = PublicSource | ChatSource
