@@ -25,6 +25,11 @@ _KINDS = (
     ("identify", "Below are examples of one kind of text"),
     ("extract", "Answer with these lines, completed"),
     ("generate", "These are the main points of a text"),
+    # As the paper prints them; the agents' system messages come first.
+    ("judge", "You are a privacy evaluation agent"),
+    ("rewrite", "You are a synthetic data generator"),
+    ("extract", "Please summarize the key points"),
+    ("generate", "Here is a summary of the key points"),
 )
 _BETWEEN = re.compile(r"<<<\n(.*?)\n>>>", re.DOTALL)
 
@@ -52,13 +57,16 @@ def good(kind: str, prompt: str) -> str:
     if kind == "identify":
         return "- [subject]\n- [cause]\n- [remedy]"
     if kind == "extract":
-        words = re.findall(r"[a-z]{6,}", blocks(prompt)[0].lower())
+        told = blocks(prompt) or [prompt]
+        words = re.findall(r"[a-z]{6,}", told[0].lower())
         rare = sorted(set(words))[::3][:9]
         names = re.findall(r"- \[([^\]]+)\]", prompt)
         return "\n".join(f"- [{n}]: {' '.join(rare[i::3])}" for i, n in enumerate(names))
     if kind == "judge":
-        return f"SAFE_DATA: [BEG]{blocks(prompt)[1]}[END]THISISSAFE"
-    told = re.findall(r"\]: (.*)", prompt) or [blocks(prompt)[0]] if kind != "other" else ["it"]
+        shown = blocks(prompt) or [prompt, prompt.rpartition("GENERATED DATA:")[2].strip()]
+        return f"SAFE_DATA: [BEG]{shown[1].removesuffix('Joe:').strip()}[END]THISISSAFE"
+    told = re.findall(r"\]: (.*)", prompt) or blocks(prompt)[:1] or ["it"]
+    told = ["it"] if kind == "other" else told
     return f"Somebody asked about {' and about '.join(told)}, and was given kind advice."
 
 

@@ -123,7 +123,7 @@ def test_methods_for_evaluation_are_never_written(method: str, tmp_path: Path) -
     documents = corpus(3)
 
     def script(kind: str, prompt: str) -> str:
-        if "You judge the privacy" in prompt:
+        if kind == "judge":
             return "SUGGESTIONS: x"
         lists = "subtopics" in prompt or "form of a list" in prompt
         other = "- tides\n- boats" if lists else "What is asked? Copy out this."

@@ -25,6 +25,8 @@ _PROTOCOL = re.compile(
 )
 _LINE = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s*(.{2,80}?)\s*$", re.MULTILINE)
 
+_OPENING = 60  # characters of a prompt that no answer has a reason to repeat
+
 T = TypeVar("T")
 
 
@@ -118,7 +120,7 @@ def ask(
         # A question that is asked again is another one: its seed tells journal and cache so.
         seed = how.seed + turn * how.attempts + attempt
         (answer,) = yield [how.query(prompt, role, seed)]
-        if (found := _trouble(answer, like, how.published)) is not None:
+        if (found := _trouble(answer, prompt, like, how.published)) is not None:
             if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
                 raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))
             trouble = found
@@ -181,7 +183,7 @@ def shown(text: str) -> str:
     return f"<<<\n{_PROTOCOL.sub('[…]', text)}\n>>>"
 
 
-def _trouble(answer: Answer, like: str | None, published: bool) -> StoppedError | None:
+def _trouble(answer: Answer, prompt: str, like: str | None, published: bool) -> StoppedError | None:
     if answer.error is not None:
         return StoppedError(Fate.FAILED, answer.error)
     if answer.finish_reason == "content_filter":
@@ -190,6 +192,8 @@ def _trouble(answer: Answer, like: str | None, published: bool) -> StoppedError 
         return StoppedError(Fate.TRUNCATED, "the answer was cut off at the token limit")
     if not answer.text.strip():
         return StoppedError(Fate.MALFORMED, "the model answered with nothing")
+    if not published and prompt[:_OPENING] in answer.text:
+        return StoppedError(Fate.MALFORMED, "the model repeated what it was asked")
     if like is not None and not published and not same_language(like, answer.text):
         return StoppedError(Fate.LANGUAGE, "the model answered in another language")
     return None

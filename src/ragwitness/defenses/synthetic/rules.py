@@ -108,7 +108,7 @@ class Rules:
             told = [self._mended(one) for one in _sentences(rest if opens else line)]
             said = " ".join(filter(None, told))
             kept += [f"{label}: {said}" if opens else said]
-        while len(kept) > 1 and self._guard.violation("\n".join(kept)):
+        while self._guard.violation("\n".join(kept)):
             # What no sentence breaks alone, the text breaks by its length: its longest line goes.
             longest = max(range(len(kept)), key=lambda n: len(kept[n]))
             shorter = _sentences(kept[longest])[:-1]
