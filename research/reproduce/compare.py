@@ -127,7 +127,8 @@ def _run(
     if options.judge is not None and any("judged" in one for one in case.columns.values()):
         judging = (options.judge, load_embedder("minilm"))
     # Tables of one paper share their answers: the journals keep them by system and query.
-    folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem / f"k{case.k}"
+    folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem
+    folder = folder if case.k == 1 else folder / f"k{case.k}"
     made: dict[str, SynthesisResult] = {}
     result = ask(plan, wanted, making, judging, folder, Budget(), made)
     return Done(case, result, made)
