@@ -125,7 +125,10 @@ Retrieval = Annotated[
 Generator = Annotated[
     str,
     PathRole.ADDRESS,
-    typer.Option(help="The model that answers: reader (the embedded one) or hf:NAME."),
+    typer.Option(
+        help="The model that answers: reader (the embedded one), hf:NAME, or repeat, which is no"
+        " model and repeats its passages."
+    ),
 ]
 Template = Annotated[
     str,

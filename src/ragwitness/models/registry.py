@@ -22,6 +22,11 @@ LANGUAGE_MODELS = Registry(
         "hf": Listing(
             "ragwitness.models.hf:HFLanguageModel", "any model of transformers", "hf:NAME_OR_FOLDER"
         ),
+        "repeat": Listing(
+            "ragwitness.models.repeater:Repeater",
+            "no model: repeats its passages, and so bounds what any generator copies",
+            "repeat",
+        ),
     },
 )
 """The auditor's own language models."""

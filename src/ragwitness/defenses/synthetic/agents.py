@@ -25,8 +25,6 @@ _PROTOCOL = re.compile(
 )
 _LINE = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s*(.{2,80}?)\s*$", re.MULTILINE)
 
-_OPENING = 60  # characters of a prompt that no answer has a reason to repeat
-
 T = TypeVar("T")
 
 
@@ -192,7 +190,7 @@ def _trouble(answer: Answer, prompt: str, like: str | None, published: bool) -> 
         return StoppedError(Fate.TRUNCATED, "the answer was cut off at the token limit")
     if not answer.text.strip():
         return StoppedError(Fate.MALFORMED, "the model answered with nothing")
-    if not published and prompt[:_OPENING] in answer.text:
+    if not published and prompt.strip() in answer.text:
         return StoppedError(Fate.MALFORMED, "the model repeated what it was asked")
     if like is not None and not published and not same_language(like, answer.text):
         return StoppedError(Fate.LANGUAGE, "the model answered in another language")
