@@ -109,6 +109,8 @@ MEASURES = (
 )
 """Of every answer, without a model."""
 
+_SHIFTS = 10  # other questions that an answer is held against
+
 Values = NDArray[np.float64]
 
 
@@ -120,11 +122,13 @@ class QuestionAnswers:
         answers: One per question; None where there is none.
         scores: By measure, shape (questions,), NaN without a score.
         unjudged: Answers without a judgement, by reason.
+        chance: As ``scores``, against the answers to other questions.
     """
 
     answers: tuple[str | None, ...]
     scores: Mapping[str, Values]
     unjudged: Mapping[str, int] = field(default_factory=dict)
+    chance: Mapping[str, Values] = field(default_factory=dict)
 
     @property
     def lengths(self) -> Values:
@@ -153,9 +157,19 @@ async def answered(
     texts = tuple(None if one is None or one.error is not None else one.text for one in found)
     references = [one.answers for one in questions]
     scores = measure_utility([one or "" for one in texts], references, MEASURES)
+    # The same answers against the answers to other questions: what usefulness is by chance alone.
+    said = [one or "" for one in texts]
+    shifts = range(1, min(_SHIFTS, len(said) - 1) + 1)
+    turned = [
+        measure_utility(said, [*references[n:], *references[:n]], MEASURES[:1]) for n in shifts
+    ]
+    chance = {
+        name: np.mean([one[name] for one in turned], axis=0) for name in MEASURES[:1] if turned
+    }
     # An answer that never came is missing, not worth 0.
     missing = np.array([one is None for one in texts])
-    return QuestionAnswers(texts, {k: np.where(missing, np.nan, v) for k, v in scores.items()})
+    kept = {k: np.where(missing, np.nan, v) for k, v in scores.items()}
+    return QuestionAnswers(texts, kept, chance=chance)
 
 
 async def judged(
@@ -186,7 +200,8 @@ async def judged(
             reasons[one.score.reason or "no reason given"] += 1
         else:
             values[int(one.document.id)] = one.score.value
-    return QuestionAnswers(said.answers, {**said.scores, CORRECTNESS: values}, dict(reasons))
+    scores = {**said.scores, CORRECTNESS: values}
+    return QuestionAnswers(said.answers, scores, dict(reasons), said.chance)
 
 
 def usefulness(
@@ -207,13 +222,15 @@ def usefulness(
         mean = mean_rate(scored, seed)
         mean = replace(mean, low=max(0.0, mean.low))  # scores are not below 0
         theirs = None if base is None else base.scores.get(name)
+        lucky = said.chance.get(name)
+        above = None if lucky is None else paired_difference(values, lucky, seed=seed)
         if base is None or theirs is None or np.isnan(values - theirs).all():
-            found[name] = Usefulness(mean)
+            found[name] = Usefulness(mean, above=above)
             continue
         # Long answers overlap more with anything: the difference is told at equal length, too.
         held = at_equal_length(values, theirs, (said.lengths, base.lengths), seed=seed)
         gain = paired_difference(values, theirs, seed=seed)
-        found[name] = Usefulness(mean, gain, held.difference, held.near)
+        found[name] = Usefulness(mean, gain, held.difference, held.near, above)
     return found
 
 
@@ -399,6 +416,7 @@ def _compared(
         unanswered=0 if told is None else sum(one is None for one in told.answers),
         unjudged={} if told is None else told.unjudged,
         settings=variant.settings,
+        cost=variant.cost,
     )
 
 

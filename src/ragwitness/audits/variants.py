@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragwitness.asking.governor import Governor
+from ragwitness.asking.journal import StoredAnswers, decode_answer
 from ragwitness.asking.worker import Progress
 from ragwitness.audits.synthesis import SynthesisResult, run_synthesis
 from ragwitness.defenses.synthetic.agents import Asking, MakingConfig
@@ -25,9 +26,11 @@ from ragwitness.defenses.synthetic.registry import (
 from ragwitness.defenses.synthetic.roles import Roles
 from ragwitness.errors import InputError
 from ragwitness.extraction.attacks.base import Attack
+from ragwitness.kit.run_files import ANSWERS
 from ragwitness.models.base import Embedder
 from ragwitness.rag.config import RagConfig
 from ragwitness.results.comparison import ORIGIN
+from ragwitness.results.frontier import MakingCost
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document, Target
@@ -107,6 +110,7 @@ class Variant:
         defense: Before the system.
         settings: How the texts were made.
         warnings: What to beware of.
+        cost: Of making the texts; None where they were given.
     """
 
     name: str
@@ -115,6 +119,7 @@ class Variant:
     defense: str = "none"
     settings: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    cost: MakingCost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +425,31 @@ async def made_variant(
     said = [f"{spec}: {one}" for one in result.warnings]
     if len(texts) < len(material.records):
         said.append(_fewer(spec, len(texts), len(material.records)))
-    return Variant(spec, texts, settings=dict(result.settings), warnings=tuple(said)), result
+    made = dict(result.settings)
+    cost = making_cost(result, run, governor)
+    return Variant(spec, texts, settings=made, warnings=tuple(said), cost=cost), result
+
+
+def making_cost(
+    result: SynthesisResult, run: Path | None, governor: Governor | None = None
+) -> MakingCost:
+    """Return what the texts took, all starts together: the folder has every answer to them."""
+    kept = run / ANSWERS if run else None
+    read = written = queries = 0
+    if kept is not None and kept.exists():
+        with StoredAnswers(kept) as answers:
+            for row in answers.rows():
+                answer = decode_answer(row["answer"])
+                queries += 1
+                read += answer.prompt_tokens or 0
+                written += answer.completion_tokens or 0
+    prices = governor.budget if governor else None
+    money = None
+    if prices is not None and prices.price_in is not None and prices.price_out is not None:
+        money = (read * prices.price_in + written * prices.price_out) / 1e6
+    # What was kept took no time now; nobody knows what it took then.
+    again = bool(queries) and not result.sent
+    return MakingCost(queries, read, written, money, None if again else result.seconds)
 
 
 def _fewer(name: str, texts: int, records: int) -> str:

@@ -31,8 +31,8 @@ class Repeater:
     ) -> list[TextScores]:
         """Return no score: it has no probabilities."""
         del after, top
-        none = np.empty(0)
-        empty = TextScores(np.empty(0, np.int64), np.empty((0, 2), np.int64), none, none)
+        none = np.empty(0, np.int64)
+        empty = TextScores(none, np.empty((0, 2), np.int64), np.empty(0), none)
         return [empty for _ in texts]
 
     def generate(

@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from ragwitness.errors import ExitCode
 from ragwitness.extraction.score.table import LeakMeasure
 from ragwitness.results import wording as say
+from ragwitness.results.frontier import (
+    Contender,
+    MakingCost,
+    floor_warning,
+    frontier_table,
+)
+from ragwitness.results.frontier import headline as headline_of
 from ragwitness.results.geometry import Plane, Point, plane
 from ragwitness.results.kind import Kind, Row, Ruling, passed, restored
 from ragwitness.results.leak import (
@@ -60,12 +67,15 @@ class Usefulness:
         gain: Minus the same measure of ``origin``, paired; None for ``origin`` itself.
         held: The same at equal length of answers.
         near: Pairs of about equal length; with few, ``held`` is an extrapolation.
+        above: Minus the same measure against the answers to other questions, paired; None where
+            it was not taken.
     """
 
     mean: Rate
     gain: Rate | None = None
     held: Rate | None = None
     near: int = 0
+    above: Rate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,7 @@ class Compared:
         unanswered: Questions that failed.
         unjudged: Answers that could not be judged, by reason.
         settings: How its texts were made.
+        cost: Of making its texts; None where they were given.
     """
 
     name: str
@@ -118,6 +129,7 @@ class Compared:
     unanswered: int
     unjudged: Mapping[str, int]
     settings: Mapping[str, str]
+    cost: MakingCost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,19 +204,26 @@ def _rows(result: Comparison) -> list[Row]:
 
 def headline(result: Comparison) -> tuple[str, str]:
     """Return a title and a sentence."""
-    others = len(result.variants) - 1
-    # Every sentence about a variant needs the records' own leak beside it.
-    base = chosen(result.variants[0].together, LEAK) if result.variants else None
-    leaks = {one.name: chosen(one.together, LEAK) for one in result.variants[1:]}
-    quiet = [name for name, found in leaks.items() if found is not None and not found.count]
-    title = f"{others} {'variant' if others == 1 else 'variants'} beside the records themselves"
-    told = "nothing was repeated even of the records as they are"
-    if base is not None and base.count:
-        share = f"{say.count(int(base.count))} of {say.count(base.of)} prompts"
-        told = f"{share} repeated a record as it is" + (
-            f"; none did with {', '.join(quiet)}" if quiet else ""
+    return headline_of(*_contenders(result))
+
+
+def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
+    """The records as they are, and what would stand in their place."""
+    main, found = main_measure(result), []
+    for one in result.variants:
+        leak, use = chosen(one.together, LEAK), one.usefulness.get(main)
+        contender = Contender(
+            one.name,
+            int(leak.count) if leak else None,
+            leak.of if leak else 0,
+            leak.rate if leak else None,
+            use.mean if use else None,
+            use.gain if use else None,
+            use.above if use else None,
+            one.cost,
         )
-    return title, f"{told[0].upper()}{told[1:]}. To repeat is to share a run of 10 or more tokens."
+        found.append(contender)
+    return next((one for one in found[:1] if one.name == ORIGIN), None), found[1:]
 
 
 def _sheet(result: Comparison) -> Sheet:
@@ -216,7 +235,12 @@ def _sheet(result: Comparison) -> Sheet:
         ("In no index", say.count(result.background)),
         ("Questions", say.count(result.questions)),
     )
-    sections = [Section("leaks", "What leaks of the original records", _leaks(result))]
+    base, others = _contenders(result)
+    floor = floor_warning(base, main)
+    sections = [
+        Section("frontier", "Leak against usefulness and cost", frontier_table(base, others)),
+        Section("leaks", "What leaks of the original records", _leaks(result)),
+    ]
     if figure is not None:
         sections.insert(0, Section("figure", figure.title, (figure,), "page"))
     if main:
@@ -232,7 +256,7 @@ def _sheet(result: Comparison) -> Sheet:
             ("Started", say.moment(result.started)),
             *([("Spent on chat models by all starts", spent)] if spent else []),
         ),
-        warnings=tuple(result.warnings),
+        warnings=(*([floor] if floor else []), *result.warnings),
         claimed=CLAIMED,
         not_claimed=NOT_CLAIMED,
         sections=(

@@ -100,6 +100,7 @@ def test_the_page_says_everything_and_escapes_it(result: Comparison) -> None:
         assert told in page, told
     assert "<script>" not in page
     assert "none did with sage" in page
+    assert "behind redact" in page
     assert not re.search(r'(?:src|href)="', page)
     assert len(re.findall("<circle", page)) == 3
     assert "Like prompts" not in page
@@ -112,11 +113,11 @@ def test_the_page_says_everything_and_escapes_it(result: Comparison) -> None:
 
 def test_titles_count_what_was_repeated(result: Comparison) -> None:
     title, sentence = headline(result)
-    assert title == "2 variants beside the records themselves"
-    assert sentence.startswith("12 of 20 prompts repeated a record as it is; none did with sage.")
+    assert title == "sage ends the leak; 30 questions show no loss of usefulness"
+    assert sentence.startswith("12 of 20 prompts repeated a record as it is; none did with sage (")
     alone = replace(result, variants=(_variant("origin", 0, 0.1), _variant("x", 0, 0.1)))
-    assert headline(alone)[0].startswith("1 variant ")
-    assert headline(alone)[1].startswith("Nothing was repeated even")
+    assert headline(alone)[0] == "Nothing was repeated even of the records themselves"
+    assert headline(alone)[1].startswith("None of 20 prompts repeated")
     assert [str(one.worst.longest) for one in result.variants if one.worst] == ["52", "51", "40"]
 
 
