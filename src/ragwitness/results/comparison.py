@@ -204,7 +204,10 @@ def _rows(result: Comparison) -> list[Row]:
 
 def headline(result: Comparison) -> tuple[str, str]:
     """Return a title and a sentence."""
-    return headline_of(*_contenders(result))
+    base, others = _contenders(result)
+    # Without a passage nothing leaks: that is the lower end of usefulness, and no substitute.
+    shown = {one.name for one in result.variants if one.indexed}
+    return headline_of(base, [one for one in others if one.name in shown])
 
 
 def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
