@@ -157,6 +157,8 @@ def same(value: Any, key: str = "") -> Any:
 
         # New results say their kind and the version of their form; older ones did not.
         added = {"kind", "version"} if value.get("kind") in KINDS else set()
+        # Compared variants say what they took to make, and how far above chance they are.
+        added |= {"above"} | ({"cost"} if "unjudged" in value else set())
         return {k: same(v, k) for k, v in value.items() if k not in _NOT_SAME | added}
     if isinstance(value, list):
         return [same(one) for one in value if not _measured_since(one)]
