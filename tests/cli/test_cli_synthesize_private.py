@@ -76,6 +76,40 @@ def test_a_finished_command_draws_nothing_anew(
     assert len(list((folder / "ragwitness-runs").iterdir())) == 2
 
 
+def test_epsilon_adds_up_over_runs_and_names_of_the_corpus(command: Command, folder: Path) -> None:
+    code, said = evolve(command, folder, *usual(folder), "--texts", 8)
+    assert (code, "epsilon 4 at delta 1e-06, 1 run" in " ".join(said.split())) == (0, True)
+    evolve(command, folder, *usual(folder), "--texts", 8)  # resumes: nothing is drawn
+    (folder / "copy.jsonl").write_bytes((folder / "corpus.jsonl").read_bytes())
+    given = ("--method", "private-evolution", "--pii", "contacts", "--texts", 8, "--run")
+    code, said = command(
+        "synthesize", folder / "copy.jsonl", *given, folder / "run2", *usual(folder), "--dry-run"
+    )
+    assert "before: epsilon 4 at delta 1e-06, 1 run" in " ".join(said.split())
+    code, said = command(
+        "synthesize", folder / "copy.jsonl", *given, folder / "run2", *usual(folder)
+    )
+    assert code == 0
+    assert "2 runs (8 as a plain sum)" in " ".join(said.split())
+    rows = (folder / "ragwitness-privacy.jsonl").read_text().splitlines()
+    assert len(rows) == 2
+    assert not any("Ada" in row or "boiler" in row for row in rows)
+
+
+def test_a_near_copy_of_the_records_is_no_public_source(command: Command, folder: Path) -> None:
+    lines = (folder / "corpus.jsonl").read_text().splitlines()
+    near = {"text": json.loads(lines[3])["text"].replace("Ada Fenn", "somebody else")}
+    public = folder / "public.jsonl"
+    public.write_text(public.read_text() + json.dumps(near) + "\n")
+    code, said = evolve(command, folder, *usual(folder), "--texts", 8)
+    assert code == 2
+    assert "1 of" in said
+    assert "nearly are private records" in " ".join(said.split())
+    assert not (folder / "run" / "votes.jsonl").exists()
+    code, said = evolve(command, folder, *usual(folder), "--texts", 8, "--public-overlap")
+    assert code == 0, said
+
+
 def test_a_model_varies_what_was_voted_for(command: Command, folder: Path) -> None:
     def script(kind: str, prompt: str) -> str:
         words = blocks(prompt)[0].split()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -37,6 +38,7 @@ from ragwitness.defenses.synthetic.base import (
     flaw,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.private.ledger import PrivacyLedger
 from ragwitness.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.kit.files import Appender, replace_file
 from ragwitness.kit.run_files import ANSWERS, MADE, VOTES
@@ -229,6 +231,7 @@ async def run_synthesis(
     in_flight: int = 4,
     progress: Progress | None = None,
     governor: Governor | None = None,
+    ledger: PrivacyLedger | None = None,
 ) -> SynthesisResult:
     """Make a text of every record; answers and records already in ``run`` are not made again.
 
@@ -243,6 +246,7 @@ async def run_synthesis(
         in_flight: Records at the same time.
         progress: Called after each record.
         governor: Lets queries pass; None makes one without caps for ``run``.
+        ledger: Where a private method books what it spends; None books nothing.
 
     Raises:
         InputError: No record can be used, or a file of the run.
@@ -278,6 +282,8 @@ async def run_synthesis(
             # vote a second time would spend the privacy budget a second time.
             if isinstance(method, CorpusMethod):
                 votes = files.enter_context(NamedRows(run and run / VOTES, "record of votes"))
+                if ledger is not None:
+                    settings |= _booked(ledger, method, usable, votes)
                 found = await work.of_corpus(method, usable, votes)
             else:
                 # 3b. Any other method goes record by record, and finished ones are kept.
@@ -299,6 +305,27 @@ async def run_synthesis(
     return SynthesisResult(
         method.name, model.name, made, settings, work.queries, work.sent, seconds, spent, warnings
     )
+
+
+def _booked(
+    ledger: PrivacyLedger, method: CorpusMethod, documents: Sequence[Document], votes: NamedRows
+) -> dict[str, str]:
+    """Book what a private method is about to spend, before it draws; say what is spent in all.
+
+    A run that resumes finds its own name among its votes, and is booked once.
+    """
+    name = f"{method.key(documents)} spend"
+    row = votes.get(name)
+    if row is None:
+        row = {"id": os.urandom(16).hex()}
+        ledger.book(row["id"], documents, method.spend())
+        votes.put(name, row)
+    else:  # a ledger that was lost, or votes of a version without one
+        ledger.book(row["id"], documents, method.spend())
+    return {
+        "spent on these records by all runs": ledger.total(documents).told(),
+        "privacy ledger": str(ledger.path),
+    }
 
 
 @dataclass(slots=True)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ragwitness.defenses.synthetic.base import AnyMethod
     from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
     from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
+    from ragwitness.defenses.synthetic.private.ledger import PrivacyLedger
     from ragwitness.defenses.synthetic.roles import Roles
     from ragwitness.results.synthesis import SynthesisReport
     from ragwitness.targets.transport import TransportOptions
@@ -122,6 +123,21 @@ def synthesize(
         PathRole.READS,
         typer.Option(
             help="private-evolution: texts that are not secret, to choose among or to vary."
+        ),
+    ] = None,
+    public_overlap: Annotated[
+        bool,
+        typer.Option(
+            help="Allow public texts that are nearly private records. Their publication is then no"
+            " matter of epsilon."
+        ),
+    ] = False,
+    ledger: Annotated[
+        Path | None,
+        PathRole.KEEPS,
+        typer.Option(
+            help="The private methods: the file that adds up what was spent on the records.",
+            show_default="ragwitness-privacy.jsonl beside the corpus",
         ),
     ] = None,
     texts: Annotated[int, typer.Option(help="private-evolution: the most texts to make.")] = 50,
@@ -214,7 +230,9 @@ def synthesize(
     from ragwitness.cli.common import load_saying, run_folder
     from ragwitness.cli.steps import preview
     from ragwitness.defenses.synthetic.agents import Asking
+    from ragwitness.defenses.synthetic.base import CorpusMethod
     from ragwitness.defenses.synthetic.guard import GuardConfig
+    from ragwitness.defenses.synthetic.private.ledger import PrivacyLedger, ledger_path
     from ragwitness.defenses.synthetic.roles import roles_of
 
     # Step 1, the options: what is asked, what it may cost, and what a text must not share.
@@ -233,6 +251,8 @@ def synthesize(
     loaded = load_saying(corpus, text_field)
     known = secrets_of(secrets, loaded.documents, contacts=contacts)
     private = private_of(epsilon, delta, texts, rounds, public, embedder, text_field, model)
+    if private is not None and not public_overlap:
+        check_public(public, private[1].public, loaded.documents)
     chosen = method_of(method, domain, rounds, asking, known, pii, k, model, private)
     # With a privacy budget a finished run is not followed by a new one: it would spend it again.
     parts = "synthesize", loaded.documents, chosen.describe(), model, conditions, known
@@ -241,7 +261,13 @@ def synthesize(
     if dry_run:
         records = len(loaded.documents)
         most = f"at most {chosen.most(records):,} queries"
-        preview([f"{chosen.name}: {records:,} records, {most}"], folder, budget)
+        lines = [f"{chosen.name}: {records:,} records, {most}"]
+        if isinstance(chosen, CorpusMethod):
+            book = PrivacyLedger(ledger or ledger_path(corpus))
+            before = book.total(loaded.documents).told()
+            after = book.total(loaded.documents, chosen.spend()).told()
+            lines += [f"spent on these records before: {before}", f"and with a new run: {after}"]
+        preview(lines, folder, budget)
         return
     # The texts replace a file as a whole; a device cannot be replaced.
     if out is not None and out.exists() and not out.is_file():
@@ -251,7 +277,10 @@ def synthesize(
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         guard = guard_of(method, loaded.documents, known, conditions, embedder)
         transport = reach.transport(concurrency, governor.setback)
-        result = make(loaded.documents, chosen, guard, model, roles, transport, folder, governor)
+        booked = PrivacyLedger(ledger or ledger_path(corpus)) if private else None
+        result = make(
+            loaded.documents, chosen, guard, model, roles, transport, folder, governor, booked
+        )
     # Step 5, the conclusion: texts that passed, what became of the others, the exit code.
     finish(result, loaded.skipped, folder, out, outputs)
 
@@ -342,6 +371,7 @@ def make(
     transport: TransportOptions,
     folder: Path,
     governor: Governor,
+    ledger: PrivacyLedger | None = None,
 ) -> SynthesisResult:
     """Make the texts with a progress bar.
 
@@ -364,6 +394,7 @@ def make(
             in_flight=transport.concurrency,
             progress=progress,
             governor=governor,
+            ledger=ledger,
         )
 
     # A method that asks nobody opens nothing, whatever --model says.
@@ -507,6 +538,24 @@ def private_of(
     pool = _texts_of(public, text_field) if public is not None else ()
     load = partial(load_embedding, embedder, pool)
     return config, Candidates(pool, embedder, load, model)
+
+
+def check_public(path: Path | None, public: Sequence[str], documents: Sequence[Document]) -> None:
+    """Refuse public texts that are nearly private records, whatever their file is called.
+
+    Raises:
+        InputError: There are such texts.
+    """
+    from ragwitness.defenses.synthetic.private.sources import overlapping
+
+    found = overlapping(public, [document.text for document in documents])
+    if found:
+        raise InputError(
+            f"--public {path}: {len(found)} of {len(public)} texts nearly are private records (the"
+            f" first is its usable text {found[0] + 1}): they would be written as they are, which"
+            " no epsilon covers.",
+            "Take them out, or allow them with --public-overlap if they are no secret.",
+        )
 
 
 def _texts_of(public: Path, text_field: str | None) -> tuple[str, ...]:

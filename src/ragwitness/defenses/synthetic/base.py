@@ -12,10 +12,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.types import Answer, Document, Query
+
+if TYPE_CHECKING:
+    from ragwitness.defenses.synthetic.private.ledger import Spend
 
 T = TypeVar("T")
 
@@ -144,6 +147,12 @@ class CorpusMethod(Protocol):
 
     def most(self, records: int) -> int:
         """As for :class:`Method`; may be the same for every number of records."""
+
+    def spend(self) -> Spend:
+        """Return what a run spends on each record."""
+
+    def key(self, documents: Sequence[Document]) -> str:
+        """Return a content address of all that the votes follow from."""
 
     def make_all(
         self, documents: Sequence[Document], guard: SyntheticGuard, keeper: Keeper

@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import fftconvolve
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.exact import discrete_gaussian, system_bits
@@ -22,6 +23,7 @@ from ragwitness.privacy.sampler.exact import discrete_gaussian, system_bits
 _STEPS = 1000  # of the variance in one
 _SMALL = 4  # below this variance sums of noises are convolved
 _SLACK = 1e-9  # relative; rounding errors of the sums are below 1e-12
+_ROUNDING = 1e-13  # of a convolution by Fourier transform, beside deltas far above it
 _LARGEST = 10**10  # of the sum's variance: arrays beyond would not fit
 
 
@@ -77,6 +79,54 @@ def variance_for(epsilon: float, delta: float, votes: int) -> Fraction:
         else:
             low = middle
     return Fraction(high, _STEPS)
+
+
+_GRID = 1e-3  # of the losses of several runs; each is rounded up to it
+
+
+def composed_epsilon(delta: float, spends: Sequence[tuple[Fraction, int]]) -> float:
+    """Return an epsilon for several runs over the same records, at most that of their plain sum.
+
+    One noise for all: their votes add up, exactly. Several: the losses are rounded up to a grid,
+    and their distributions convolved, which bounds the sum from above (privacy loss
+    distributions, Koskela et al. 2020); or by zero-concentrated privacy where that is less.
+
+    Args:
+        delta: Of all runs together.
+        spends: Variance of the noise, and counts that a record changes, of each run.
+    """
+    from ragwitness.privacy.accounting.renyi import moments_epsilon
+
+    votes: dict[Fraction, int] = {}
+    for variance, count in spends:
+        votes[variance] = votes.get(variance, 0) + count
+    if len(votes) == 1:
+        ((variance, count),) = votes.items()
+        return epsilon_of(delta, variance, count)
+    rho = sum(count / (2 * float(variance)) for variance, count in votes.items())
+    bound = moments_epsilon(math.sqrt(2 * rho), delta)
+    # Per noise: the loss (T - 2S) / 2v in steps of the grid, rounded up.
+    chances, lowest = np.ones(1), 0
+    for variance, count in votes.items():
+        sums, weights = _noise(variance, count)
+        steps = np.ceil((count - 2 * sums) / (2 * float(variance)) / _GRID).astype(np.int64)
+        least = int(steps.min())
+        own = np.bincount(steps - least, weights=weights)
+        chances, lowest = fftconvolve(chances, own), lowest + least
+    losses = (lowest + np.arange(len(chances))) * _GRID
+    chances = np.maximum(chances, 0.0)
+
+    def delta_at(epsilon: float) -> float:
+        counted = losses > epsilon
+        return float(chances[counted] @ -np.expm1(epsilon - losses[counted])) + _ROUNDING
+
+    if delta_at(bound) > delta:
+        return bound
+    return (
+        0.0
+        if delta_at(0.0) <= delta
+        else _switch(lambda e: delta_at(e) <= delta, false=0.0, true=bound)
+    )
 
 
 def group_epsilon(delta: float, variance: Fraction, rounds: int, records: int) -> float:

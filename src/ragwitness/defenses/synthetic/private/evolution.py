@@ -44,6 +44,7 @@ from ragwitness.defenses.synthetic.private.accounting import (
     vectors_of,
     with_noise,
 )
+from ragwitness.defenses.synthetic.private.ledger import Spend
 from ragwitness.defenses.synthetic.private.sources import (
     WORDS,
     ChatSource,
@@ -242,7 +243,7 @@ class PrivateEvolution:
             InputError: The keeper holds votes for other settings or another corpus.
         """
         # Noise is drawn once: a round whose votes are kept is never voted on again.
-        key = self._key(documents)
+        key = self.key(documents)
         if any(not known.startswith(key) for known in keeper.keys()):  # noqa: SIM118
             raise InputError(
                 "This run folder has noisy votes of another corpus or of other settings; two"
@@ -260,7 +261,12 @@ class PrivateEvolution:
             rows.append(row)
         return self._result(rows, len(documents))
 
-    def _key(self, documents: Sequence[Document]) -> str:
+    def spend(self) -> Spend:
+        """Return what a run spends on each record: one vote in every round."""
+        private = self.private
+        return Spend(self.name, private.variance, private.rounds, private.epsilon, private.delta)
+
+    def key(self, documents: Sequence[Document]) -> str:
         """Return a content address of all that the votes follow from; as private as the corpus."""
         made_of = [
             [document.text for document in documents],

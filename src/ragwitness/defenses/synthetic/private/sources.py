@@ -16,10 +16,12 @@ from ragwitness.defenses.synthetic.private.accounting import Embed, grid
 from ragwitness.defenses.synthetic.roles import GENERATOR
 from ragwitness.defenses.synthetic.sage import of_form
 from ragwitness.errors import InputError
-from ragwitness.text.runs import plain_tokens
+from ragwitness.text.runs import Vocabulary, plain_tokens
+from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import STOP_WORDS
 
 _MATTERS = 40
+_LONG = 10  # tokens
 _APART = 100_000  # between the seeds of two turns: more than the candidates of a round
 _LIST = """\
 Name {n} different matters that {records} may deal with, from the commonest to the rare: each a \
@@ -125,6 +127,27 @@ class ChatSource:
 
 
 Source = PublicSource | ChatSource
+
+NEAR = 0.8
+"""ROUGE-L F1 with a record from which on a public text is nearly that record."""
+
+
+def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
+    """Return the places of public texts that nearly are a private record.
+
+    For the owner alone, before anything is made: what is found is no part of any output.
+    """
+    vocabulary = Vocabulary()
+    known = SubsequenceIndex(vocabulary.tokenize(dict.fromkeys(records)))
+    told = vocabulary.tokenize(public)
+    # A text of few words is like many others by chance: there only the same words count.
+    same = {" ".join(plain_tokens(text)) for text in records}
+    return [
+        place
+        for place, text in enumerate(public)
+        if " ".join(plain_tokens(text)) in same
+        or (len(told[place]) >= _LONG and next(known.above_f1(told[place], NEAR), None) is not None)
+    ]
 
 
 def some_of(pool: Sequence[str], count: int, seed: int) -> Sequence[str]:

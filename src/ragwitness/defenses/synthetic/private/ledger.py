@@ -1,0 +1,197 @@
+"""What private synthesis has spent on records, kept beside them and composed over runs.
+
+A spend is booked before its noise is drawn: a run that dies counts, and a run that resumes with its
+kept votes counts once. What is spent is spent on records, whatever their file is called and
+whatever else stands in it: a copy under another name, or a corpus with some of the same records,
+finds the same spends in the same ledger. The ledger holds hashes of the records and is as private
+as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.defenses.synthetic.private.accounting import composed_epsilon
+from ragwitness.errors import InputError
+from ragwitness.kit.files import Appender
+from ragwitness.types import Document
+
+LEDGER = "ragwitness-privacy.jsonl"
+"""Name of a ledger, in the folder of the corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What one run spends on each record.
+
+    Attributes:
+        method: Name.
+        variance: Parameter of the discrete Gaussian noise on every count.
+        votes: Counts that a record changes by one, all rounds together.
+        epsilon: Of that run alone.
+        delta: Likewise.
+    """
+
+    method: str
+    variance: Fraction
+    votes: int
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What has been spent on the record that most was spent on.
+
+    Attributes:
+        runs: Spends on it.
+        epsilon: All of them together, at ``delta``.
+        delta: The largest of theirs.
+        plain: The sum of their epsilons, at the sum of their deltas.
+    """
+
+    runs: int
+    epsilon: float
+    delta: float
+    plain: float
+
+    def told(self) -> str:
+        """Return it in words."""
+        if not self.runs:
+            return "nothing"
+        runs = f"{self.runs} run{'s' * (self.runs > 1)}"
+        more = f" ({self.plain:g} as a plain sum)" if self.runs > 1 else ""
+        return f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {runs}{more}"
+
+
+class PrivacyLedger:
+    """The spends on the records of a folder.
+
+    Args:
+        path: The file; made with the first spend.
+
+    Raises:
+        InputError: It cannot be read, or holds what is no spend: what cannot be counted must not
+            count as nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._rows: dict[str, tuple[Spend, NDArray[np.uint64]]] = {}
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The privacy ledger {path} cannot be read: {error}.") from error
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            # A line that a crash cut short was no spend yet: noise is drawn after it is whole.
+            if not line.endswith("}"):
+                continue
+            try:
+                self._keep(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"Line {number} of the privacy ledger {path} is no spend.",
+                    "Restore the file from a backup: without it nobody knows what was spent.",
+                ) from error
+
+    def _keep(self, row: dict[str, str]) -> None:
+        top, bottom = row["variance"].split("/")
+        spend = Spend(
+            str(row["method"]),
+            Fraction(int(top), int(bottom)),
+            int(row["votes"]),
+            float(row["epsilon"]),
+            float(row["delta"]),
+        )
+        if spend.variance <= 0 or spend.votes < 1:
+            raise ValueError(row["votes"])
+        records = np.frombuffer(base64.b64decode(row["records"]), dtype="<u8")
+        self._rows[str(row["id"])] = (spend, records)
+
+    def total(self, documents: Sequence[Document], more: Spend | None = None) -> Total:
+        """Return what was spent on these records, the one that most was spent on.
+
+        Args:
+            documents: The corpus.
+            more: A spend on all of them that is not booked yet.
+        """
+        mine = _hashes(documents)
+        # Records on which the same runs spent are alike: one account for each such group.
+        rows = list(self._rows.values())
+        met = [np.isin(mine, records) for _, records in rows]
+        groups = {tuple(one) for one in np.stack(met, axis=1).tolist()} if met else {()}
+        best = Total(0, 0.0, 0.0, 0.0)
+        for group in groups:
+            spends = [spend for (spend, _), hit in zip(rows, group, strict=True) if hit]
+            spends += [more] if more is not None else []
+            if not spends:
+                continue
+            delta = max(spend.delta for spend in spends)
+            epsilon = composed_epsilon(delta, [(one.variance, one.votes) for one in spends])
+            plain = math.fsum(spend.epsilon for spend in spends)
+            best = max(best, Total(len(spends), epsilon, delta, plain), key=lambda one: one.epsilon)
+        return best
+
+    def book(self, name: str, documents: Sequence[Document], spend: Spend) -> None:
+        """Book a spend on all records; once for one name.
+
+        Args:
+            name: Of the run that spends.
+            documents: The corpus.
+            spend: What it spends.
+
+        Raises:
+            InputError: The ledger cannot be written: then nothing may be drawn.
+        """
+        if name in self._rows:
+            return
+        row = {
+            "id": name,
+            "method": spend.method,
+            "variance": f"{spend.variance.numerator}/{spend.variance.denominator}",
+            "votes": str(spend.votes),
+            "epsilon": str(spend.epsilon),
+            "delta": str(spend.delta),
+            "records": base64.b64encode(_hashes(documents).astype("<u8").tobytes()).decode(),
+        }
+        try:
+            lines = Appender(self.path, "privacy ledger")
+        except InputError as error:
+            raise InputError(
+                f"The privacy ledger {self.path} cannot be written: {error.message}",
+                "Give another place with --ledger FILE, always the same one for the same records.",
+            ) from error
+        try:
+            lines.append(row)
+        finally:
+            lines.close()
+        self._keep(row)
+
+
+def _hashes(documents: Sequence[Document]) -> NDArray[np.uint64]:
+    """One number for each different record, by its words: case and spacing make no other record."""
+    texts = {" ".join(one.text.casefold().split()) for one in documents}
+    digests = (hashlib.sha256(text.encode()).digest()[:8] for text in texts)
+    return np.array(sorted(int.from_bytes(one, "little") for one in digests), dtype=np.uint64)
+
+
+def ledger_path(corpus: str) -> Path:
+    """Return where the ledger of a corpus is: in its folder; in this one for a pasted text."""
+    with suppress(OSError, ValueError):
+        path = Path(corpus)
+        if path.exists():
+            return path.resolve().parent / LEDGER
+    return Path(LEDGER)

@@ -1,0 +1,130 @@
+"""What was spent on records: by contents, over runs, and never less than was spent."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.defenses.synthetic.private.accounting import (
+    composed_epsilon,
+    delta_of,
+    epsilon_of,
+    variance_for,
+)
+from ragwitness.defenses.synthetic.private.ledger import (
+    LEDGER,
+    PrivacyLedger,
+    Spend,
+    Total,
+    ledger_path,
+)
+from ragwitness.errors import InputError
+from ragwitness.types import Document
+
+_DELTA = 1e-6
+
+
+def _spend(epsilon: float, votes: int = 3) -> Spend:
+    noise = variance_for(epsilon, _DELTA, votes)
+    return Spend("private-evolution", noise, votes, epsilon, _DELTA)
+
+
+def _corpus(*texts: str) -> list[Document]:
+    return [Document(f"r{n}", text) for n, text in enumerate(texts)]
+
+
+_ALL = _corpus("The boiler lost pressure.", "A lamp was green.", "The tide came late.")
+
+
+def test_two_runs_add_up_to_more_than_one_and_less_than_their_sum(tmp_path: Path) -> None:
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    assert ledger.total(_ALL) == Total(0, 0.0, 0.0, 0.0)
+    ledger.book("first", _ALL, _spend(1.0))
+    ledger.book("second", _ALL, _spend(1.0))
+    found = PrivacyLedger(tmp_path / LEDGER).total(_ALL)
+    assert (found.runs, found.plain, found.delta) == (2, 2.0, _DELTA)
+    assert 1.0 < found.epsilon < 2.0
+    # With one noise the two are one run of twice the votes: exactly that is booked.
+    noise = _spend(1.0).variance
+    assert found.epsilon == epsilon_of(_DELTA, noise, 6)
+    assert "2 runs (2 as a plain sum)" in found.told()
+
+
+def test_a_run_is_booked_once_and_another_start_elsewhere_again(tmp_path: Path) -> None:
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    for name in ("a", "a", "b"):
+        ledger.book(name, _ALL, _spend(2.0))
+    assert len((tmp_path / LEDGER).read_text().splitlines()) == 2
+    assert ledger.total(_ALL).runs == 2
+
+
+def test_a_corpus_is_its_contents_whatever_it_is_called(tmp_path: Path) -> None:
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    ledger.book("first", _ALL, _spend(1.0))
+    renamed = [Document(f"other-{n}", f"  {one.text.upper()} ") for n, one in enumerate(_ALL)]
+    assert ledger.total(renamed).runs == 1
+    # One record in common is enough: the figure is of the record that most was spent on.
+    assert ledger.total([*_corpus("A new one."), _ALL[2]]).runs == 1
+    assert ledger.total(_corpus("A new one.", "And another.")).runs == 0
+    ledger.book("second", _ALL[:1], _spend(1.0))
+    assert ledger.total(_ALL).runs == 2
+    assert ledger.total(_ALL[1:]).runs == 1
+    for name in ("corpus.jsonl", "copy.jsonl"):
+        (tmp_path / name).touch()
+        assert ledger_path(str(tmp_path / name)) == tmp_path.resolve() / LEDGER
+
+
+def test_a_line_cut_short_is_no_spend_and_a_broken_one_is_no_zero(tmp_path: Path) -> None:
+    path = tmp_path / LEDGER
+    PrivacyLedger(path).book("first", _ALL, _spend(1.0))
+    whole = path.read_text()
+    path.write_text(whole + whole[:40])
+    again = PrivacyLedger(path)
+    assert again.total(_ALL).runs == 1
+    again.book("second", _ALL, _spend(1.0))
+    assert PrivacyLedger(path).total(_ALL).runs == 2
+    for bad in ('{"id":"x"}', whole.replace('"votes":"3"', '"votes":"0"').strip(), "{nothing}"):
+        path.write_text(whole + bad + "\n")
+        with pytest.raises(InputError, match="Line 2 of the privacy ledger"):
+            PrivacyLedger(path)
+
+
+def test_a_ledger_that_cannot_be_written_lets_nothing_be_drawn(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ledger = PrivacyLedger(tmp_path / "file" / LEDGER)
+    with pytest.raises(InputError, match="cannot be written"):
+        ledger.book("first", _ALL, _spend(1.0))
+
+
+@pytest.mark.parametrize("pair", [(1.0, 2.0), (0.5, 4.0), (1.0, 1.01)])
+def test_runs_with_different_noise_are_bounded_from_above(pair: tuple[float, float]) -> None:
+    spends = [(_spend(epsilon).variance, 3) for epsilon in pair]
+    found = composed_epsilon(_DELTA, spends)
+    assert max(pair) < found < sum(pair)
+    # Exactly: both losses as they are, all pairs of sums of noises.
+    assert _exact_delta(found, spends) <= _DELTA
+    # And tightly: a hundredth less would not hold.
+    assert _exact_delta(found * 0.99, spends) > _DELTA
+
+
+def _exact_delta(epsilon: float, spends: list[tuple[Fraction, int]]) -> float:
+    losses, chances = np.zeros(1), np.ones(1)
+    for variance, votes in spends:
+        spread = int(9 * np.sqrt(float(variance) * votes)) + 2
+        sums = np.arange(-spread, spread + 1)
+        weights = np.exp(-(sums**2) / (2 * float(variance) * votes))
+        own = (votes - 2 * sums) / (2 * float(variance))
+        losses = (losses[:, None] + own).ravel()
+        chances = (chances[:, None] * (weights / weights.sum())).ravel()
+    over = losses > epsilon
+    return float(chances[over] @ -np.expm1(epsilon - losses[over]))
+
+
+def test_half_the_noise_is_not_booked_as_the_whole() -> None:
+    noise = variance_for(1.0, _DELTA, 3)
+    assert delta_of(1.0, noise, 3) <= _DELTA
+    assert composed_epsilon(_DELTA, [(noise / 4, 3)]) > 1.9
+    assert composed_epsilon(_DELTA, [(noise, 6)]) == composed_epsilon(_DELTA, [(noise, 3)] * 2)
