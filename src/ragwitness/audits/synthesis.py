@@ -314,13 +314,15 @@ def _booked(
 
     A run that resumes finds its own name among its votes, and is booked once.
     """
-    name = f"{method.key(documents)} spend"
-    row = votes.get(name)
+    key = method.key(documents)
+    row, first = votes.get(f"{key} spend"), votes.get(f"{key} 0")
     if row is None:
-        row = {"id": os.urandom(16).hex()}
+        # Votes of a version without a ledger are named by themselves: their noise is unique.
+        row = {"id": digest(first) if first else os.urandom(16).hex()}
         ledger.book(row["id"], documents, method.spend())
-        votes.put(name, row)
-    else:  # a ledger that was lost, or votes of a version without one
+        if not first:
+            votes.put(f"{key} spend", row)
+    else:  # booked before, unless the ledger was lost since
         ledger.book(row["id"], documents, method.spend())
     return {
         "spent on these records by all runs": ledger.total(documents).told(),
