@@ -69,7 +69,7 @@ def synthesize(
         typer.Option(
             help="The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,"
             " paraphrase-checklist, zerogen, attrprompt. Without one: redact, keywords. With or"
-            " without: private-evolution, which is differentially private."
+            " without: private-evolution and private-topics, which are differentially private."
         ),
     ] = "sage",
     model: ChatModel = None,
@@ -109,20 +109,21 @@ def synthesize(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="private-evolution: the epsilon of the whole output, for one record more or less."
+            help="The private methods: the epsilon of the whole output, for one record more or less."
         ),
     ] = None,
     delta: Annotated[
         float,
         typer.Option(
-            help="private-evolution: the delta, which must be far below 1 / number of records."
+            help="The private methods: the delta, which must be far below 1 / number of records."
         ),
     ] = 1e-6,
     public: Annotated[
         Path | None,
         PathRole.READS,
         typer.Option(
-            help="private-evolution: texts that are not secret, to choose among or to vary."
+            help="The private methods: texts that are not secret, to choose among, to vary or to take"
+            " words from."
         ),
     ] = None,
     public_overlap: Annotated[
@@ -140,7 +141,7 @@ def synthesize(
             show_default="ragwitness-privacy.jsonl beside the corpus",
         ),
     ] = None,
-    texts: Annotated[int, typer.Option(help="private-evolution: the most texts to make.")] = 50,
+    texts: Annotated[int, typer.Option(help="The private methods: the most texts to make.")] = 50,
     secrets: Secrets = None,
     contacts: Contacts = False,
     longest_run: Annotated[
@@ -176,7 +177,7 @@ def synthesize(
         str,
         PathRole.ADDRESS,
         typer.Option(
-            help="The embedder: minilm, hf:NAME or URL#MODEL; for private-evolution also words,"
+            help="The embedder: minilm, hf:NAME or URL#MODEL; for the private methods also words,"
             " which needs no model."
         ),
     ] = "minilm",
@@ -220,9 +221,9 @@ def synthesize(
 
     A record that breaks a condition is withheld: each that passes shares no long run of words with
     any private record (redact copies them), no known secret and no contact detail. It may still
-    tell a fact in other words; measure that with ragwitness leak. private-evolution looks at no
-    condition on the records: its output depends on them by noisy votes alone, within --epsilon and
-    --delta.
+    tell a fact in other words; measure that with ragwitness leak. The private methods look at no
+    condition on the records: their output depends on them by noisy counts alone, within --epsilon
+    and --delta.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
@@ -494,7 +495,7 @@ def check_options(
             given = "--epsilon" if epsilon is not None else "--public"
             raise InputError(
                 f"{method} is not differentially private and has no use for {given}.",
-                "Take --method private-evolution, or leave it out.",
+                "Take --method private-evolution or private-topics, or leave it out.",
             )
     elif looks:
         raise InputError(

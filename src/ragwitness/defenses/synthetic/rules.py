@@ -105,13 +105,13 @@ class Rules:
         for line in text.split("\n"):
             label, colon, rest = line.partition(": ")
             opens = bool(colon) and label in ("Patient", "Doctor")
-            told = [self._mended(one) for one in _sentences(rest if opens else line)]
+            told = [self._mended(one) for one in sentences_of(rest if opens else line)]
             said = " ".join(filter(None, told))
             kept += [f"{label}: {said}" if opens else said]
         while self._guard.violation("\n".join(kept)):
             # What no sentence breaks alone, the text breaks by its length: its longest line goes.
             longest = max(range(len(kept)), key=lambda n: len(kept[n]))
-            shorter = _sentences(kept[longest])[:-1]
+            shorter = sentences_of(kept[longest])[:-1]
             if not shorter:
                 break
             kept[longest] = " ".join(shorter)
@@ -119,19 +119,19 @@ class Rules:
 
     def useful(self, text: str) -> str:
         """Copy out the half of a text's sentences that its other sentences agree with most."""
-        sentences = _sentences(text)
+        sentences = sentences_of(text)
         wanted = max(1, round(len(sentences) * _SHARE))
         best = self._ranked(text)[:wanted]
         return " ".join(one for one in sentences if one in best)
 
     def reworded(self, text: str) -> str:
         """Tell a text in another order: each sentence's telling words, the last sentence first."""
-        told = [self._terms(one, rare=True) for one in reversed(_sentences(text))]
+        told = [self._terms(one, rare=True) for one in reversed(sentences_of(text))]
         return " ".join(f"It tells of {one}." for one in told if one)
 
     def question(self, text: str, answer: str) -> str:
         """Ask for an answer by the sentence in which it stands, without it."""
-        holding = next((one for one in _sentences(text) if answer.lower() in one.lower()), text)
+        holding = next((one for one in sentences_of(text) if answer.lower() in one.lower()), text)
         rest = re.sub(re.escape(answer), "what", holding, flags=re.IGNORECASE).strip(" .!?")
         return f"{' '.join(rest.split())[:300]}?"
 
@@ -143,7 +143,7 @@ class Rules:
 
     def _ranked(self, text: str) -> list[str]:
         """Sentences by the mean commonness of their words in the text, the most central first."""
-        sentences = [one for one in _sentences(text) if len(one.split()) > 3]
+        sentences = [one for one in sentences_of(text) if len(one.split()) > 3]
         counts = Counter(w for one in sentences for w in set(plain_tokens(one)) - STOP_WORDS)
 
         def central(sentence: str) -> float:
@@ -179,7 +179,8 @@ class Rules:
         return common if common and self._guard.violation(common) is None else ""
 
 
-def _sentences(text: str) -> list[str]:
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, by their last marks and by lines."""
     return [one.strip() for one in _SENTENCE.split(text) if one.strip()]
 
 

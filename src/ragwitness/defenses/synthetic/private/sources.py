@@ -190,7 +190,7 @@ def word_weights(public: Sequence[str]) -> Embed:
         InputError: No word stands in two of the texts.
     """
     # IDF from public texts alone: with the records' own it would tell of them.
-    counts = Counter(word for text in public for word in set(_words(text)))
+    counts = Counter(word for text in public for word in set(content_words(text)))
     known = [w for w, count in counts.most_common(_MOST_WORDS) if count >= _FEWEST_TEXTS]
     if not known:
         raise InputError(
@@ -203,7 +203,7 @@ def word_weights(public: Sequence[str]) -> Embed:
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         found = np.zeros((len(texts), len(known)))
         for row, text in zip(found, texts, strict=True):
-            for word, count in Counter(w for w in _words(text) if w in place).items():
+            for word, count in Counter(w for w in content_words(text) if w in place).items():
                 row[place[word]] = 1 + math.log(count)
         found *= weights
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
@@ -213,5 +213,6 @@ def word_weights(public: Sequence[str]) -> Embed:
     return embed
 
 
-def _words(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
+    """Return the words of a text without function words."""
     return [word for word in plain_tokens(text) if word not in STOP_WORDS]
