@@ -109,7 +109,7 @@ def synthesize(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="The private methods: the epsilon of the whole output, for one record more or less."
+            help="The private methods: the epsilon of all texts, for one record more or less."
         ),
     ] = None,
     delta: Annotated[
@@ -122,8 +122,8 @@ def synthesize(
         Path | None,
         PathRole.READS,
         typer.Option(
-            help="The private methods: texts that are not secret, to choose among, to vary or to take"
-            " words from."
+            help="The private methods: texts that are not secret, to choose among, to vary or to"
+            " take words from."
         ),
     ] = None,
     public_overlap: Annotated[

@@ -36,7 +36,7 @@ _THEMES = {
 _PUBLIC = tuple(
     f"The {a} was near the {b}. People of the {theme} spoke of the {c} all day."
     for theme, words in _THEMES.items()
-    for a, b, c in zip(words.split(), words.split()[1:] + ["day"], words.split()[::-1], strict=True)
+    for a, b, c in zip(words.split(), [*words.split()[1:], "day"], words.split()[::-1], strict=True)
 )
 _SHAPE = TopicShape(clusters=3, overlap=2, words=4, vocabulary=64, told=4, floor=2.0)
 _RECORDS = [
