@@ -45,7 +45,6 @@ def test_auto_says_what_it_chose_and_why_and_resumes(command, files, tmp_path):
     [
         (("--set", "top=3"), "top belongs to one"),
         (("--mode", "probing"), "mode belongs to one"),
-        (("--dry-run",), "--dry-run sends nothing"),
     ],
 )
 def test_auto_refuses_what_only_a_named_method_can_mean(command, files, more, says):
@@ -64,3 +63,21 @@ def test_auto_sends_nothing_where_no_method_could_score_anything(command, files)
         assert server.requests == []
     assert code == 2
     assert "so nothing was sent" in " ".join(text.split())
+
+
+def test_auto_is_the_default_and_a_dry_run_says_what_it_would_be(command, files):
+    with loopback(_MODELS, _NO) as server:
+        code, text = command("audit", f"{server.url}#m", *files, "--dry-run")
+        assert server.requests == []
+    assert code == 0
+    assert "without that, it would be mba" in text
+    assert "Nothing was sent." in text
+
+
+def test_options_without_a_method_are_those_of_s_rag(command, files):
+    with loopback(_MODELS, _NO) as server:
+        line = ("--dry-run", "--mode", "probing")
+        code, text = command("audit", f"{server.url}#m", *files, *line)
+    assert code == 0
+    assert "auto" not in text
+    assert "s-rag" in text

@@ -53,7 +53,7 @@ def audit(
             " says why. Or s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta"
             " or twin. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m those with"
             " thresholds or a classifier.",
-            show_default="s-rag; mba with --collection",
+            show_default="auto; mba with --collection",
         ),
     ] = None,
     mode: Annotated[
@@ -259,7 +259,9 @@ def audit(
         )
         return
     # Step 2, the audit of single documents: the method's configuration, from options and --set.
-    method = method or "s-rag"
+    if method is None:
+        # Options without a method are those of s-rag, the only one with options of its own here.
+        method = "s-rag" if mode or features or options or automl else AUTO
     outputs = Outputs.wanted("audit", files, fail_on)
     own = {"mode": mode, "features": features}
     chosen = {key: value for key, value in own.items() if value is not None}
@@ -267,7 +269,7 @@ def audit(
     pace = Pace.up_to(concurrency)
     settings = {**chosen, **key_values(options or ())}
     if by_itself := method == AUTO:
-        refuse_beside_auto(settings, dry_run=dry_run)
+        refuse_beside_auto(settings)
         method = CANDIDATES[0][0]
     config = configure(method, settings)
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
@@ -291,10 +293,12 @@ def audit(
     named = (AUTO,) if by_itself else (method, config)
     folder = run_folder(run, target, replace(plan, in_flight=1), *named, proxy)
     # Step 4, the preview. Nothing is opened and nothing is sent.
+    screen = console()
     if dry_run:
+        if by_itself:
+            screen.print(f"auto asks the target what it gives; without that, it would be {method}.")
         preview_audit(plan, method, config, proxy, folder, budget)
         return
-    screen = console()
     reach = Reach(timeout, retries, key_env)
     order = Order(target, plan, method, config, proxy, reach, budget)
     # What can be said of the audit without a query is said now, and may end it.

@@ -227,11 +227,11 @@ def finish(
 # A method that is chosen: ``--method auto``.
 
 
-def refuse_beside_auto(options: Mapping[str, object], *, dry_run: bool) -> None:
+def refuse_beside_auto(options: Mapping[str, object]) -> None:
     """Refuse what says more than ``--method auto`` can know.
 
     Raises:
-        InputError: Options of a method are given, or nothing may be asked.
+        InputError: Options of a method are given.
     """
     from ragwitness.errors import InputError
 
@@ -239,11 +239,6 @@ def refuse_beside_auto(options: Mapping[str, object], *, dry_run: bool) -> None:
         raise InputError(
             f"--method auto chooses the method, and {next(iter(options))} belongs to one.",
             "Name the method, or leave the option out.",
-        )
-    if dry_run:
-        raise InputError(
-            "--method auto asks the target a few harmless questions, and --dry-run sends nothing.",
-            "Name a method; ragwitness plan --documents FILE compares all of them.",
         )
 
 
