@@ -43,7 +43,10 @@ def estimate(
     ordinary: Annotated[
         Path | None,
         PathRole.READS,
-        typer.Option(help="A log of benign traffic, with which the suspicion is compared."),
+        typer.Option(
+            help="A log of benign traffic, with which this one is compared: at least six times as"
+            " many accounts, or 20 windows as long as this log."
+        ),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -63,18 +66,32 @@ def estimate(
         typer.Option(help="The estimators, with commas between them.", show_default="all"),
     ] = None,
     k_max: Annotated[
-        int | None, typer.Option(help="The declared cap. Exit with 3 if an estimate is above it.")
+        int | None,
+        typer.Option(
+            help="The declared cap: a suspicious log exits with 3 only if the estimate is above it."
+        ),
     ] = None,
-    draws: Annotated[int, typer.Option(help="The number of samples of the ordinary traffic.")] = 99,
+    alpha: Annotated[
+        float, typer.Option(help="The share of benign logs that may be called suspicious.")
+    ] = 0.05,
+    account_alpha: Annotated[
+        float,
+        typer.Option(help="The largest chance that an innocent account looks like one named."),
+    ] = 0.01,
+    draws: Annotated[
+        int, typer.Option(help="The number of logs drawn from the ordinary traffic.")
+    ] = 199,
     seed: Annotated[int, typer.Option(help="The seed of the samples and of the permutations.")] = 0,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
     """Estimate how many accounts work together.
 
-    It reads a log of queries and names the accounts. The paper's estimator (R5) stands beside
-    stronger ones. With --ordinary the suspicion is compared with samples of benign traffic, and an
-    estimate counts for --k-max only where that p-value is at most .05.
+    It reads a log of queries. With --ordinary the log gets one p-value over all estimators; it is
+    suspicious, and the command exits with 3, where that is at most --alpha. Accounts are then
+    named, each only where an innocent one would look so with a chance of at most --account-alpha.
+    Without --ordinary nothing is judged and nobody is named; a cap then exits with 4. The paper's
+    estimator (R5) is pairs.
     """
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
@@ -82,7 +99,7 @@ def estimate(
     from ragwitness.collusion.coalition.pairs import check_bounds
     from ragwitness.errors import ExitCode
     from ragwitness.privacy.accounting.ranges import whole
-    from ragwitness.report.collusion import coalition_terminal, counts
+    from ragwitness.report.collusion import coalition_terminal
 
     # Step 1: options and bounds, before a log is read.
     names = tuple(DETECTORS) if only is None else tuple(n.strip() for n in only.split(","))
@@ -98,10 +115,17 @@ def estimate(
     benign = None if ordinary is None else _load(ordinary, embedder)
     settings = Settings(threshold=threshold, window=span, seed=seed)
     screen = console()
-    # Step 3: the estimates, each with the p-value of its size among samples of ordinary traffic.
+    # Step 3: the estimates, one p-value of the log, and one of each account.
     with progress_bars(screen, items="samples") as progress:
         found = run_estimate(
-            queries, settings, names=names, ordinary=benign, draws=draws, progress=progress
+            queries,
+            settings,
+            names=names,
+            ordinary=benign,
+            draws=draws,
+            alpha=alpha,
+            account_alpha=account_alpha,
+            progress=progress,
         )
     large = len(queries.times) > _MOST_QUERIES
     _write(found, queries, span, json_out, None if large else figure)
@@ -109,10 +133,12 @@ def estimate(
     if large:
         what = "pairs, cores and the figure" if only is None else "the figure"
         screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
-    # Step 4: the cap. An estimate that ordinary traffic explains does not count against it.
-    counted = [one.size for one in found.estimates if counts(one)]
-    if k_max is not None and max(counted, default=1) > k_max:
+    # Step 4: the log as a whole decides, and the cap where one is declared.
+    judged = found.comparison is not None and found.comparison.suspicious
+    if judged and found.size > (k_max or 0):
         raise typer.Exit(ExitCode.FAILED)
+    if k_max is not None and found.comparison is None:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
 def _load(path: Path, embedder: str | None) -> QueryLog:

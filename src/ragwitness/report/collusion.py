@@ -22,7 +22,7 @@ from ragwitness.results.kind import finite
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from ragwitness.collusion.coalition.estimate import Estimates, LogEstimate
+    from ragwitness.collusion.coalition.estimate import Estimates
     from ragwitness.collusion.gates import Findings
     from ragwitness.collusion.scalar import Cell, SweepConfig
     from ragwitness.privacy.accounting.bounds import Bounds, Certificate, NoisePlan
@@ -261,18 +261,13 @@ def _ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 _SHOWN = 6  # names per group; the JSON has all
 _WHAT = {
-    "pairs": "similar queries, joined (R5)",
-    "cores": "the same, innermost core",
-    "lsh": "the same by sign hashes",
+    "pairs": "similar queries (R5)",
+    "cores": "the same, inner core",
+    "lsh": "the same, by hashes",
     "means": "similar mean queries",
-    "spectral": "one direction shared by many",
-    "communities": "rare buckets in common",
+    "spectral": "one shared direction",
+    "communities": "shared rare buckets",
 }
-
-
-def counts(one: LogEstimate) -> bool:
-    """Whether an estimate counts against a cap: ordinary traffic does not explain it at 5 %."""
-    return one.traffic_p is None or one.traffic_p <= 0.05
 
 
 def coalition_json(found: Estimates) -> dict[str, Any]:
@@ -282,47 +277,73 @@ def coalition_json(found: Estimates) -> dict[str, Any]:
 
 
 def coalition_terminal(found: Estimates, *, k_max: int | None = None) -> Group:
-    """Return one line per estimator, and whom it names.
+    """Return one line per estimator, what is known of the log, and whom that names.
 
     Args:
         found: The estimates.
-        k_max: Declared cap on a coalition; estimates that count and are above it are marked.
+        k_max: Declared cap on a coalition.
     """
     from rich.console import Group
     from rich.text import Text
 
-    names = ("estimator", "accounts", "p", "p traffic", "looks for")
+    names = ("estimator", "group", "p", "p traffic", "corrected", "looks for")
     table = figure_table(*names, left=(names[0], names[-1]))
     for one in found.estimates:
-        # Marked only where it also counts against the cap: ordinary traffic does not explain it.
-        over = k_max is not None and one.size > k_max and counts(one)
         table.add_row(
             one.name,
-            f"{one.size}{' > k_max' if over else ''}",
+            str(one.size),
             say.p_text(one.own_p),
             say.p_text(one.traffic_p),
+            say.p_text(one.adjusted_p),
             _WHAT[one.name],
-            style="bold" if over else "",
         )
-    parts: list[Any] = [table]
-    parts += [Text(line) for line in _named(found.estimates)]
+    judged = found.comparison is not None and found.comparison.suspicious
+    parts: list[Any] = [table, Text(_judged(found, k_max), style="bold" if judged else "")]
+    parts += [Text(line) for line in _named(found)]
     parts += [Text(line, style="dim") for line in _notes_of_coalition(found)]
     return Group(*parts)
 
 
-def _named(estimates: Sequence[LogEstimate]) -> list[str]:
-    """Each group once, with the estimators that name it."""
-    # Estimators that agree name one group together; more names are not more evidence.
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for one in estimates:
-        if one.members:
-            groups.setdefault(tuple(sorted(one.members)), []).append(one.name)
-    lines = []
-    for members, names in groups.items():
-        shown = ", ".join(say.visible(name, 24) for name in members[:_SHOWN])
-        more = f" and {say.count(len(members) - _SHOWN)} more" if len(members) > _SHOWN else ""
-        lines.append(f"{', '.join(names)}: {shown}{more}")
-    return lines
+def _judged(found: Estimates, k_max: int | None) -> str:
+    against = found.comparison
+    if against is None:
+        return (
+            "Not judged: without ordinary traffic (--ordinary) an embedder's habits and questions"
+            " that many users share pass for a coalition. Nobody is named."
+        )
+    if not against.suspicious:
+        return (
+            f"No sign of a coalition: a benign log looks as suspicious with p = {against.p:.3g},"
+            f" above {against.alpha:g}."
+        )
+    cap = f", {'above' if found.size > k_max else 'within'} the cap of {k_max}" if k_max else ""
+    size = f"is estimated at {say.count(found.size)} accounts" if found.size > 1 else "has no size"
+    return (
+        f"Suspicious: at most {against.p:.1%} of benign logs look so to any estimator. The"
+        f" coalition {size}{cap}."
+    )
+
+
+def _named(found: Estimates) -> list[str]:
+    against = found.comparison
+    if against is None or not against.suspicious:
+        return []
+    if against.suspects:
+        shown = ", ".join(
+            f"{say.visible(one.account, 24)} ({one.p:.2g})" for one in against.suspects[:_SHOWN]
+        )
+        left = len(against.suspects) - _SHOWN
+        more = f" and {say.count(left)} more" if left > 0 else ""
+        return [
+            f"Named, each with the chance that an innocent account looks so: {shown}{more}.",
+        ]
+    if against.least > against.account_alpha:
+        return [
+            f"Nobody can be named: the smallest p of an account is {against.least:.2g} with"
+            f" {say.count(against.accounts)} ordinary accounts, above {against.account_alpha:g}."
+            " Give more of them."
+        ]
+    return [f"Nobody is named: no account has p <= {against.account_alpha:g} by itself."]
 
 
 def _notes_of_coalition(found: Estimates) -> list[str]:
@@ -330,17 +351,30 @@ def _notes_of_coalition(found: Estimates) -> list[str]:
         f"{say.count(found.accounts)} accounts, {say.count(found.queries)} queries,"
         f" {found.dim} dimensions; queries are similar from cosine {found.threshold:.3f}."
     ]
-    if found.draws:
+    against = found.comparison
+    if against is not None and against.unit == "windows":
         lines.append(
-            f"p traffic: among {found.draws} samples of {found.accounts} ordinary accounts,"
-            f" {found.disjoint} of which fit into that traffic without overlap."
+            f"Compared with {against.draws} ordinary windows of as many accounts: p holds if this"
+            " window is like them but for a coalition."
         )
-    else:
+    elif against is not None:
         lines.append(
-            "Without ordinary traffic (--ordinary) an embedder's habits and questions that many"
-            " users share pass for a coalition."
+            f"Compared with {against.draws} logs drawn from its own accounts and"
+            f" {say.count(against.accounts)} ordinary ones: p holds if innocent accounts are like"
+            " those. A question that only this window has (news, an outage) is no coalition:"
+            + (
+                " the fifth of each account's queries that is most like others' is left out;"
+                if against.trimmed
+                else ""
+            )
+            + " ordinary traffic of 20 windows or more, of as many accounts each, tells better."
         )
-    lines.append("An estimate names suspects; it bounds no leakage (ragwitness collusion bound).")
+        if against.accounts < 4 * found.accounts:
+            lines.append(
+                "There are few ordinary accounts; a small coalition stands out less among logs"
+                f" that hold parts of it. Give {say.count(6 * found.accounts)} or more."
+            )
+    lines.append("An estimate bounds no leakage (ragwitness collusion bound).")
     return lines
 
 

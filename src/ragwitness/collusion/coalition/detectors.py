@@ -139,6 +139,7 @@ def mean_p_value(largest: float, accounts: int, dim: int) -> float:
 # which the queries are dealt out anew, each account as many and each bucket as many as before. Of
 # the joined, the innermost core is taken.
 
+_BUCKETS = Hashing(tables=4, bits=16)
 _ALIKE = 0.9  # length of the mean of unit vectors; of two, from cosine .62 on
 
 
@@ -147,7 +148,8 @@ class Community:
     """What was found.
 
     Attributes:
-        strongest: Largest cosine of two accounts.
+        strongest: Largest sum of one account's squared cosines with the others: as many as it
+            is one with.
         null: The same of each log dealt out anew, shape (rounds,).
         p_value: Share of those as large, the log counted among them.
         members: The innermost core of accounts joined beyond all of them; one account if none.
@@ -174,23 +176,31 @@ def find_community(
         InputError: There is no round.
     """
     whole("rounds", rounds)
-    config = config or Hashing(tables=4, bits=16)
+    config = config or _BUCKETS
     # 1. Buckets of alike queries. 2. Cosines of accounts over them.
     buckets = _columns(hashes(log, config), log)
     links = _links(log.accounts, buckets, log.size, config.tables)
     # 3. The null: queries are dealt out anew, activity of accounts and buckets kept.
-    null = np.array(
-        [
-            _peak(_links(rng.permutation(log.accounts), buckets, log.size, config.tables))
-            for _ in range(rounds)
-        ]
-    )
-    peak = _peak(links)
+    dealt = [
+        _links(rng.permutation(log.accounts), buckets, log.size, config.tables)
+        for _ in range(rounds)
+    ]
+    null, strongest = np.array([_strength(one) for one in dealt]), _strength(links)
     # 4. Links beyond every null log, and their innermost core.
-    floor = np.nextafter(max(float(null.max()), 0.0), math.inf)
+    peak = max(float(one.weight.max(initial=0.0)) for one in dealt)
     return Community(
-        peak, null, (1 + int((null >= peak).sum())) / (rounds + 1), core_group(links.above(floor))
+        strongest,
+        null,
+        (1 + int((null >= strongest).sum())) / (rounds + 1),
+        core_group(links.above(np.nextafter(peak, math.inf))),
     )
+
+
+def shared_buckets(log: QueryLog, config: Hashing | None = None) -> float:
+    """Return how many accounts one account is one with over rare buckets: :class:`Community`."""
+    config = config or _BUCKETS
+    buckets = _columns(hashes(log, config), log)
+    return _strength(_links(log.accounts, buckets, log.size, config.tables))
 
 
 def _columns(found: NDArray[np.int64], log: QueryLog) -> NDArray[np.int64]:
@@ -253,8 +263,16 @@ def _weights(accounts: NDArray[np.int64], columns: NDArray[np.int64], n: int) ->
     return csr_array((values, (row[kept], column[kept])), shape=(n, width))
 
 
-def _peak(links: Links) -> float:
-    return float(links.weight.max()) if links.weight.size else 0.0
+def _strength(links: Links) -> float:
+    """The largest sum of squared cosines of one account with the others.
+
+    A sum, not the largest cosine: of a coalition of k, a log drawn from more accounts holds some
+    members, of which two are as much alike as all.
+    """
+    squares = links.weight**2
+    n = links.accounts
+    sums = np.bincount(links.first, squares, n) + np.bincount(links.second, squares, n)
+    return float(sums.max(initial=0.0))
 
 
 # Spectral scan: many accounts that share a little of one direction, seen together.
@@ -433,10 +451,10 @@ def _means(log: QueryLog, settings: Settings) -> Detection:
     nearest = nearest_means(means)
     group = largest_component(links)
     return Detection(
-        nearest,
+        (len(group) if len(group) > 1 else 1) + nearest / 2,
         group if len(group) > 1 else _NOBODY,
         mean_p_value(nearest, log.size, log.dim),
-        "nearest two means",
+        "accounts of similar means",
     )
 
 
@@ -451,7 +469,7 @@ def _spectral(log: QueryLog, settings: Settings) -> Detection:
 def _community(log: QueryLog, settings: Settings) -> Detection:
     found = find_community(log, np.random.default_rng(settings.seed), settings.rounds)
     named = found.members if found.p_value <= 0.05 and len(found.members) > 1 else _NOBODY
-    return Detection(found.strongest, named, found.p_value, "cosine of rare buckets")
+    return Detection(found.strongest, named, found.p_value, "accounts alike by rare buckets")
 
 
 DETECTORS: Mapping[str, Callable[[QueryLog, Settings], Detection]] = {
@@ -471,7 +489,9 @@ def detect(name: str, log: QueryLog, settings: Settings) -> Detection:
 
 
 def suspicion(name: str, log: QueryLog, settings: Settings) -> float:
-    """Return an estimator's suspicion alone, without its permutations where it needs none."""
+    """Return an estimator's suspicion alone, without its permutations."""
     if name == "spectral":
         return top_direction(account_means(log, settings.whitening))[0]
+    if name == "communities":
+        return shared_buckets(log)
     return detect(name, log, settings).suspicion

@@ -11,6 +11,7 @@ from ragwitness.collusion.coalition.detectors import (
     Settings,
     Whitening,
     account_means,
+    detect,
     effective_size,
     expected_cosine,
     find_community,
@@ -21,7 +22,6 @@ from ragwitness.collusion.coalition.detectors import (
     suspicion,
     top_direction,
 )
-from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.errors import InputError
 from research.coalitions import (
     coalition_probes,
@@ -166,72 +166,8 @@ def test_power_and_the_tax_of_evasion() -> None:
         power_of(ordinary[:10], ordinary)
 
 
-def test_every_estimator_names_a_plain_coalition() -> None:
-    log = _log(7, 60, 8, 48, "identical", 6, 1.0)
-    for one in estimate(log, Settings(rounds=19)).estimates:
-        assert {f"account-{at}" for at in range(6)} <= {*one.members}, one.name
-        assert one.size == len(one.members) <= 8
-        assert one.traffic_p is None
-        assert one.own_p is None or one.own_p <= 0.05
-
-
-def test_ordinary_traffic_gives_the_p_values_that_shared_intents_do_not_spoil() -> None:
-    rng = np.random.default_rng(8)
-    faq = unit_rows(rng, 4, 48)
-
-    def honest(n: int):
-        return with_intents(rng, unit_rows(rng, n, 8, 48), 0.3, faq)
-
-    ordinary = traffic(rng, honest(200))
-    quiet = estimate(
-        traffic(rng, honest(40)), Settings(rounds=9), ordinary=ordinary, draws=19, names=["pairs"]
-    )
-    assert (quiet.draws, quiet.disjoint) == (19, 5)
-    assert quiet.estimates[0].size > 30  # R5 alone would call them all a coalition
-    assert quiet.estimates[0].traffic_p > 0.05
-    probes = coalition_probes(rng, "identical", (6, 8, 48))
-    loud = estimate(
-        traffic(rng, honest(40), probes),
-        Settings(rounds=9),
-        ordinary=ordinary,
-        draws=19,
-        names=["means", "communities"],
-    )
-    assert [one.traffic_p for one in loud.estimates] == [0.05, 0.05]
-
-
-def test_the_threshold_comes_from_ordinary_traffic() -> None:
-    """An embedder whose vectors are all alike: uniform queries are no guide to its cosines."""
-    rng = np.random.default_rng(10)
-    bias = 2 * unit_rows(rng, 32)
-
-    def alike(n: int):
-        return unit_rows(rng, n, 4, 32) + bias
-
-    ordinary = traffic(rng, alike(150))
-    log = traffic(rng, alike(30))
-    blind = estimate(log, names=["pairs"]).estimates[0]
-    found = estimate(log, names=["pairs"], ordinary=ordinary, draws=19)
-    assert blind.size == 30
-    assert found.estimates[0].size <= 2
-    assert 0.8 < found.threshold <= 0.95
-
-
 def test_a_suspicion_alone_is_the_one_of_the_estimate() -> None:
     log = _log(9, 20, 4, 16, "identical", 3, 1.0)
     settings = Settings(rounds=3)
-    for one in estimate(log, settings).estimates:
-        assert suspicion(one.name, log, settings) == pytest.approx(one.suspicion)
-    assert [*DETECTORS] == [one.name for one in estimate(log, settings).estimates]
-
-
-def test_unusable_requests_are_named() -> None:
-    log = _log(0, 10, 2, 8)
-    with pytest.raises(InputError, match="'guess'"):
-        estimate(log, names=["guess"])
-    with pytest.raises(InputError, match="one account"):
-        estimate(_log(0, 1, 2, 8))
-    with pytest.raises(InputError, match="fewer than"):
-        estimate(log, ordinary=_log(0, 5, 2, 8))
-    with pytest.raises(InputError, match="8 dimensions"):
-        estimate(log, ordinary=_log(0, 20, 2, 9))
+    for name in DETECTORS:
+        assert suspicion(name, log, settings) == detect(name, log, settings).suspicion
