@@ -77,6 +77,10 @@ _TENANTS = Group(
         "list": Verb("tenants:list_", "List all tenants."),
         "policy": Verb("tenants:policy_", "Print a tenant's promise as a policy."),
         "add-documents": Verb("tenants:add_documents", "Add documents to a tenant's index."),
+        "remove-documents": Verb(
+            "tenants:remove_documents", "Take documents out of a tenant's index."
+        ),
+        "erase": Verb("tenants:erase", "Erase a tenant for good."),
         "add-account": Verb("tenants:add_account", "Admit an account and print its key."),
         "rotate-key": Verb("tenants:rotate_key", "Print a new key for an account."),
         "revoke": Verb("tenants:revoke", "End an account's access."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,6 +33,13 @@ def create(
         typer.Option(
             help="The epsilon of the whole index in a window.",
             show_default="what k_max accounts may come to",
+        ),
+    ] = None,
+    lifetime_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The epsilon of the index over all windows; with it spent, nothing is answered.",
+            show_default="12 full windows",
         ),
     ] = None,
     sigma: Annotated[
@@ -79,6 +87,7 @@ def create(
         accounts=accounts,
         joint_delta=joint_delta,
         joint_epsilon=joint_epsilon,
+        lifetime_epsilon=lifetime_epsilon,
         sigma=sigma,
         payer_queries=payer_queries,
         top=top,
@@ -157,6 +166,18 @@ def add_documents(
         bool, typer.Option("--split", help="Cut long documents; each part takes a slot.")
     ] = False,
     text_field: TextField = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Put a document in the place of one with the same id."),
+    ] = False,
+    own_lifetime: Annotated[
+        bool,
+        typer.Option(
+            "--own-lifetime",
+            help="Keep a lifetime budget of its own although another tenant holds the same texts."
+            " You promise that nobody asks both.",
+        ),
+    ] = False,
     end_window: Annotated[
         bool,
         typer.Option(
@@ -169,10 +190,12 @@ def add_documents(
 ) -> None:
     """Add documents to a tenant's index.
 
-    All of them are added, or none.
+    All of them are added, or none. Texts that another tenant holds bring both tenants under one
+    lifetime budget, which is said.
     """
     from ragwitness.cli.common import read_documents
     from ragwitness.service import tenants
+    from ragwitness.service.overview import budget_of
     from ragwitness.service.window import check_unbound
 
     documents = read_documents(corpus, text_field)
@@ -180,8 +203,80 @@ def add_documents(
         # A committed window covers the index as it was; another document ends it.
         if not end_window:
             check_unbound(store, tenant)
-        added = tenants.add_documents(store, tenant, documents, split=split)
-    _print({"tenant": tenant, "added": added}, as_json=as_json)
+        added = tenants.add_documents(
+            store, tenant, documents, split=split, apart=own_lifetime, replace=replace
+        )
+        shared = budget_of(store, tenant).shares
+    row: dict[str, object] = {"tenant": tenant, "added": added}
+    if shared:
+        row["shares_its_lifetime_budget_with"] = list(shared) if as_json else ", ".join(shared)
+    _print(row, as_json=as_json)
+
+
+def remove_documents(
+    tenant: Tenant,
+    documents: Annotated[
+        list[str], typer.Argument(help="The ids of documents; of one that was cut, its id alone.")
+    ],
+    end_window: Annotated[
+        bool,
+        typer.Option(
+            "--end-window",
+            help="Remove them although a window was committed to with them, which ends it.",
+        ),
+    ] = False,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take documents out of a tenant's index.
+
+    All of them are removed, or none. What answers have told stays told: no budget comes back, and
+    a text that returns finds the lifetime budget that it had.
+    """
+    from ragwitness.service import tenants
+    from ragwitness.service.window import check_unbound
+
+    with _opened(database) as store:
+        if not end_window:
+            check_unbound(store, tenant)
+        removed = tenants.remove_documents(store, tenant, documents)
+    _print({"tenant": tenant, "removed": removed}, as_json=as_json)
+
+
+def erase(
+    tenant: Tenant,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Erase without asking; nothing brings it back.")
+    ] = False,
+    receipt: Annotated[
+        Path | None,
+        PathRole.WRITES,
+        typer.Option(help="The file for a receipt of what was erased, as JSON."),
+    ] = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a tenant for good.
+
+    Its documents, accounts, keys, meters and seeds are deleted and the database is written anew.
+    What its answers gave away stays on the lifetime budget of its texts, beside their hashes.
+    """
+    from ragwitness.cli.common import write_json_file
+    from ragwitness.service.tenants import erase_tenant
+
+    if not yes:
+        typer.confirm(f"Erase {tenant} with all its documents and accounts?", abort=True)
+    with _opened(database) as store:
+        found = erase_tenant(store, tenant)
+    if receipt is not None:
+        write_json_file(receipt, found)
+    if as_json:
+        _print_json(found)
+        return
+    rows = ", ".join(f"{count} {name}" for name, count in dict(found["rows"]).items())  # type: ignore[call-overload]
+    typer.echo(f"{tenant} is erased: {rows}.")
+    for line in found["remains"]:  # type: ignore[attr-defined]
+        typer.echo(f"What remains: {line}.")
 
 
 def add_account(
@@ -254,6 +349,14 @@ def budget(tenant: Tenant, database: Database = None, as_json: AsJson = False) -
         f" at delta {found.delta:g} (mu {found.mu:.4g} of {found.budget:.4g})"
     )
     typer.echo(f"{found.all_windows} windows together: epsilon {found.all_epsilon:.4g}")
+    if found.lifetime_epsilon is None:
+        typer.echo("lifetime: no budget was promised when this tenant was made")
+    else:
+        beside = f", shared with {', '.join(found.shares)}" if found.shares else ""
+        typer.echo(
+            f"lifetime: epsilon {found.life_epsilon:.4g} spent or granted of"
+            f" {found.lifetime_epsilon:.4g}{beside}"
+        )
     for row in found.accounts:
         typer.echo(
             f"  {row.name}: {row.queries} of {found.account_limit}; payer {row.payer}:"

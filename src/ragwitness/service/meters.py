@@ -4,18 +4,23 @@ All three are charged in one transaction before the answer is computed, so that 
 waste budget. The tenant's row is locked first: the charges of one index have one order, whatever
 worker they come from. The odometer is kept in memory and follows the charges that others have
 stored; every few hundred it is stored itself and their vectors are erased.
+
+What a window may spend is granted when it opens, out of the budget that the index's contents have
+for life: mu adds up in squares over windows, and over all tenants that hold the same texts. A
+window under way counts as what it was granted, one that is over as what it spent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +37,7 @@ from ragwitness.service.store import (
     accounts,
     attested,
     charges,
+    lives,
     read_counts,
     tenants,
     windows,
@@ -152,7 +158,10 @@ class Meters:
         before = read_counts(connection, (key for ask in asks for key in _owners(ask)))
         after = dict(before)
         policies = {(ask.tenant, ask.window): ask.policy for ask in asks}
-        opened = {key: self._open(connection, *key, of) for key, of in policies.items()}
+        # By life, so that two workers that open windows never wait for each other.
+        lived = _lives_of(connection, {tenant for tenant, _ in policies})
+        keys = sorted(policies, key=lambda key: (lived[key[0]], key))
+        opened = {key: self._open(connection, *key, policies[key], lived) for key in keys}
         fresh: dict[tuple[int, int], list[bytes]] = {key: [] for key in opened}
         outcomes = []
         for ask in asks:
@@ -166,22 +175,44 @@ class Meters:
         return outcomes
 
     def _open(
-        self, connection: Connection, tenant: int, window: int, policy: TenantPolicy
+        self,
+        connection: Connection,
+        tenant: int,
+        window: int,
+        policy: TenantPolicy,
+        lived: Mapping[int, int],
     ) -> _Index:
         """Return a window's seed and its odometer, brought up to the last charge."""
         here = and_(windows.c.tenant == tenant, windows.c.number == window)
         # Without the odometer's state, which is large and mostly known.
-        query = select(windows.c.seed, windows.c.charged, windows.c.folded).where(here)
+        query = select(
+            windows.c.seed, windows.c.charged, windows.c.folded, windows.c.granted, windows.c.final
+        ).where(here)
         row = connection.execute(query).one_or_none()
-        if row is None:
-            values = {"tenant": tenant, "number": window, "seed": os.urandom(SEED_BYTES)}
-            connection.execute(insert(windows).values(**values))
-            _fold_earlier(connection, tenant, policy)
+        if row is None or row.final is not None:
+            # A window opens, or a clock that was set back finds it again: the others are over.
+            _close_others(connection, tenant, window, policy)
+            before = 0.0 if row is None else row.final
+            grant = _grant(connection, lived[tenant], policy, before)
+            if row is None:
+                values = {"tenant": tenant, "number": window, "seed": os.urandom(SEED_BYTES)}
+                connection.execute(insert(windows).values(**values, granted=grant))
+            else:
+                again = {
+                    "final": None,
+                    "granted": grant,
+                    "seed": row.seed or os.urandom(SEED_BYTES),
+                }
+                connection.execute(update(windows).where(here).values(**again))
             row = connection.execute(query).one()
+        granted = policy.budget if row.granted is None else row.granted
+        if not granted:
+            return _Index(row.seed, None, row.charged, row.folded, None)
         meter = self._odometers.pop((tenant, window), None)
-        if meter is None or not row.folded <= meter.queries <= row.charged:
+        known = meter is not None and row.folded <= meter.queries <= row.charged
+        if meter is None or not known or meter.terms.budget != granted:
             state = connection.execute(select(windows.c.state).where(here)).scalar_one()
-            meter = load_odometer(state, policy)
+            meter = load_odometer(state, policy, granted)
         if meter.queries < row.charged:
             meter.add(_vectors(connection, tenant, window, meter.queries))
         self._odometers[tenant, window] = meter
@@ -193,28 +224,85 @@ class Meters:
         return _Index(row.seed, meter, row.charged, row.folded, log)
 
 
-def _fold_earlier(connection: Connection, tenant: int, policy: TenantPolicy) -> None:
-    """Store the odometers of a tenant's other windows; erase their vectors."""
+def _lives_of(connection: Connection, wanted: Iterable[int]) -> dict[int, int]:
+    query = select(tenants.c.id, tenants.c.life).where(tenants.c.id.in_(sorted(wanted)))
+    return {row.id: row.life for row in connection.execute(query)}
+
+
+def _close_others(connection: Connection, tenant: int, window: int, policy: TenantPolicy) -> None:
+    """Settle what a tenant's other windows have spent.
+
+    Their vectors are erased, and so is the seed of their noise where no log's proofs need it.
+    """
     mine = windows.c.tenant == tenant
-    rest = select(windows).where(mine, windows.c.folded < windows.c.charged)
+    logged = set(
+        connection.execute(select(attested.c.window).where(attested.c.tenant == tenant)).scalars()
+    )
+    rest = select(windows).where(mine, windows.c.final.is_(None), windows.c.number != window)
     for row in connection.execute(rest).all():
-        meter = load_odometer(row.state, policy)
-        meter.add(_vectors(connection, tenant, row.number, row.folded))
-        values = {"folded": row.charged, "state": meter.to_bytes()}
+        meter = load_odometer(row.state, policy, row.granted)
+        if row.folded < row.charged:
+            meter.add(_vectors(connection, tenant, row.number, row.folded))
+        values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
+        if row.number not in logged:
+            values["seed"] = b""
         here = and_(mine, windows.c.number == row.number)
-        connection.execute(update(windows).where(here).values(values))
+        connection.execute(update(windows).where(here).values(**values))
     connection.execute(delete(charges).where(charges.c.tenant == tenant))
 
 
-def load_odometer(state: bytes | None, policy: TenantPolicy) -> Odometer:
-    """Return the odometer of a window's first ``folded`` charges, as stored; None: of none."""
-    return Odometer.from_bytes(state) if state else Odometer(policy.terms)
+def _grant(connection: Connection, life: int, policy: TenantPolicy, before: float) -> float:
+    """Return the mu that a window may spend: its budget, or what its contents have left.
+
+    Args:
+        connection: In a transaction that may write.
+        life: Of the tenant.
+        policy: Of the tenant.
+        before: The mu that the window has spent already, which stands among what is used.
+    """
+    connection.execute(select(lives.c.id).where(lives.c.id == life).with_for_update())
+    most, used = life_of(connection, life)
+    room = max(0.0, most * most - used) + before * before
+    return min(policy.budget, math.sqrt(room))
+
+
+def life_of(connection: Connection, life: int) -> tuple[float, float]:
+    """Return the mu that contents may spend for life, and the square of what counts as spent."""
+    policies = {
+        row.id: TenantPolicy.from_json(row.policy)
+        for row in connection.execute(
+            select(tenants.c.id, tenants.c.policy).where(tenants.c.life == life)
+        )
+    }
+    query = select(windows.c.tenant, windows.c.granted, windows.c.final)
+    gone = select(lives.c.used).where(lives.c.id == life)  # by tenants that were erased
+    used = float(connection.execute(gone).scalar() or 0.0)
+    for row in connection.execute(query.where(windows.c.tenant.in_(sorted(policies)))):
+        granted = policies[row.tenant].budget if row.granted is None else row.granted
+        used += (granted if row.final is None else row.final) ** 2
+    return min((one.life for one in policies.values()), default=math.inf), used
+
+
+def load_odometer(
+    state: bytes | None, policy: TenantPolicy, granted: float | None = None
+) -> Odometer:
+    """Return the odometer of a window's first ``folded`` charges, as stored.
+
+    Args:
+        state: Stored; None: of no charge.
+        policy: Of the tenant.
+        granted: The mu that the window may spend; None: the policy's budget.
+    """
+    meter = Odometer.from_bytes(state) if state else Odometer(policy.terms)
+    if granted:
+        meter.terms = replace(meter.terms, budget=granted)
+    return meter
 
 
 @dataclass(slots=True)
 class _Index:
     seed: bytes
-    meter: Odometer
+    meter: Odometer | None  # None: the contents' budget for life had nothing left for it
     charged: int
     folded: int
     log: str | None
@@ -230,6 +318,8 @@ def _try(
     by = ""
     if ask.account not in places:
         by = "key"
+    elif index.meter is None:
+        by = "index"
     elif ask.log != index.log:
         by = "log"
     elif account >= ask.policy.claim.queries:
@@ -260,14 +350,15 @@ def _append(
     connection: Connection, key: tuple[int, int], index: _Index, vectors: list[bytes]
 ) -> None:
     """Store new charges; now and then the odometer itself, in their stead."""
-    if not vectors:
+    meter = index.meter
+    if not vectors or meter is None:
         return
     tenant, window = key
     charged = index.charged + len(vectors)
     values: dict[str, object] = {"charged": charged}
     mine = and_(charges.c.tenant == tenant, charges.c.window == window)
     if charged - index.folded >= _FOLD:
-        values |= {"folded": charged, "state": index.meter.to_bytes()}
+        values |= {"folded": charged, "state": meter.to_bytes()}
         connection.execute(delete(charges).where(mine))
     else:
         rows = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, func, select
 
 from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.service.meters import load_odometer, window_of
+from ragwitness.service.meters import life_of, load_odometer, window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import (
     Store,
@@ -87,6 +88,10 @@ class TenantBudget:
         delta: Of both.
         all_windows: Windows in which anything was charged.
         all_epsilon: Spent by all windows together, at ``delta``.
+        life_epsilon: Of the contents over all windows and tenants that hold them, the windows
+            under way counted as what they may spend, at ``delta``.
+        lifetime_epsilon: What that may not pass; None for a tenant made without such a promise.
+        shares: Other tenants that the budget for life is shared with.
         account_limit: Queries of an account per window.
         payer_limit: Queries of a payer per window.
         accounts: Meters of the accounts.
@@ -103,6 +108,9 @@ class TenantBudget:
     delta: float
     all_windows: int
     all_epsilon: float
+    life_epsilon: float
+    lifetime_epsilon: float | None
+    shares: tuple[str, ...]
     account_limit: int
     payer_limit: int | None
     accounts: tuple[AccountRow, ...]
@@ -133,6 +141,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
         window, left = window_of(row.created, claim.window, moment)
         every = _mus(connection, row.id, policy)
         queries, mu = every.get(window, (0, 0.0))
+        most, used = life_of(connection, row.life)
         # Gaussian composition over windows: the squares of mu add up.
         together = math.sqrt(sum(one * one for _, one in every.values()))
         return TenantBudget(
@@ -147,10 +156,18 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             delta=claim.joint_delta,
             all_windows=len(every),
             all_epsilon=epsilon_at(claim.joint_delta, together),
+            life_epsilon=epsilon_at(claim.joint_delta, math.sqrt(used)),
+            lifetime_epsilon=None if math.isinf(most) else epsilon_at(claim.joint_delta, most),
+            shares=_shares(connection, row),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
             accounts=_accounts(connection, row.id, window),
         )
+
+
+def _shares(connection: Connection, row: Any) -> tuple[str, ...]:
+    query = select(tenants.c.name).where(tenants.c.life == row.life, tenants.c.id != row.id)
+    return tuple(connection.execute(query.order_by(tenants.c.name)).scalars())
 
 
 def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy) -> TenantRow:
@@ -179,7 +196,7 @@ def _mus(connection: Connection, tenant: int, policy: TenantPolicy) -> dict[int,
         if not row.charged:
             continue
         # The stored state covers the first `folded` charges; those that came later are added again.
-        meter = load_odometer(row.state, policy)
+        meter = load_odometer(row.state, policy, row.granted)
         later = select(charges.c.vector).where(
             charges.c.tenant == tenant,
             charges.c.window == row.number,

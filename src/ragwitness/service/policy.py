@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -23,6 +24,9 @@ from ragwitness.privacy.odometer.spectral import Terms
 SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
 """Seconds of an audit window."""
 
+LIFETIME = 12
+"""Windows that an index may spend in full, where no lifetime epsilon is named."""
+
 _RELEASES = 1 << 32
 """Answers that the sampler's own share of delta is reserved for."""
 
@@ -39,6 +43,9 @@ class Claim:
         joint_delta: delta* of the whole index.
         joint_epsilon: Of the whole index in one window, whoever asks; None takes what the noise
             gives for ``accounts`` accounts that ask all they may.
+        lifetime_epsilon: Of the index's contents over all windows, whoever asks, at
+            ``joint_delta``; None takes what :data:`LIFETIME` full windows come to. Policies of
+            versions before have none.
         sigma: Noise in units of a perfect match's score; None takes the least that keeps the
             account's promise.
         payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
@@ -69,6 +76,7 @@ class Claim:
     embedder: str = "minilm"
     sampler: str = "table"
     scale: int | None = None
+    lifetime_epsilon: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,12 @@ class TenantPolicy:
     def terms(self) -> Terms:
         """What the index's odometer measures against."""
         return Terms.of(self.mechanism, self.budget, self.claim.relation)
+
+    @property
+    def life(self) -> float:
+        """The mu that no answers of all windows together may pass; infinite without a promise."""
+        epsilon = self.claim.lifetime_epsilon
+        return math.inf if epsilon is None else _budget(self.claim, self.mechanism, epsilon)
 
     @property
     def account_epsilon(self) -> float:
@@ -151,18 +165,47 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     joint = claim.joint_epsilon
     if joint is None:
         joint = epsilon_at(claim.joint_delta, worst(all_of_them))
-    # 3. What the sampler itself may miss comes off delta* before the budget is drawn from it.
-    rest = claim.joint_delta - mechanism.extra_delta(joint, _RELEASES)
+    budget = _budget(claim, mechanism, joint)
+    # 3. The contents' budget for life: mu of full windows adds up in squares.
+    life = claim.lifetime_epsilon
+    if life is None:
+        life = _default_life(claim, mechanism, joint, budget)
+    if life < joint:
+        raise InputError(
+            f"The lifetime epsilon {life:.4g} is below that of one window, {joint:.4g}.",
+            "Raise it, or lower the joint epsilon of a window.",
+        )
+    _budget(claim, mechanism, life)
+    payer = claim.payer_queries or all_of_them
+    settled = replace(
+        claim, sigma=sigma, joint_epsilon=joint, payer_queries=payer, lifetime_epsilon=life
+    )
+    return TenantPolicy(settled, mechanism, budget)
+
+
+def _default_life(claim: Claim, mechanism: Mechanism, joint: float, budget: float) -> float:
+    """Return the epsilon of :data:`LIFETIME` full windows, or of as many as the sampler bears."""
+    for full in range(LIFETIME, 1, -1):
+        life = epsilon_at(claim.joint_delta, math.sqrt(full) * budget)
+        if mechanism.extra_delta(life, _RELEASES) < claim.joint_delta / 2:
+            return life
+    return joint
+
+
+def _budget(claim: Claim, mechanism: Mechanism, epsilon: float) -> float:
+    """Return the mu of ``epsilon`` at delta*, less what the sampler itself may miss.
+
+    Raises:
+        InputError: The sampler alone fails more often than that.
+    """
+    rest = claim.joint_delta - mechanism.extra_delta(epsilon, _RELEASES)
     if rest <= 0:
         raise InputError(
-            f"At a joint epsilon of {joint:g} the table of the noise alone fails more often than"
-            f" delta* = {claim.joint_delta:g}.",
-            "Lower the joint epsilon: so large a one promises nothing.",
+            f"At an epsilon of {epsilon:.4g} for the index the table of the noise alone fails more"
+            f" often than delta* = {claim.joint_delta:g}.",
+            "Lower the joint and the lifetime epsilon: so large a one promises nothing.",
         )
-    budget = mu_for(joint, rest)
-    payer = claim.payer_queries or all_of_them
-    settled = replace(claim, sigma=sigma, joint_epsilon=joint, payer_queries=payer)
-    return TenantPolicy(settled, mechanism, budget)
+    return mu_for(epsilon, rest)
 
 
 def _check(claim: Claim) -> None:
@@ -175,6 +218,8 @@ def _check(claim: Claim) -> None:
         whole("payer_queries", claim.payer_queries)
     if claim.joint_epsilon is not None:
         positive("joint_epsilon", claim.joint_epsilon)
+    if claim.lifetime_epsilon is not None:
+        positive("lifetime_epsilon", claim.lifetime_epsilon)
     if claim.sigma is not None:
         positive("sigma", claim.sigma)
     # delta* lies strictly between 0 and 1.

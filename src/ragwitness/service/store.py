@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Engine,
+    Float,
     ForeignKey,
     Integer,
     LargeBinary,
@@ -55,6 +57,7 @@ tenants = Table(
     Column("created", BigInteger, nullable=False),  # seconds; windows are counted from here
     Column("next_place", Integer, nullable=False, default=0),
     Column("edition", Integer, nullable=False, default=0),  # of the index; 0: not opened yet
+    Column("life", Integer),  # whose budget for life it shares; null: its own, by its id
 )
 payers = Table(
     "payers",
@@ -97,6 +100,20 @@ windows = Table(
     Column("charged", Integer, nullable=False, default=0),
     Column("folded", Integer, nullable=False, default=0),
     Column("state", LargeBinary),  # the odometer after the first `folded` charges
+    Column("granted", Float),  # mu that it may spend; null: its policy's budget
+    Column("final", Float),  # mu that it has spent, once it is over
+)
+lives = Table(  # budgets for life, each locked by its row
+    "lives",
+    _meta,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("used", Float, nullable=False, default=0.0),  # mu squared, by tenants that were erased
+)
+contents = Table(  # texts that were ever in an index of a life, by their hash
+    "contents",
+    _meta,
+    Column("digest", String(64), primary_key=True),
+    Column("life", Integer, primary_key=True, autoincrement=False),
 )
 charges = Table(
     "charges",
@@ -135,7 +152,32 @@ def _attested_windows(connection: Connection) -> None:
     attested.create(connection, checkfirst=True)
 
 
-STEPS: tuple[Step, ...] = (_first_tables, _attested_windows)
+def _lives(connection: Connection) -> None:
+    """Lives of tenants and what their indexes hold; windows of before count at their budget."""
+    for table in (lives, contents):
+        table.create(connection, checkfirst=True)
+    for table, names in ((tenants, ("life",)), (windows, ("granted", "final"))):
+        known = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        for name in names:
+            if name not in known:  # a database made with the tables as they are now has it
+                kind = table.c[name].type.compile(connection.dialect)
+                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
+    for row in connection.execute(select(tenants.c.id)).all():
+        connection.execute(update(tenants).where(tenants.c.id == row.id).values(life=row.id))
+        connection.execute(insert(lives).values(id=row.id))
+        held = select(documents.c.text).where(documents.c.tenant == row.id)
+        digests = {content_digest(one) for one in connection.execute(held).scalars()}
+        if digests:
+            rows = [{"digest": one, "life": row.id} for one in sorted(digests)]
+            connection.execute(insert(contents), rows)
+
+
+def content_digest(words: str) -> str:
+    """Return the hash of a text up to case and spacing: what makes two documents the same."""
+    return hashlib.sha256(" ".join(words.casefold().split()).encode()).hexdigest()
+
+
+STEPS: tuple[Step, ...] = (_first_tables, _attested_windows, _lives)
 """Step n brings a database from version n to n + 1; a step that was released is never edited."""
 
 
@@ -239,6 +281,20 @@ class Store:
             elif frozen:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
+
+    def vacuum(self) -> None:
+        """Write the database anew without what was erased; pages and log of before are emptied.
+
+        Raises:
+            StoreGoneError: The database failed; what was erased is out of its tables all the same.
+        """
+        with _translated(), self._engine.connect() as connection:
+            if self.sqlite:
+                connection.exec_driver_sql("VACUUM")
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                return
+            bare = connection.execution_options(isolation_level="AUTOCOMMIT")
+            bare.execute(text("VACUUM"))
 
     def check(self) -> None:
         """Ask the database for a sign of life.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
@@ -18,7 +18,20 @@ from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service.indexes import tenant_embedder
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import ApiKey, new_key
-from ragwitness.service.store import Store, accounts, documents, payers, tenants
+from ragwitness.service.store import (
+    Store,
+    accounts,
+    attested,
+    charges,
+    content_digest,
+    contents,
+    documents,
+    lives,
+    payers,
+    spent,
+    tenants,
+    windows,
+)
 from ragwitness.types import Document
 
 LONGEST_DOCUMENT = 400
@@ -55,7 +68,11 @@ def create_tenant(
         if _find(connection, name) is not None:
             raise InputError(f"There is a tenant {name!r} already.", "Take another name.")
         values = {"name": name, "policy": policy.to_json(), "created": int(time.time())}
-        connection.execute(insert(tenants).values(**values))
+        made = connection.execute(insert(tenants).values(**values))
+        number = int(made.inserted_primary_key[0])  # type: ignore[index]
+        # A budget for life of its own, until it takes documents that another index has held.
+        connection.execute(update(tenants).where(tenants.c.id == number).values(life=number))
+        connection.execute(insert(lives).values(id=number))
     return policy
 
 
@@ -65,9 +82,14 @@ def add_documents(
     given: Iterable[Document],
     *,
     split: bool = False,
+    apart: bool = False,
+    replace: bool = False,
     embedder: Embedder | None = None,
 ) -> int:
     """Put documents into free slots of a tenant's index, drawn by lot; all of them or none.
+
+    A text that another tenant's index holds or has held brings both indexes under one budget for
+    life: answers of either tell of it.
 
     Args:
         store: The database.
@@ -75,6 +97,9 @@ def add_documents(
         given: Documents with ids that are new to the tenant.
         split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into passages;
             each has a slot of its own, and the guarantee covers one slot.
+        apart: Keep a budget for life of its own all the same: an operator's promise that nobody
+            asks both indexes.
+        replace: Whether a document with the id of one that is there takes its place.
         embedder: Used instead of loading the tenant's.
 
     Returns:
@@ -93,6 +118,8 @@ def add_documents(
     with store.writing() as connection:
         # 3. Free slots by lot, under the tenant's lock: two operators never fill the same one.
         row = find_tenant(connection, tenant, lock=True)
+        if replace:
+            _drop(connection, row.id, [piece.id for piece in pieces])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
         rows = [
             {
@@ -105,10 +132,103 @@ def add_documents(
             for slot, piece, vector in zip(slots, pieces, vectors, strict=True)
         ]
         connection.execute(insert(documents), rows)
+        _hold(connection, row.life, {content_digest(piece.text) for piece in pieces}, apart=apart)
         # 4. A new edition: processes that hold the old index read it anew at their next query.
         edition = {"edition": row.edition + 1}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
     return len(pieces)
+
+
+def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
+    """Take documents out of a tenant's index; all of them or none.
+
+    Their slots are empty from the next query on, and may be filled again. What answers have told
+    of them stays told: no budget comes back, and a text that returns, to whatever tenant, returns
+    to the budget for life that it had.
+
+    Args:
+        store: The database.
+        tenant: Name of the tenant.
+        names: Ids of documents; of one that was cut, all its parts by the id before the ``#``.
+
+    Returns:
+        Slots emptied.
+
+    Raises:
+        InputError: No such tenant, or a document that is not there.
+    """
+    with store.writing() as connection:
+        row = find_tenant(connection, tenant, lock=True)
+        here = select(documents.c.name).where(documents.c.tenant == row.id)
+        held = set(connection.execute(here).scalars())
+        gone = []
+        for name in dict.fromkeys(names):
+            parts = [one for one in held if one == name or one.rpartition("#")[0] == name]
+            if not parts:
+                raise InputError(f"{tenant} has no document {name!r}.", "Nothing was removed.")
+            gone += parts
+        _drop(connection, row.id, gone)
+        edition = {"edition": row.edition + 1}
+        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
+    return len(gone)
+
+
+def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
+    """Erase a tenant: documents, accounts, keys, meters, seeds, charges and its name.
+
+    What its answers gave away stays with its contents' budget for life, as one number beside the
+    hashes of the texts: whoever adds one of them again finds the budget as it was.
+
+    Returns:
+        A receipt: what was erased, how many rows of each, when, and what remains.
+
+    Raises:
+        InputError: No such tenant.
+        StoreGoneError: The database failed.
+    """
+    counts: dict[str, int] = {}
+    with store.writing() as connection:
+        row = find_tenant(connection, tenant, lock=True)
+        policy = TenantPolicy.from_json(row.policy)
+        # 1. What it spent goes over to the life, under the life's lock.
+        connection.execute(select(lives.c.id).where(lives.c.id == row.life).with_for_update())
+        used = 0.0
+        for one in connection.execute(select(windows).where(windows.c.tenant == row.id)):
+            granted = policy.budget if one.granted is None else one.granted
+            used += (granted if one.final is None else one.final) ** 2
+        here = lives.c.id == row.life
+        connection.execute(update(lives).where(here).values(used=lives.c.used + used))
+        # 2. Every row of its own, those first that point to others.
+        for kind, table in (("account", accounts), ("payer", payers)):
+            owners = select(table.c.id).where(table.c.tenant == row.id)
+            mine = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
+            counts["meters"] = (
+                counts.get("meters", 0) + connection.execute(delete(spent).where(mine)).rowcount
+            )
+        for table in (accounts, payers, documents, charges, attested, windows):
+            found = connection.execute(delete(table).where(table.c.tenant == row.id))
+            counts[table.name] = found.rowcount
+        connection.execute(delete(tenants).where(tenants.c.id == row.id))
+    # 3. Pages and write-ahead log that held them.
+    store.vacuum()
+    return {
+        "erased": tenant,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "rows": counts,
+        "mu_spent": used**0.5,
+        "remains": [
+            "hashes of the texts and the square of mu that was spent, so that the same texts"
+            " have no second budget",
+            "copies that the database does not know: backups, replicas, audit windows in their"
+            " folders, and the index in the memory of a running server until it is restarted",
+        ],
+    }
+
+
+def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> None:
+    for start in range(0, len(names), _BATCH):
+        some = documents.c.name.in_(names[start : start + _BATCH])
+        connection.execute(delete(documents).where(documents.c.tenant == tenant, some))
 
 
 def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> ApiKey:
@@ -182,6 +302,32 @@ def find_tenant(connection: Connection, name: str, *, lock: bool = False) -> Any
             f"There is no tenant {name!r}.", "ragwitness service tenants list names them all."
         )
     return row
+
+
+def _hold(connection: Connection, life: int, digests: set[str], *, apart: bool) -> None:
+    """Write down what a life holds; lives with a text in common become the oldest of them."""
+    known: dict[int, set[str]] = {life: set()}
+    for start in range(0, len(digests), _BATCH):
+        some = sorted(digests)[start : start + _BATCH]
+        query = select(contents).where(contents.c.digest.in_(some))
+        for row in connection.execute(query):
+            known.setdefault(row.life, set()).add(row.digest)
+    one = life if apart else min(known)
+    fresh = sorted(digests - known.get(one, set()))
+    if fresh:
+        connection.execute(insert(contents), [{"digest": d, "life": one} for d in fresh])
+    for other in sorted({*known} - {one}) if not apart else ():
+        # All rows first, in one order: whoever opens a window of either waits.
+        connection.execute(select(lives.c.id).where(lives.c.id.in_((one, other))).with_for_update())
+        mine = select(contents.c.digest).where(contents.c.life == one)
+        theirs = and_(contents.c.life == other, contents.c.digest.not_in(mine))
+        connection.execute(update(contents).where(theirs).values(life=one))
+        gone = select(lives.c.used).where(lives.c.id == other)
+        more = connection.execute(gone).scalar() or 0.0
+        connection.execute(update(lives).where(lives.c.id == one).values(used=lives.c.used + more))
+        connection.execute(delete(lives).where(lives.c.id == other))
+        connection.execute(delete(contents).where(contents.c.life == other))
+        connection.execute(update(tenants).where(tenants.c.life == other).values(life=one))
 
 
 def _find(connection: Connection, name: str, *, lock: bool = False) -> Any:

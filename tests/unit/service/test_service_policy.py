@@ -68,7 +68,7 @@ def test_policies_survive_the_database() -> None:
         ({"sigma": math.inf}, "sigma must be .*not inf"),
         ({"sigma": 3.0}, "With sigma 3 an account's 20 queries come to epsilon"),
         ({"joint_epsilon": -2.0}, "joint_epsilon must be .*not -2"),
-        ({"joint_epsilon": 60.0}, "joint epsilon of 60"),
+        ({"joint_epsilon": 60.0}, "an epsilon of 60"),
         ({"payer_queries": 0}, "payer_queries must be .*not 0"),
         ({"top": 0}, "top must be .*not 0"),
         ({"top": 33}, "top must be .* 1 to 32, not 33"),

@@ -1,0 +1,226 @@
+"""A budget for life: over windows, tenants with the same texts, restarts, and clocks set back."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select, text
+
+from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, life_of
+from ragwitness.service.overview import budget_of
+from ragwitness.service.policy import Claim, TenantPolicy, make_policy
+from ragwitness.service.principals import authenticate
+from ragwitness.service.store import Store, open_store, windows
+from ragwitness.service.tenants import (
+    add_account,
+    add_documents,
+    create_tenant,
+    erase_tenant,
+    remove_documents,
+)
+from ragwitness.types import Document
+
+CLAIM = Claim(
+    queries=40, accounts=2, capacity=32, top=3, embedder="hashing:64", window=60, joint_epsilon=1.5,
+    lifetime_epsilon=3.0,
+)  # fmt: skip
+TEXTS = [f"Record {at}: the code of door {at} is {at * 7}." for at in range(6)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(str(tmp_path / "s.db"), create=True)
+    yield opened
+    opened.close()
+
+
+def tenant(store: Store, name: str, texts: list[str], claim: Claim = CLAIM, **more: bool) -> str:
+    create_tenant(store, name, claim)
+    add_documents(store, name, [Document(f"d{at}", one) for at, one in enumerate(texts)], **more)
+    return add_account(store, name, "a").text
+
+
+def ask(store: Store, key: str, window: int, count: int = 40) -> list[Reserved | Refused]:
+    """Ask one thing again and again, which spends fastest, by a process that remembers nothing."""
+    who = authenticate(store, f"Bearer {key}")
+    assert who is not None
+    vector = quantise(np.arange(64) - 31.0, who.policy.mechanism)
+    asks = [ChargeRequest(who.tenant, who.account, who.payer, who.policy, window, vector)] * count
+    with store.writing() as connection:
+        return Meters().charge(connection, asks)
+
+
+def paid(outcomes: list[Reserved | Refused]) -> int:
+    return sum(isinstance(one, Reserved) for one in outcomes)
+
+
+def brute_mu(per_window: list[int]) -> float:
+    """Repeating one query q times in a window moves a score by 2 each: mu adds up in squares."""
+    terms = make_policy(CLAIM, 64).terms
+    return math.sqrt(sum(terms.worst_mu(one) ** 2 for one in per_window if one))
+
+
+def test_an_hour_of_windows_never_passes_the_lifetime_epsilon(store: Store) -> None:
+    key = tenant(store, "t", TEXTS)
+    counts = [paid(ask(store, key, window)) for window in range(60)]
+    assert counts[0] > 0
+    assert counts[-1] == 0  # spent for good; the account's own meter has room
+    assert ask(store, key, 60, 1)[0].by == "index"  # type: ignore[union-attr]
+    spent = brute_mu(counts)
+    assert epsilon_at(CLAIM.joint_delta, spent) <= 3.0
+    # ... and it is not refused long before: windows after the first few spend what is left.
+    assert epsilon_at(CLAIM.joint_delta, spent) > 0.8 * 3.0
+    told = budget_of(store, "t", now=0)
+    assert told.life_epsilon <= told.lifetime_epsilon == pytest.approx(3.0, rel=1e-3)
+    assert told.all_epsilon <= 3.0
+
+
+@pytest.mark.parametrize("change", [str.upper, lambda one: f"  {one.replace(' ', chr(10))} "])
+def test_the_same_texts_under_another_name_have_no_budget_of_their_own(store, change) -> None:
+    one = tenant(store, "one", TEXTS)
+    two = tenant(store, "two", [change(TEXTS[0]), "Something that nobody else holds."])
+    assert budget_of(store, "one").shares == ("two",)
+    counts = {"one": [], "two": []}
+    for window in range(12):
+        counts["one"].append(paid(ask(store, one, window)))
+        counts["two"].append(paid(ask(store, two, window)))
+    spent = math.hypot(*(brute_mu(each) for each in counts.values()))
+    assert epsilon_at(CLAIM.joint_delta, spent) <= 3.0
+    assert sum(counts["two"]) > 0
+
+
+def test_two_lives_that_meet_late_become_one_with_what_both_have_spent(store: Store) -> None:
+    one = tenant(store, "one", TEXTS)
+    two = tenant(store, "two", ["Something that nobody else holds."])
+    other = tenant(store, "three", ["Something that nobody else holds.", "A third thing."])
+    for window in range(2):
+        assert paid(ask(store, one, window)) > 0
+        assert paid(ask(store, two, window)) > 0
+    add_documents(store, "two", [Document("late", TEXTS[3])])
+    assert budget_of(store, "three").shares == ("one", "two")
+    with store.reading() as connection:
+        most, used = life_of(connection, 1)
+        each = connection.execute(select(windows.c.granted, windows.c.final)).all()
+    assert used == pytest.approx(
+        sum((row.granted if row.final is None else row.final) ** 2 for row in each)
+    )
+    assert most == pytest.approx(make_policy(CLAIM, 64).life)
+    left = [paid(ask(store, key, window)) for window in range(2, 9) for key in (one, two, other)]
+    assert left[-1] == 0
+
+
+def test_an_operator_may_promise_that_nobody_asks_both(store: Store) -> None:
+    tenant(store, "one", TEXTS)
+    tenant(store, "two", TEXTS, apart=True)
+    assert budget_of(store, "one").shares == budget_of(store, "two").shares == ()
+
+
+def test_a_clock_set_back_spends_no_budget_twice(store: Store) -> None:
+    key = tenant(store, "t", TEXTS)
+    counts = dict.fromkeys(range(5), 0)
+    for window in (0, 1, 0, 2, 1, 4, 3, 0, 4, 2) * 3:
+        counts[window] += paid(ask(store, key, window, 7))
+    assert epsilon_at(CLAIM.joint_delta, brute_mu([*counts.values()])) <= 3.0
+
+
+def test_the_seed_of_a_window_that_is_over_is_erased(store: Store) -> None:
+    key = tenant(store, "t", TEXTS)
+    first = [one for one in ask(store, key, 0, 2) if isinstance(one, Reserved)]
+    ask(store, key, 1, 1)
+    with store.reading() as connection:
+        seeds = dict(connection.execute(select(windows.c.number, windows.c.seed)).all())
+    assert seeds[0] == b""
+    assert len(seeds[1]) == 32
+    again = [one for one in ask(store, key, 0, 1) if isinstance(one, Reserved)]
+    assert again[0].seed not in (b"", first[0].seed)
+    assert again[0].sequence == 2  # of another record, whatever the clock says
+
+
+def test_a_database_of_before_counts_its_windows_in_full(tmp_path: Path) -> None:
+    path = str(tmp_path / "old.db")
+    store = open_store(path, create=True)
+    key = tenant(store, "t", TEXTS)
+    ask(store, key, 0, 1)
+    with store.writing() as connection:
+        for statement in (
+            "DROP TABLE lives",
+            "DROP TABLE contents",
+            "ALTER TABLE tenants DROP COLUMN life",
+            "ALTER TABLE windows DROP COLUMN granted",
+            "ALTER TABLE windows DROP COLUMN final",
+            "UPDATE schema_version SET number = 2",
+        ):
+            connection.execute(text(statement))
+    store.close()
+    store = open_store(path)
+    with store.reading() as connection:
+        _, used = life_of(connection, 1)
+    assert used == pytest.approx(make_policy(CLAIM, 64).budget ** 2)
+    tenant(store, "two", TEXTS[:1])
+    assert budget_of(store, "t").shares == ("two",)
+    store.close()
+
+
+def test_a_lifetime_below_one_window_is_refused_and_the_default_is_twelve() -> None:
+    with pytest.raises(InputError, match="below that of one window"):
+        make_policy(Claim(lifetime_epsilon=0.1, joint_epsilon=1.0), 64)
+    with pytest.raises(InputError, match="lifetime_epsilon"):
+        make_policy(Claim(lifetime_epsilon=float("nan")), 64)
+    policy = make_policy(Claim(capacity=16), 64)
+    assert policy.life == pytest.approx(math.sqrt(12) * policy.budget, rel=0.02)
+    # A policy of a version before has none, and says so.
+    old = policy.to_json().replace('"lifetime_epsilon": ', '"was": ')
+    with pytest.raises(InputError):
+        TenantPolicy.from_json(old)
+    fields = policy.to_json().partition(', "lifetime_epsilon"')
+    kept = fields[0] + fields[2][fields[2].index(",") :]
+    assert math.isinf(TenantPolicy.from_json(kept).life)
+
+
+def test_an_erased_tenant_leaves_hashes_and_no_second_budget(tmp_path: Path) -> None:
+    """The opponent: erase and begin anew. And nothing of text, name or key is left in the file."""
+    path = tmp_path / "s.db"
+    store = open_store(str(path), create=True)
+    key = tenant(store, "acme-clinic", TEXTS)
+    kept = tenant(store, "other", ["Something else."])
+    counts = [paid(ask(store, key, window)) for window in range(2)]
+    receipt = erase_tenant(store, "acme-clinic")
+    assert receipt["rows"]["documents"] == len(TEXTS)
+    assert authenticate(store, f"Bearer {key}") is None
+    assert paid(ask(store, kept, 0, 1)) == 1
+    again = tenant(store, "another", TEXTS[:1])
+    counts += [paid(ask(store, again, window)) for window in range(9)]
+    assert epsilon_at(CLAIM.joint_delta, brute_mu(counts)) <= 3.0
+    store.close()
+    held = b"".join(one.read_bytes() for one in tmp_path.iterdir())
+    assert b"code of door 3" not in held
+    assert b"acme-clinic" not in held
+    with pytest.raises(InputError, match="no tenant"):
+        erase_tenant(open_store(str(path)), "acme-clinic")
+
+
+def test_documents_are_removed_and_replaced_whole(store: Store) -> None:
+    key = tenant(store, "t", TEXTS)
+    before = authenticate(store, f"Bearer {key}")
+    with pytest.raises(InputError, match="no document 'd9'"):
+        remove_documents(store, "t", ["d1", "d9"])
+    assert remove_documents(store, "t", ["d1", "d1", "d2"]) == 2
+    after = authenticate(store, f"Bearer {key}")
+    assert before is not None
+    assert after is not None
+    assert after.edition > before.edition  # every process reads the index anew
+    with pytest.raises(InputError, match="'d3' already"):
+        add_documents(store, "t", [Document("d3", "Another text.")])
+    add_documents(store, "t", [Document("d3", "Another text.")], replace=True)
+    with store.reading() as connection:
+        held = dict(connection.execute(text("SELECT name, text FROM documents")).all())
+    assert sorted(held) == ["d0", "d3", "d4", "d5"]
+    assert held["d3"] == "Another text."
+    # A text that was removed is remembered by its hash: elsewhere it shares the budget.
+    tenant(store, "two", [TEXTS[1]])
+    assert budget_of(store, "t").shares == ("two",)
