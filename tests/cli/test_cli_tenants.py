@@ -168,3 +168,43 @@ def test_a_window_is_committed_out_of_the_database(
     code, out = command("serve", *where, "--attest", "W", "--key", "log.key")
     assert code == 2
     assert "another index of acme" in " ".join(out.split())
+
+
+def test_bound_speaks_of_a_tenant_with_the_services_sensitivity(command, tmp_path) -> None:
+    """A tenant's claim holds under its own accounting, and would not with half the sensitivity."""
+    base = tmp_path / "s.db"
+    code, said = command("service", "tenants", "create", "acme", *QUICK, "--database", base)
+    assert code == 0, said
+    out = tmp_path / "b.json"
+    bound = ("collusion", "bound", "--tenant", "acme", "--database", base)
+    code, said = command(*bound, "--json", out)
+    assert code == 0, said
+    told = json.loads(out.read_text())
+    assert told["service"]["sensitivity"] >= 2  # a document replaced, whose vectors may be opposite
+    assert (told["service"]["queries"], told["service"]["accounts"]) == (20, 4)
+    assert 0.9 < told["one"] <= 1.0
+    assert told["label_kept"] is True
+    code, said = command("collusion", "bound", "--tenant", "none", "--database", base)
+    assert (code, "no tenant 'none'" in said) == (2, True)
+
+
+def test_a_tenants_documents_are_removed_and_the_tenant_erased(command, tmp_path, corpus) -> None:
+    base = ("--database", tmp_path / "s.db")
+    tenants = ("service", "tenants")
+    command(*tenants, "create", "acme", *QUICK, *base)
+    command(*tenants, "add-documents", "acme", corpus, *base)
+    code, said = command(*tenants, "add-documents", "acme", corpus, *base)
+    assert (code, "already" in said) == (2, True)
+    code, said = command(*tenants, "add-documents", "acme", corpus, "--replace", *base)
+    assert code == 0, said
+    command(*tenants, "create", "twin", *QUICK, *base)
+    code, said = command(*tenants, "add-documents", "twin", corpus, *base)
+    assert (code, "shares its lifetime budget with" in said) == (0, True), said
+    code, said = command(*tenants, "remove-documents", "acme", "nowhere", *base)
+    assert (code, "no document 'nowhere'" in said) == (2, True)
+    receipt = tmp_path / "receipt.json"
+    code, said = command(*tenants, "erase", "acme", "--yes", "--receipt", receipt, *base)
+    assert (code, "is erased" in said) == (0, True), said
+    assert json.loads(receipt.read_text())["rows"]["documents"] == 5
+    code, said = command(*tenants, "budget", "acme", *base)
+    assert code == 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ragwitness.cli.options import Accounts, FigurePath, JsonPath, Queries, Sensitivity
+from ragwitness.cli.options import Accounts, Database, FigurePath, JsonPath, Queries, Sensitivity
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ragwitness.collusion.coalition.estimate import Estimates
     from ragwitness.collusion.coalition.log import QueryLog
     from ragwitness.collusion.separation import Calibration
+    from ragwitness.privacy.accounting.bounds import ServiceTerms
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
 
@@ -309,6 +310,14 @@ def bound(
     k_max: Annotated[
         int | None, typer.Option(help="The cap of the verdict.", show_default="--accounts")
     ] = None,
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
+            " are taken in place of the options."
+        ),
+    ] = None,
+    database: Database = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
@@ -326,12 +335,35 @@ def bound(
     if k_max is not None and delta_star is None:
         raise InputError("--k-max belongs to a verdict.", "Give --delta-star as well.")
     asked = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
+    if tenant is not None:
+        asked = _of_tenant(tenant, database, delta_prime)
     bounds = joint_bounds(asked)
     made = None
     if delta_star is not None:
-        made = bounds.verdict(accounts if k_max is None else k_max, delta_star)
+        made = bounds.verdict(asked.accounts if k_max is None else k_max, delta_star)
     drawn = None if figure is None else bounds_svg(bounds)
     _leave(bounds_terminal(bounds, made), bounds_json(bounds, made), drawn, json_out, figure)
+
+
+def _of_tenant(name: str, database: str | None, slack: float | None) -> ServiceTerms:
+    """Return what the service promises a tenant's accounts, with the sensitivity it charges."""
+    from ragwitness.privacy.accounting.bounds import ServiceTerms
+    from ragwitness.service.policy import TenantPolicy
+    from ragwitness.service.store import open_store
+    from ragwitness.service.tenants import find_tenant
+
+    store = open_store(database)
+    try:
+        with store.reading() as connection:
+            policy = TenantPolicy.from_json(find_tenant(connection, name).policy)
+    finally:
+        store.close()
+    claim, terms = policy.claim, policy.terms
+    # One answer moves one score by as much as the odometer charges in the worst case.
+    moved = terms.worst_mu(1) * terms.sigma
+    return ServiceTerms(
+        claim.delta, claim.queries, claim.accounts, claim.epsilon, terms.sigma, moved, slack
+    )
 
 
 def calibrate(

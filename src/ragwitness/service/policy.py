@@ -178,7 +178,12 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     _budget(claim, mechanism, life)
     payer = claim.payer_queries or all_of_them
     settled = replace(
-        claim, sigma=sigma, joint_epsilon=joint, payer_queries=payer, lifetime_epsilon=life
+        claim,
+        sigma=sigma,
+        sampler=mechanism.sampler,
+        joint_epsilon=joint,
+        payer_queries=payer,
+        lifetime_epsilon=life,
     )
     return TenantPolicy(settled, mechanism, budget)
 

@@ -81,3 +81,10 @@ def test_policies_survive_the_database() -> None:
 def test_values_outside_their_ranges_are_named(change: dict[str, Any], shown: str) -> None:
     with pytest.raises(InputError, match=shown):
         make_policy(replace(SMALL, **change), 64)
+
+
+def test_many_queries_take_the_exact_sampler() -> None:
+    """50,000 queries at epsilon 1 need noise that no table holds."""
+    policy = make_policy(Claim(queries=50_000, capacity=16), 64)
+    assert policy.mechanism.sampler == "exact"
+    assert policy.account_epsilon <= 1.0

@@ -212,7 +212,7 @@ def mechanism_for(
         top: Slots returned.
         sigma: Standard deviation of the noise; 1 is the score of a perfect match. Rounded up.
         clip: Bounds of the scores, rounded to the grid; none by default.
-        sampler: See :class:`Mechanism`.
+        sampler: See :class:`Mechanism`; noise that no table holds is drawn exactly.
 
     Raises:
         InputError: A value is outside its range.
@@ -225,6 +225,8 @@ def mechanism_for(
     steps = 1 << bits
     low, high = (None, None) if clip is None else (_step(clip[0], steps), _step(clip[1], steps))
     variance = variance_of(sigma * steps)  # a power of two: exact
+    if as_variance(variance) > MOST_VARIANCE:
+        sampler = "exact"
     return Mechanism(
         dimension, capacity, top, variance, most - bits, low=low, high=high, sampler=sampler
     )
