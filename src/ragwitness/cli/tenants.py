@@ -69,6 +69,14 @@ def create(
             " (ragwitness attest)."
         ),
     ] = None,
+    texts: Annotated[
+        bool,
+        typer.Option(
+            "--texts/--ids-only",
+            help="Whether retrieval gives ids and texts of documents, as a chat does, or only the"
+            " numbers of their slots.",
+        ),
+    ] = True,
     embedder: Embedder = "minilm",
     database: Database = None,
     as_json: AsJson = False,
@@ -96,6 +104,7 @@ def create(
         window=_seconds(window_days),
         embedder=embedder,
         scale=scale,
+        texts=texts,
     )
     with _opened(database, create=True) as store:
         # The claim becomes a policy with its noise; what cannot be promised is refused before the

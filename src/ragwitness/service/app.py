@@ -7,6 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -21,7 +22,7 @@ from ragwitness.rag.pipeline import QueryTooLongError
 from ragwitness.rag.protocol import ApiError, ChatRequest, chat_reply, chat_stream, parse_request
 from ragwitness.service import lines
 from ragwitness.service.answers import Generator
-from ragwitness.service.indexes import texts_of
+from ragwitness.service.indexes import documents_of, texts_of
 from ragwitness.service.meters import SpentRefusal, limit_headers, unauthorized, unavailable
 from ragwitness.service.principals import Principal, authenticate, read_meters
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
@@ -31,8 +32,22 @@ from ragwitness.types import Query
 
 # Bodies of requests: what they may hold, and nothing else.
 #
-# There is no field for a tenant or an account. An unknown field is refused rather than ignored: who
-# sends one expects it to do something.
+# There is no field for a tenant or an account. A field that the protocol does not know is refused:
+# who sends one expects it to do something. One that it knows and this service does not act on is
+# left out and named in a header: clients send many of them by themselves.
+
+IGNORED = frozenset(
+    "audio frequency_penalty function_call functions logit_bias max_retries metadata modalities"
+    " parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention"
+    " reasoning_effort response_format safety_identifier service_tier store tool_choice tools"
+    " top_p user verbosity web_search_options".split()
+)
+"""Parameters of chat completions that do nothing here."""
+
+IGNORED_HEADER = "X-Ragwitness-Ignored"
+
+MOST_TOKENS = 1024
+"""Tokens of an answer; more are asked for in vain."""
 
 LONGEST_QUERY = 8_000
 """Characters of a query."""
@@ -51,14 +66,23 @@ class _Part(BaseModel):
 
 
 class _Message(BaseModel):
+    """Of a user, what is asked; every other message is read and not used."""
+
     model_config = _STRICT
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: _Text | list[_Part]
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: _Text | list[_Part] | None = None
+    name: _Text | None = None
+    refusal: _Text | None = None
+    tool_call_id: _Text | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    function_call: dict[str, Any] | None = None
+    annotations: list[dict[str, Any]] | None = None
+    audio: None = None
 
     @property
     def text(self) -> str:
-        parts = self.content if isinstance(self.content, list) else [self.content]
+        parts = self.content if isinstance(self.content, list) else [self.content or ""]
         return "".join(part if isinstance(part, str) else part.text for part in parts)
 
 
@@ -107,6 +131,7 @@ class ServiceChat(ChatRequest, _Noise):
             ApiError: There is no user message, or nothing in it.
         """
         query = super().query()
+        query = replace(query, max_tokens=min(query.max_tokens, MOST_TOKENS))
         if not query.prompt.strip() or len(query.prompt) > LONGEST_QUERY:
             raise ApiError(
                 f"The last user message must have 1 to {LONGEST_QUERY} characters.",
@@ -185,12 +210,18 @@ class _Service:
         body = parse_request(RetrievalBody, await _read_json(request))
         # Slots are public numbers, drawn by lot; no score leaves, noisy or not.
         what = body.query if body.query is not None else body.vector
+        claim = principal.policy.claim
         found = await self._retrieve(
             principal, RetrievalQuery(what or "", body.nonce, body.checkpoint)
         )
+        documents = {}
+        if claim.texts:
+            held = await asyncio.to_thread(documents_of, self._store, principal.tenant, found.slots)
+            documents = {"documents": held}
         reply = {
             "object": "retrieval",
             "ids": list(found.slots),
+            **documents,
             "window": found.window,
             "sequence": found.sequence,
             **_receipt(found),
@@ -199,7 +230,12 @@ class _Service:
 
     async def chat(self, request: Request) -> Response:
         principal = await self._principal(request)
-        asked = parse_request(ServiceChat, await _read_json(request))
+        body = await _read_json(request)
+        ignored: list[str] = []
+        if isinstance(body, dict):
+            ignored = sorted(name for name in body if name in IGNORED)
+            body = {name: value for name, value in body.items() if name not in IGNORED}
+        asked = parse_request(ServiceChat, body)
         if asked.model not in (None, MODEL_NAME):
             raise ApiError(
                 "That model does not exist.", status=404, param="model", code="model_not_found"
@@ -215,6 +251,8 @@ class _Service:
         texts = await asyncio.to_thread(texts_of, self._store, principal.tenant, found.slots)
         answer = await self._generator.answer(query, texts, asked.stops)
         headers = _limits(principal, found)
+        if ignored:
+            headers[IGNORED_HEADER] = ", ".join(ignored)
         if asked.stream:
             events: Iterator[str] = chat_stream(
                 answer, MODEL_NAME, 0, usage=asked.wants_usage, more=_receipt(found)

@@ -105,6 +105,24 @@ def texts_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[str]:
     return [found[slot] for slot in slots if slot in found]
 
 
+def documents_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[dict[str, object]]:
+    """Return slot, id and text of the documents in some slots, in that order; no empty ones.
+
+    Raises:
+        StoreGoneError: The database failed.
+    """
+    query = select(documents.c.slot, documents.c.name, documents.c.text).where(
+        documents.c.tenant == tenant, documents.c.slot.in_(slots)
+    )
+    with store.reading() as connection:
+        found = {row.slot: row for row in connection.execute(query)}
+    return [
+        {"slot": slot, "id": found[slot].name, "text": found[slot].text}
+        for slot in slots
+        if slot in found
+    ]
+
+
 def _size(held: tuple[int, SlotIndex]) -> int:
     slots, dimension = held[1].shape
     return 4 * slots * dimension

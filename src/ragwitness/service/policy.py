@@ -46,6 +46,8 @@ class Claim:
         lifetime_epsilon: Of the index's contents over all windows, whoever asks, at
             ``joint_delta``; None takes what :data:`LIFETIME` full windows come to. Policies of
             versions before have none.
+        texts: Whether ``/v1/retrieval`` gives ids and texts of what it selects, as a chat does,
+            or numbers of slots alone.
         sigma: Noise in units of a perfect match's score; None takes the least that keeps the
             account's promise.
         payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
@@ -77,6 +79,7 @@ class Claim:
     sampler: str = "table"
     scale: int | None = None
     lifetime_epsilon: float | None = None
+    texts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -180,7 +181,9 @@ BAD_CHATS: list[dict[str, Any]] = [
     {"messages": []},
     {"messages": [{"role": "system", "content": "x"}]},
     {"messages": [{"role": "user", "content": " "}]},
-    {"messages": [{"role": "user", "content": "x", "name": "u"}]},
+    {"messages": [{"role": "user", "content": "x", "tenant": "u"}]},
+    {"messages": [{"role": "user", "content": None}]},
+    {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
     {"messages": [{"role": "user", "content": [{"type": "text", "text": "x", "u": 1}]}]},
     {"stream_options": {"include_usage": True, "tenant": "u"}},
     {"n": 2},
@@ -196,6 +199,51 @@ def test_bad_chats_are_refused_and_cost_nothing(service: Any) -> None:
         reply = service.send("/v1/chat/completions", ask, key)
         assert reply.status_code in (400, 404), change
     assert budget_of(service.store, "t").queries == 0
+
+
+def test_what_clients_send_by_default_is_taken_and_what_does_nothing_is_named(service: Any) -> None:
+    """Fields that the OpenAI SDK, LangChain and LlamaIndex send, and a conversation of theirs."""
+    [key] = make_tenant(service.store, "t", accounts=1)
+    sent = {
+        "model": "rag", "user": "u", "top_p": 0.9, "presence_penalty": 0, "store": False,
+        "response_format": {"type": "text"}, "tools": [], "metadata": {"a": "b"}, "stream": False,
+        "parallel_tool_calls": True, "temperature": 0.7, "max_completion_tokens": 10**6, "n": 1,
+    }  # fmt: skip
+    messages = [
+        {"role": "system", "content": "Be brief.", "name": "setter"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function"}]},
+        {"role": "tool", "content": "42", "tool_call_id": "1"},
+        {"role": "user", "content": "What is the code of door 3?", "name": "ann"},
+    ]
+    reply = service.send("/v1/chat/completions", {"messages": messages, **sent}, key)
+    assert reply.status_code == 200, reply.text
+    named = reply.headers["X-Ragwitness-Ignored"].split(", ")
+    assert named == sorted(named)
+    assert {"top_p", "tools", "user", "response_format"} <= {*named}
+    assert not {"model", "temperature", "messages", "max_completion_tokens"} & {*named}
+    plain = service.send("/v1/chat/completions", {"messages": messages}, key)
+    assert "X-Ragwitness-Ignored" not in plain.headers
+
+
+def test_an_answer_has_no_more_tokens_than_the_service_allows(service: Any) -> None:
+    from ragwitness.service.app import MOST_TOKENS, ServiceChat
+
+    ask = {"messages": [{"role": "user", "content": "doors?"}], "max_tokens": 10**9}
+    assert ServiceChat.model_validate(ask).query().max_tokens == MOST_TOKENS
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_retrieval_gives_documents_only_where_the_tenant_does(
+    service: Any, retrieve: Retrieve, texts: bool
+) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1, claim=replace(SMALL, texts=texts))
+    reply = retrieve(key).json()
+    assert ("documents" in reply) is texts
+    if texts:
+        slots = [one["slot"] for one in reply["documents"]]
+        assert slots == [slot for slot in reply["ids"] if slot in slots]
+        assert all(one["text"].startswith("secrett record") for one in reply["documents"])
+        assert all(one["id"].startswith("t-") for one in reply["documents"])
 
 
 def test_parameters_and_unknown_paths_are_refused(service: Any) -> None:
