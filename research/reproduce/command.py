@@ -211,14 +211,17 @@ def reproduce(
     table = chosen_rows(load_table(name, tables), audits, mode, features, control=control)
     told = {}
     beside: Callable[[Sequence[Document]], Sequence[Document]] = tuple
+    instead: Mapping[str, object] = {}
     if world is not None:
         if generator != "reader":
             raise InputError("A world sets the generator.", "Leave out --world or --generator.")
         setting = load_world(world, tables)
-        generator = setting.generator
+        generator, instead = setting.generator, setting.rag
         if setting.twins:
             beside = partial(with_twins, seed=seed)
         told["world"] = f"{world} ({setting.generator}): {setting.why}"
+        if instead:
+            told["world"] += "; " + ", ".join(f"{key} = {value}" for key, value in instead.items())
     if data is None or not data.is_dir():
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
     if model and not any(case.by_model for case in table.cases):
@@ -229,6 +232,7 @@ def reproduce(
             f"No case of {name} begins with {cases!r}.",
             f"Its cases: {'; '.join(case.label for case in table.cases)}.",
         )
+    wanted = [replace(case, rag={**case.rag, **instead}) for case in wanted]
     asked = [case for case in wanted if model or not case.by_model]
     for case in asked:
         _check(case, data)

@@ -203,12 +203,14 @@ class World:
         generator: The model that answers.
         why: What it is, and how it was picked.
         twins: Whether each indexed document has an edited copy beside it.
+        rag: Settings of the system in place of the table's.
     """
 
     name: str
     generator: str
     why: str
     twins: bool = False
+    rag: Mapping[str, object] = field(default_factory=dict)
 
 
 def load_world(name: str, folder: Path) -> World:

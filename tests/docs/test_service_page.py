@@ -37,7 +37,7 @@ def test_the_first_commands_and_the_replies_they_lead_to(
     found = re.search(r"rw_\w+[-\w]*", capsys.readouterr().out)
     assert found is not None
     reply = asyncio.run(_retrieval(found[0]))
-    assert set(reply.json()) == {"object", "ids", "window", "sequence"}
+    assert set(reply.json()) == {"object", "ids", "documents", "window", "sequence"}
     shown = dict(re.findall(r"^(RateLimit[-\w]*): (.*)$", _PAGE, re.MULTILINE))
     for name, value in shown.items():
         same = re.sub(r"(?<=[rt]=)\d+", "N", reply.headers[name])
