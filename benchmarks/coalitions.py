@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
-from ragwitness.collusion.coalition.estimate import Comparison, Estimates, estimate
+from ragwitness.collusion.coalition.estimate import Estimates, LogComparison, estimate
 from ragwitness.collusion.coalition.log import QueryLog, make_log
 from ragwitness.stats.intervals import proportion_interval
 from research.coalitions import PATTERNS, coalition_probes, unit_rows
@@ -121,7 +121,7 @@ def main() -> None:
 
 def _estimate(
     o: argparse.Namespace, log: QueryLog, ordinary: QueryLog
-) -> tuple[Estimates, Comparison]:
+) -> tuple[Estimates, LogComparison]:
     found = estimate(log, Settings(rounds=1), names=tuple(o.only), ordinary=ordinary, draws=o.draws)
     if found.comparison is None:
         raise SystemExit("There is ordinary traffic, and yet no comparison.")

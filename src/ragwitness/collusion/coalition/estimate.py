@@ -78,7 +78,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LogComparison:
     """A log against benign traffic.
 
     Attributes:
@@ -129,7 +129,7 @@ class Estimates:
     queries: int
     dim: int
     threshold: float
-    comparison: Comparison | None = None
+    comparison: LogComparison | None = None
 
     @property
     def size(self) -> int:
@@ -230,7 +230,7 @@ def estimate(
         named = [
             Suspect(log.names[at], float(each[at])) for at in np.flatnonzero(each <= account_alpha)
         ]
-        comparison = Comparison(
+        comparison = LogComparison(
             p,
             alpha,
             account_alpha,
