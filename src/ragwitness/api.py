@@ -140,14 +140,15 @@ def leak(
     from ragwitness.extraction.registry import build_attack
     from ragwitness.extraction.score.table import LeakPlan
     from ragwitness.rag.target import LabTarget
-    from ragwitness.text.secrets import contacts_of
+    from ragwitness.text.pii import personal_of, pii_finder
 
     records, folder = _documents(corpus), _folder(run)
     if not records:
         raise InputError("There is no corpus to look for.", "Give the private records.")
     limits = Limits(prompts, answer_tokens, seed)
     made = [build_attack(name, limits) for name in dict.fromkeys(attacks)]
-    secrets = contacts_of((one.id, one.text) for one in records) if contacts else []
+    named = ((one.id, one.text) for one in records)
+    secrets = personal_of(named, pii_finder()) if contacts else []
 
     async def ask(system: Target) -> AttackRun:
         if isinstance(system, LabTarget):

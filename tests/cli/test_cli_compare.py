@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.guard import pii_finder
+from ragwitness.text.pii import pii_finder
 from ragwitness.text.sample import load_sample
 from tests.support.parrot import parrot_speaks
 from tests.support.writers import good, writers

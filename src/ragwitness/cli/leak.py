@@ -16,6 +16,7 @@ from ragwitness.cli.options import (
     AttackSettings,
     Background,
     Concurrency,
+    ContactFinder,
     Contacts,
     Decoys,
     DryRun,
@@ -94,6 +95,7 @@ def leak(
     secrets: Secrets = None,
     decoys: Decoys = None,
     contacts: Contacts = False,
+    pii: ContactFinder = "auto",
     embedder: Likeness = None,
     options: AttackSettings = None,
     seed: Annotated[int, typer.Option(help="The seed of the prompts and of the resampling.")] = 0,
@@ -166,6 +168,7 @@ def leak(
         (secrets, decoys),
         contacts=contacts,
         seed=seed,
+        pii=pii,
     )
     # Whatever cannot be loaded must be known before anything is spent.
     measure = load_embedder(embedder) if embedder else None
@@ -182,7 +185,7 @@ def leak(
         plan,
         measure,
         asked,
-        settings_of(made, limits, model=model, **files_read),
+        settings_of(made, limits, model=model, **files_read) | ledger_of(pii, contacts=contacts),
         folder,
         outputs,
         _EXAMPLES if examples else 0,
@@ -262,6 +265,7 @@ def plan_of(
     *,
     contacts: bool,
     seed: int,
+    pii: str = "auto",
 ) -> LeakPlan:
     """Return what answers are compared with.
 
@@ -271,22 +275,34 @@ def plan_of(
         ledgers: Files of secrets and of decoys.
         contacts: Whether contact details in the records are secrets too.
         seed: Of the resampling.
+        pii: Who finds them.
 
     Raises:
         InputError: A ledger cannot be read, or there are decoys without secrets.
     """
     from ragwitness.extraction.score.table import LeakPlan
-    from ragwitness.text.secrets import contacts_of, read_secrets
+    from ragwitness.text.pii import personal_of, pii_finder
+    from ragwitness.text.secrets import read_secrets
 
     # Secrets are what is private for certain; decoys are planted nowhere, and what is "found" of
     # them is chance.
     known, planted_nowhere = (read_secrets(path) if path else [] for path in ledgers)
     if contacts:
-        known = known + contacts_of((one.id, one.text) for one in records)
+        known = known + personal_of(((one.id, one.text) for one in records), pii_finder(pii))
     # A rate of decoys is a background and needs a rate above it.
     if planted_nowhere and not known:
         raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")
     return LeakPlan(records, background, known, planted_nowhere, seed)
+
+
+def ledger_of(pii: str, *, contacts: bool) -> dict[str, str]:
+    """Return who made the ledger of contact details, and what that does not find."""
+    from ragwitness.text.pii import pii_finder
+
+    if not contacts:
+        return {}
+    finder = pii_finder(pii)
+    return {"contact details found by": finder.name, "of which it misses": finder.misses}
 
 
 def settings_of(

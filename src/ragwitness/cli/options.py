@@ -183,7 +183,11 @@ Domain = Annotated[
     typer.Option(help="The kind of the records: auto, medical, wiki or a .toml file."),
 ]
 ContactFinder = Annotated[
-    str, typer.Option(help="What finds contact details: presidio, contacts, none, or auto.")
+    str,
+    typer.Option(
+        help="What finds personal details: auto, presidio, contacts, none, spacy:MODEL,"
+        " gliner:MODEL or hf:MODEL, or several with + between."
+    ),
 ]
 Embedder = Annotated[
     str,

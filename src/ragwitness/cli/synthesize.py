@@ -250,7 +250,7 @@ def synthesize(
     check_options(method, corpus, epsilon, public, looks=contacts or secrets is not None)
     # Step 2, the private records, the known secrets and, for private evolution, the privacy budget.
     loaded = load_saying(corpus, text_field)
-    known = secrets_of(secrets, loaded.documents, contacts=contacts)
+    known = secrets_of(secrets, loaded.documents, pii if contacts else "none")
     private = private_of(epsilon, delta, texts, rounds, public, embedder, text_field, model)
     if private is not None and not public_overlap:
         check_public(public, private[1].public, loaded.documents)
@@ -289,19 +289,17 @@ def synthesize(
 # The steps of ``ragwitness synthesize``: read, make, write, show.
 
 
-def secrets_of(
-    path: Path | None, documents: Sequence[Document], *, contacts: bool
-) -> tuple[Secret, ...]:
-    """Return the known secrets, with the corpus's contact details where they count as such.
+def secrets_of(path: Path | None, documents: Sequence[Document], pii: str) -> tuple[Secret, ...]:
+    """Return the known secrets, and the corpus's personal details that a finder finds.
 
     Raises:
-        InputError: The file cannot be used.
+        InputError: The file cannot be used, or there is no such finder.
     """
-    from ragwitness.text.secrets import contacts_of, read_secrets
+    from ragwitness.text.pii import personal_of, pii_finder
+    from ragwitness.text.secrets import read_secrets
 
     found = read_secrets(path) if path is not None else []
-    own = contacts_of((d.id, d.text) for d in documents) if contacts else []
-    return (*found, *own)
+    return (*found, *personal_of(((d.id, d.text) for d in documents), pii_finder(pii)))
 
 
 def method_of(

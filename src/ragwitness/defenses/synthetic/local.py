@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, maker
-from ragwitness.defenses.synthetic.guard import Personal, SyntheticGuard, pii_finder
+from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.errors import InputError
+from ragwitness.text.pii import Personal, pii_finder
 from ragwitness.text.runs import plain_tokens
 from ragwitness.text.secrets import Secret, SecretIndex
 from ragwitness.text.words import STOP_WORDS
@@ -45,6 +46,7 @@ class Redact:
         return {
             "method": self.name,
             "redacted": f"{len(self._secrets)} secrets, and what {self._pii.name} finds",
+            "missed": self._pii.misses,
             "warning": "everything else stands as in the record; names that nobody listed stay",
         }
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard, pii_finder
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.errors import InputError
 from ragwitness.text.runs import RunIndex, Vocabulary, shared_runs
 from ragwitness.text.secrets import Secret
@@ -146,29 +146,6 @@ def test_the_index_of_runs_finds_what_the_comparison_of_collections_finds() -> N
         assert met == shared_runs(said, known, n).outputs.tolist()
     assert any(met)
     assert not all(met)
-
-
-def test_contacts_are_found_without_a_model() -> None:
-    found = pii_finder("contacts").find("a@b.org, (713) 853-1234 or www.x.org/p; 120/80 mmHg")
-    assert [one.kind for one in found] == ["EMAIL", "PHONE", "URL"]
-    assert pii_finder("none").find("a@b.org") == []
-    with pytest.raises(InputError, match="pii must be"):
-        pii_finder("somebody")
-
-
-@pytest.mark.slow
-def test_presidio_finds_more_and_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("presidio_analyzer")
-    import socket
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("the network was asked")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    finder = pii_finder("presidio")
-    text = "john.smith@example.com, 536-22-1234, 4111 1111 1111 1111, +44 20 7946 0958, times.no"
-    assert {one.kind for one in finder.find(text)} == {"EMAIL", "US_SSN", "CREDIT_CARD", "PHONE"}
-    assert finder.find("500 mg for 10 days, 120/80, born 1999, take it 3.5 times.no problem") == []
 
 
 def test_a_language_is_told_only_where_there_are_words_enough() -> None:

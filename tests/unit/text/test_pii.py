@@ -1,0 +1,156 @@
+"""Personal details are found by form, by Presidio, and by any model; each says what it misses."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+from ragwitness.errors import InputError, MissingExtraError, ModelError
+from ragwitness.text.pii import (
+    MISSES_CONTACTS,
+    MISSES_PRESIDIO,
+    Personal,
+    personal_of,
+    pii_finder,
+)
+
+TEXT = "Ann Lee of Bath, ann@example.org, works at Acme since 3 May."
+
+
+def test_contacts_are_found_without_a_model() -> None:
+    finder = pii_finder("contacts")
+    found = finder.find("a@b.org, (713) 853-1234 or www.x.org/p; 120/80 mmHg")
+    assert [one.kind for one in found] == ["EMAIL", "PHONE", "URL"]
+    assert "names" in finder.misses
+    assert pii_finder("none").find("a@b.org") == []
+
+
+def test_the_page_says_what_a_finder_misses_and_the_docs_say_the_same() -> None:
+    docs = (Path(__file__).parents[3] / "docs" / "synthesize.md").read_text(encoding="utf-8")
+    for said in (MISSES_CONTACTS, MISSES_PRESIDIO):
+        [share] = re.findall(r"\.\d\d \[\.\d\d, \.\d\d\]", said)
+        assert share in docs
+    finder = pii_finder("contacts")
+    guard = SyntheticGuard([], (), GuardConfig(pii="contacts"))
+    assert guard.describe()["PII that it misses"] == finder.misses == MISSES_CONTACTS
+
+
+@pytest.mark.parametrize("kind", ["somebody", "spacy", "spacy:", "contacts+", "hf"])
+def test_an_unknown_finder_is_named_with_those_there_are(kind: str) -> None:
+    with pytest.raises(InputError, match="pii must be"):
+        pii_finder(kind)
+
+
+def _module(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None:
+    monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(**members))
+
+
+def _at(text: str, said: str) -> tuple[int, int]:
+    return text.index(said), text.index(said) + len(said)
+
+
+def test_a_spacy_model_finds_names_and_leaves_organisations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = (("Ann Lee", "PERSON"), ("Bath", "GPE"), ("Acme", "ORG"), ("3", "CARDINAL"))
+
+    def load(name: str) -> Any:
+        assert name == "en_made_up"
+
+        def pipeline(text: str) -> Any:
+            ents = [
+                types.SimpleNamespace(
+                    start_char=_at(text, said)[0], end_char=_at(text, said)[1], label_=label
+                )
+                for said, label in told
+                if said in text
+            ]
+            return types.SimpleNamespace(ents=ents)
+
+        return pipeline
+
+    _module(monkeypatch, "spacy", load=load)
+    finder = pii_finder("contacts+spacy:en_made_up")
+    assert finder.find(TEXT) == [
+        Personal(*_at(TEXT, "Ann Lee"), "PERSON"),
+        Personal(*_at(TEXT, "Bath"), "LOCATION"),
+        Personal(*_at(TEXT, "ann@example.org"), "EMAIL"),
+    ]
+    ledger = personal_of([("r", TEXT), ("s", "nothing")], finder)
+    assert [(one.text, one.kind, one.record) for one in ledger] == [
+        ("Ann Lee", "person", "r"),
+        ("Bath", "location", "r"),
+        ("ann@example.org", "contact", "r"),
+    ]
+
+
+def test_a_token_classifier_reads_long_texts_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "word " * 500 + "Ann Lee " + "word " * 500
+    longest = []
+
+    def pipeline(task: str, model: str, aggregation_strategy: str) -> Any:
+        assert (task, model, aggregation_strategy) == ("token-classification", "a/b", "simple")
+
+        def tag(part: str) -> list[dict[str, Any]]:
+            longest.append(len(part.split()))
+            if "Ann Lee" not in part:
+                return []
+            start, end = _at(part, "Ann Lee")
+            return [{"start": start, "end": end, "entity_group": "PER"}]
+
+        return tag
+
+    _module(monkeypatch, "transformers", pipeline=pipeline)
+    assert pii_finder("hf:a/b").find(text) == [Personal(*_at(text, "Ann Lee"), "PERSON")]
+    assert max(longest) <= 200
+    assert pii_finder("hf:a/b").find("") == []
+
+
+def test_a_gliner_model_is_asked_for_personal_details(monkeypatch: pytest.MonkeyPatch) -> None:
+    def predict(text: str, labels: list[str]) -> list[dict[str, Any]]:
+        assert "phone number" in labels
+        start, end = _at(text, "Ann Lee")
+        return [{"start": start, "end": end, "label": "person"}]
+
+    made = types.SimpleNamespace(predict_entities=predict)
+    gliner = types.SimpleNamespace(from_pretrained=lambda _name: made)
+    _module(monkeypatch, "gliner", GLiNER=gliner)
+    assert pii_finder("gliner:a/b").find(TEXT) == [Personal(*_at(TEXT, "Ann Lee"), "PERSON")]
+
+
+def test_what_is_missing_or_does_not_load_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> Any:
+        raise OSError(f"no model {name}")
+
+    _module(monkeypatch, "spacy", load=load)
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        pii_finder("spacy:nowhere")
+    for module, kind, error in (
+        ("spacy", "spacy:x", MissingExtraError),
+        ("transformers", "hf:x", MissingExtraError),
+        ("gliner", "gliner:x", InputError),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(error):
+            pii_finder(kind)
+
+
+@pytest.mark.slow
+def test_presidio_finds_more_and_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("presidio_analyzer")
+    import socket
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    finder = pii_finder("presidio")
+    text = "john.smith@example.com, 536-22-1234, 4111 1111 1111 1111, +44 20 7946 0958, times.no"
+    assert {one.kind for one in finder.find(text)} == {"EMAIL", "US_SSN", "CREDIT_CARD", "PHONE"}
+    assert finder.find("500 mg for 10 days, 120/80, born 1999, take it 3.5 times.no problem") == []
