@@ -207,7 +207,7 @@ Spans = Callable[[str], Iterable[tuple[int, int, str]]]
 """A text in; start, end and label of every find out."""
 
 _OTHERS = frozenset(
-    """o misc cardinal ordinal quantity percent money time norp product event work_of_art law
+    """o misc cardinal ordinal quantity percent money date time norp product event work_of_art law
     language org organization organisation""".split()
 )
 _LABELS = {"PER": "PERSON", "GPE": "LOCATION", "LOC": "LOCATION", "FAC": "LOCATION"}
