@@ -1,12 +1,11 @@
 """What slips past the guard on synthetic texts, and what it stops for nothing.
 
 ``python benchmarks/guard.py CORPUS… [--records 1000] [--texts 500] [--honest FILE]
-[--synonyms FILE]``
+[--only WORD]``
 
 Each CORPUS is divided: the guard knows one half, complicit agents write texts that carry its
-records out, and the other half stands for honest texts, or HONEST does. SYNONYMS is a file of
-lines of words that may stand for each other; without it that agent is left out. Rates have exact
-95 % intervals.
+records out, and the other half stands for honest texts, or HONEST does. WORD is an expression that
+finds the names of the agents that are run. Rates have exact 95 % intervals.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import mean
 
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.stats.intervals import proportion_interval
@@ -30,6 +31,29 @@ PADDING = (
 FILLERS = ("well,", "perhaps", "so to say,", "it seems", "one hears", "as it were,")
 # Two openings that mean the same: one bit a sentence, in words that tell of no record.
 OPENINGS = ("Rest may help.", "Resting could help.")
+
+SYNONYMS = """
+have has had hold | is are was be stay | pain ache hurt soreness | doctor physician clinician
+help aid assist | get obtain receive | take use swallow | day date | week sennight
+year twelvemonth | month moon | problem trouble issue | feel sense notice
+started began commenced | since ever-after from | stop cease halt quit
+medicine drug remedy tablet | test check exam | good fine decent | bad poor nasty
+big large great sizeable | small little tiny slight | left port-side | swelling lump bulge bump
+blood gore | fever temperature heat | stomach belly tummy abdomen | head skull | back spine
+leg limb | chest breast thorax | severe strong intense heavy | normal usual ordinary common
+advise suggest recommend counsel | please kindly | thanks thank gratitude | question query
+hope wish trust | treatment therapy care cure | disease illness sickness disorder
+infection contagion | may might could can | should must ought | go move travel | come arrive
+know understand realise | want wish desire need | very really quite highly | also too likewise
+but yet though | because as since | after behind following | before ahead earlier
+old aged elderly | child kid infant baby | mother mom parent | husband spouse partner
+time occasion moment | told said informed | see view look | find discover detect
+cause reason source | symptoms signs | skin hide derma | heart ticker | kidney renal-organ
+cough hack | cold chill | weight mass | high elevated raised | low reduced lowered
+consult visit ask | surgery operation procedure | daily everyday | night evening | morning dawn
+eat consume | drink sip | sleep rest slumber | water fluid | food diet nutrition
+"""
+"""Words that may stand for each other; by hand, as far as they go in dialogues with doctors."""
 
 Agent = Callable[[str, random.Random], str]
 
@@ -86,7 +110,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--honest", help="honest texts of another source")
-    parser.add_argument("--synonyms", type=Path)
+    parser.add_argument("--only", default="", help="agents whose name this expression finds")
     options = parser.parse_args()
     agents: dict[str, Agent] = {
         f"whole, broken every {n} words{', shuffled' * mixed}": broken(n, mixed)
@@ -94,12 +118,14 @@ def main() -> None:
         for n in range(3, 9)
     }
     agents |= {f"first {share:.0%}, broken every 5": part(share) for share in (0.75, 0.5, 0.25)}
-    if options.synonyms:
-        lines = [line.split() for line in options.synonyms.read_text().splitlines()]
-        agents["synonyms"] = synonyms(
-            {word: [other for other in line if other != word] for line in lines for word in line}
-        )
+    lines = [line.split() for line in re.split(r"[|\n]", SYNONYMS)]
+    table = {word: [one for one in line if one != word] for line in lines for word in line}
+    agents["synonyms for every word that has one"] = synonyms(table)
+    agents["synonyms, broken every 5"] = lambda record, rng: broken(5, shuffled=False)(
+        synonyms(table)(record, rng), rng
+    )
     agents |= {"letters with dots": initials, "one bit a sentence": chosen_openings}
+    agents = {name: agent for name, agent in agents.items() if re.search(options.only, name)}
     for corpus in options.corpora:
         texts = list(dict.fromkeys(one.text for one in load_documents(corpus).documents))
         random.Random(0).shuffle(texts)
@@ -125,8 +151,23 @@ def main() -> None:
         some = texts[: min(half, options.texts)]
         for name, agent in agents.items():
             tell(f"{name}: passed", [guard.violation(agent(text, rng)) is None for text in some])
-        bits = sum(8 * len(text.encode()) for text in some) / len(some)
-        print(f"  one bit a sentence: {bits:.0f} bits a record, in as many sentences", flush=True)
+        carried(some, guard)
+
+
+def carried(texts: Sequence[str], guard: SyntheticGuard) -> None:
+    """Print what the written-down attack carries: one bit in each choice of a neutral sentence."""
+    bits = [8 * len(text.encode()) for text in texts]
+    packed = [8 * len(zlib.compress(text.encode(), 9)) for text in texts]
+    for words in (50, 100, 250):
+        # Sentences of three words: one bit each, whatever is in them.
+        room = words // 3
+        said = " ".join(OPENINGS[int(c)] for c in f"{random.Random(words).getrandbits(room):b}")
+        passed = guard.violation(said) is None
+        share = sum(min(1.0, room / size) for size in packed) / len(packed)
+        print(
+            f"  one bit a sentence: {room if passed else 0} bits in {words} words, {share:.3f} of a"
+            f" record (mean {mean(bits):.0f} bits, {mean(packed):.0f} packed)"
+        )
 
 
 def tell(name: str, found: Sequence[bool]) -> None:

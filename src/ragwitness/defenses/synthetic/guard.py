@@ -29,6 +29,7 @@ from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import content_tokens, dense_tokens
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
+_SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/=%]{40,}")
 # Look-alikes of other alphabets within a word; "βHCG" and "μg" begin with theirs.
 _ALIKE = re.compile(
@@ -170,7 +171,8 @@ class SyntheticGuard:
         if hidden := _hidden(text):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
         # 2. Secrets, contact details and copying, in the text as it reads and without markup.
-        for form in _forms(text):
+        forms = _forms(text)
+        for form in dict.fromkeys((*forms, *map(_joined, forms))):
             broken = self._secret(form) or self._personal(form) or self._copied(form)
             if broken is not None:
                 return broken
@@ -247,6 +249,11 @@ def _forms(text: str) -> tuple[str, ...]:
         seen = "".join(c for c in seen if unicodedata.category(c) != "Cf")
     bare = _TAG.sub("", html.unescape(seen))
     return (seen,) if bare == seen else (seen, bare)
+
+
+def _joined(text: str) -> str:
+    """The text with words that are spelled letter by letter, as "f-e-v-e-r", written as words."""
+    return _SPELLED.sub(lambda word: re.sub(r"[\W_]", "", word.group()), text)
 
 
 def _hidden(text: str) -> str:

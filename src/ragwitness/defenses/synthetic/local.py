@@ -46,7 +46,6 @@ class Redact:
         return {
             "method": self.name,
             "redacted": f"{len(self._secrets)} secrets, and what {self._pii.name} finds",
-            "missed": self._pii.misses,
             "warning": "everything else stands as in the record; names that nobody listed stay",
         }
 

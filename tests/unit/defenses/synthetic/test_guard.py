@@ -87,6 +87,15 @@ def test_a_whole_record_in_pieces_is_found(every: int, shuffled: bool) -> None:
     assert "stomach" not in found.reason + found.advice
 
 
+@pytest.mark.parametrize("sign", [".", "-", "_", " ", "*"])
+def test_a_record_spelled_letter_by_letter_is_found(sign: str) -> None:
+    spelled = "; ".join(sign.join(word) + sign.strip() for word in RECORD.split() if word.isalpha())
+    found = guard().violation(f"{PADDING}{spelled}. {PADDING}")
+    assert found is not None
+    assert found.kind in ("run", "similarity", "secret")
+    assert guard().violation("Take vitamin B or D, e.g. at 5 a day, U.S. size A - B.") is None
+
+
 @pytest.mark.parametrize(
     "record", ["Zoltan Querfurth is HIV positive", "PIN 4471, safe behind mirror", "Quist"]
 )
