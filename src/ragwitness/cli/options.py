@@ -184,6 +184,7 @@ Domain = Annotated[
 ]
 ContactFinder = Annotated[
     str,
+    PathRole.ADDRESS,
     typer.Option(
         help="What finds personal details: auto, presidio, contacts, none, spacy:MODEL,"
         " gliner:MODEL or hf:MODEL, or several with + between."
