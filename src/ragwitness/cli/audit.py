@@ -260,8 +260,10 @@ def audit(
         return
     # Step 2, the audit of single documents: the method's configuration, from options and --set.
     if method is None:
-        # Options without a method are those of s-rag, the only one with options of its own here.
-        method = "s-rag" if mode or features or options or automl else AUTO
+        # Options without a method are those of s-rag, the only one with options of its own and a
+        # shadow system here.
+        shadow = retrieval != "lexical" or generator != "reader" or k != 4
+        method = "s-rag" if mode or features or options or automl or shadow else AUTO
     outputs = Outputs.wanted("audit", files, fail_on)
     own = {"mode": mode, "features": features}
     chosen = {key: value for key, value in own.items() if value is not None}
