@@ -21,7 +21,7 @@ from ragwitness.types import Audit, Capability, Document
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("mba", {}),
-    ("s-rag", {"mode": "sequential"}),
+    ("s-rag", {}),
     ("rag-mia", {}),
 )
 """Methods with their options, the best first."""

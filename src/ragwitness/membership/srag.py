@@ -556,8 +556,11 @@ class SRag:
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
         score = self._score(evidence, (), alike=alike)
-        # The sums of two probes that stopped after equal answers are near: the mean tells apart.
-        return replace(score, value=total + 1e-3 * (score.value or 0.0))
+        # Beyond a bound the sum says only that it was passed: the last step may be of any size, and
+        # is largest where a hard word of a member is not shown. The mean over what was asked tells
+        # those apart that stopped at the same bound.
+        held = min(max(total, config.doubt), config.sure)
+        return replace(score, value=held + 1e-3 * (score.value or 0.0))
 
     def _passages(self, text: str) -> list[str]:
         """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""
