@@ -30,8 +30,8 @@ def estimate(
         Path,
         PathRole.READS,
         typer.Argument(
-            help="The log: JSONL rows with the account, the time and the vector (or the text) of"
-            " each query."
+            help="The log: JSONL, Parquet, Arrow or npz with the account, the time and the vector"
+            " (or the text) of each query."
         ),
     ],
     embedder: Annotated[
@@ -150,19 +150,17 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     """
     import sys
 
-    import numpy as np
-
-    from ragwitness.collusion.coalition.log import make_log, read_log
+    from ragwitness.collusion.coalition.log_files import read_log
     from ragwitness.errors import InputError
     from ragwitness.results.wording import visible
 
     rows = read_log(path)
-    for where, why in rows.skipped[:5]:
+    for where, why in rows.skipped:
         sys.stderr.write(f"skipped {visible(where)}: {visible(why)}\n")
-    if len(rows.skipped) > 5:
-        sys.stderr.write(f"… and {len(rows.skipped) - 5} more rows skipped\n")
+    if rows.left_out > len(rows.skipped):
+        sys.stderr.write(f"… and {rows.left_out - len(rows.skipped):,} more rows skipped\n")
     if rows.vectors is not None:
-        return make_log(rows.accounts, rows.times, np.array(rows.vectors))
+        return rows.log()
     if embedder is None:
         raise InputError(f"{path} holds texts.", "Name what embeds them: --embedder minilm.")
     from ragwitness.rag.embedders import load_embedder
@@ -172,7 +170,7 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     once = tuple(dict.fromkeys(texts))
     place = {text: at for at, text in enumerate(once)}
     vectors = load_embedder(embedder).embed(once)
-    return make_log(rows.accounts, rows.times, vectors[[place[text] for text in texts]])
+    return rows.log(vectors[[place[text] for text in texts]])
 
 
 def _write(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 _MOST = 20_000  # accounts, all pairs of which are compared
+_ROWS = 16_384  # queries widened to 8-byte numbers at a time
 
 
 class Whitening:
@@ -77,11 +78,13 @@ def account_means(log: QueryLog, whitening: Whitening | None = None) -> Matrix:
     Returns:
         Shape (accounts, dim).
     """
-    rows = log.vectors.astype(np.float64) if whitening is None else whitening(log.vectors)
-    # Every query counts alike, then every account.
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     sums = np.zeros((log.size, log.dim))
-    np.add.at(sums, log.accounts, rows)
+    for start in range(0, len(log.times), _ROWS):
+        part = log.vectors[start : start + _ROWS]
+        rows = part.astype(np.float64) if whitening is None else whitening(part)
+        # Every query counts alike, then every account.
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        np.add.at(sums, log.accounts[start : start + _ROWS], rows)
     means: Matrix = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
     return means
 
@@ -222,14 +225,16 @@ def _columns(found: NDArray[np.int64], log: QueryLog) -> NDArray[np.int64]:
 
 def _alike(places: NDArray[np.int64], log: QueryLog) -> NDArray[np.bool_]:
     """Whether the accounts of each bucket ask in one direction, each counted once."""
+    from scipy.sparse import csr_array
+
     _, own, counts = np.unique(
         places * log.size + log.accounts, return_inverse=True, return_counts=True
     )
     weights = (1 / counts[own]).astype(np.float32)
-    order = np.argsort(places, kind="stable")
-    starts = np.flatnonzero(np.diff(places[order], prepend=-1))
-    sums = np.add.reduceat((log.vectors * weights[:, None])[order], starts, axis=0)
-    totals = np.add.reduceat(weights[order], starts)
+    # Summed by a matrix of buckets by queries: no weighted copy of the vectors is made.
+    every = np.arange(len(places))
+    sums = csr_array((weights, (places, every))) @ log.vectors
+    totals = np.bincount(places, weights)
     alike: NDArray[np.bool_] = np.linalg.norm(sums, axis=1) >= _ALIKE * totals
     return alike
 
@@ -424,7 +429,7 @@ _NOBODY: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
 def _pairs(log: QueryLog, settings: Settings) -> Detection:
-    links = similar_pairs(log, settings.tau(log), settings.window)
+    links = similar_pairs(log, settings.tau(log), settings.window, sparse=True)
     return _of_links(links, largest_component(links), "largest component")
 
 
@@ -434,7 +439,7 @@ def _cores(log: QueryLog, settings: Settings) -> Detection:
 
 
 def _hashed(log: QueryLog, settings: Settings) -> Detection:
-    links = bucketed_pairs(log, settings.tau(log), settings.window, settings.hashing)
+    links = bucketed_pairs(log, settings.tau(log), settings.window, settings.hashing, sparse=True)
     return _of_links(links, largest_component(links), "largest component, by hashes")
 
 

@@ -488,15 +488,17 @@ def _nearness(
 
 def _nearest(who: QueryLog, log: QueryLog, window: float, *, same: bool) -> Floats:
     """Cosine of each query with the nearest one of another account of a log; -1 without any."""
-    found = np.empty(len(who.times))
+    found = np.full(len(who.times), -1.0)
     for start in range(0, len(who.times), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        cosines = who.vectors[rows] @ log.vectors.T
-        if same:
-            cosines[who.accounts[rows, None] == log.accounts] = -1.0
-        if math.isfinite(window):
-            cosines[np.abs(who.times[rows, None] - log.times) > window] = -1.0
-        found[rows] = cosines.max(axis=1)
+        for other in range(0, len(log.times), _BLOCK):
+            columns = slice(other, other + _BLOCK)
+            cosines = who.vectors[rows] @ log.vectors[columns].T
+            if same:
+                cosines[who.accounts[rows, None] == log.accounts[columns]] = -1.0
+            if math.isfinite(window):
+                cosines[np.abs(who.times[rows, None] - log.times[columns]) > window] = -1.0
+            found[rows] = np.maximum(found[rows], cosines.max(axis=1))
     return found
 
 

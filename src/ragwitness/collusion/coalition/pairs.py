@@ -8,8 +8,9 @@ compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,48 @@ def merged(parts: Sequence[Links], n: int) -> Links:
     return strongest(first, second, weight, n)
 
 
+def forest(links: Links) -> Links:
+    """Return the strongest links that join the same accounts, fewer than there are accounts.
+
+    At every threshold they leave the components that all links leave (a maximum spanning forest).
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    # Strongest is shortest; cosines are at most 1, and a length of 0 would be no link.
+    shape = (links.accounts, links.accounts)
+    lengths = coo_array((3 - links.weight, (links.first, links.second)), shape=shape)
+    tree = minimum_spanning_tree(lengths.tocsr()).tocoo()
+    ends = np.sort(np.stack([tree.row, tree.col]).astype(np.int64), axis=0)
+    return Links(ends[0], ends[1], 3 - tree.data, links.accounts)
+
+
+class _Found:
+    """Links found so far, each pair of accounts once.
+
+    Args:
+        n: Number of accounts.
+        sparse: Keep a forest alone, which takes the memory of ``n`` links however many are found.
+    """
+
+    def __init__(self, n: int, *, sparse: bool) -> None:
+        self._n, self._parts, self._size, self._most = n, [merged((), n)], 0, _MOST_LINKS
+        self._reduce: Callable[[Links], Links] = forest if sparse else lambda links: links
+
+    def add(self, first: Indices, second: Indices, weight: NDArray[np.floating]) -> None:
+        """Add links of accounts in any order."""
+        self._parts.append(strongest(first, second, weight, self._n))
+        self._size += self._parts[-1].first.size
+        if self._size > self._most:
+            self._parts = [self.links()]
+            self._size = 0
+            self._most = max(_MOST_LINKS, self._parts[0].first.size)
+
+    def links(self) -> Links:
+        """Return what was found."""
+        return self._reduce(merged(self._parts, self._n))
+
+
 def component_labels(links: Links) -> Indices:
     """Return the number of each account's connected component, shape (accounts,)."""
     from scipy.sparse import coo_array
@@ -141,21 +184,25 @@ def core_group(links: Links) -> Indices:
 
 
 _BLOCK = 2048  # queries compared at a time: 16 MB of cosines
+_MOST_LINKS = 1 << 21  # kept beside those of one link per pair: 48 MB
 
 
-def similar_pairs(log: QueryLog, tau: float, window: float = math.inf) -> Links:
+def similar_pairs(
+    log: QueryLog, tau: float, window: float = math.inf, *, sparse: bool = False
+) -> Links:
     """Return every pair of accounts with two queries of cosine ``tau`` or more.
 
     Args:
         log: The queries.
         tau: Least cosine, within (-1, 1].
         window: Seconds that may lie between the two.
+        sparse: Return the :func:`forest` of the pairs; memory is then bounded by the accounts.
 
     Raises:
         InputError: ``tau`` or ``window`` is outside its range.
     """
     check_bounds(tau, window)
-    found: list[Links] = []
+    found = _Found(log.size, sparse=sparse)
     # Blocks of queries against blocks: each pair once, within the window (R5).
     last = np.searchsorted(log.times, log.times + window, side="right")
     for start in range(0, len(log.times), _BLOCK):
@@ -166,9 +213,9 @@ def similar_pairs(log: QueryLog, tau: float, window: float = math.inf) -> Links:
             rows, columns = np.nonzero(cosines >= tau)
             rows, columns, weight = rows + start, columns + other, cosines[rows, columns]
             kept = (columns > rows) & (columns < last[rows])
-            first, second = log.accounts[rows[kept]], log.accounts[columns[kept]]
-            found.append(strongest(first, second, weight[kept], log.size))
-    return merged(found, log.size)
+            if kept.any():
+                found.add(log.accounts[rows[kept]], log.accounts[columns[kept]], weight[kept])
+    return found.links()
 
 
 def nearest_pair(log: QueryLog, window: float = math.inf) -> float:
@@ -182,11 +229,12 @@ def nearest_pair(log: QueryLog, window: float = math.inf) -> float:
     last = np.searchsorted(log.times, log.times + window, side="right")
     for start in range(0, len(log.times), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(log.times)))
-        columns = np.arange(start, int(last[rows[-1]]))
-        cosines = log.vectors[rows] @ log.vectors[columns].T
-        kept = log.accounts[rows, None] != log.accounts[columns]
-        kept &= (columns > rows[:, None]) & (columns < last[rows, None])
-        nearest = max(nearest, float(cosines.max(where=kept, initial=-1.0)))
+        for other in range(start, int(last[rows[-1]]), _BLOCK):
+            columns = np.arange(other, min(other + _BLOCK, int(last[rows[-1]])))
+            cosines = log.vectors[rows] @ log.vectors[columns].T
+            kept = log.accounts[rows, None] != log.accounts[columns]
+            kept &= (columns > rows[:, None]) & (columns < last[rows, None])
+            nearest = max(nearest, float(cosines.max(where=kept, initial=-1.0)))
     return nearest
 
 
@@ -296,6 +344,9 @@ class Hashing:
             )
 
 
+_STRIP = 64  # queries of a bucket compared at a time: few more pairs than ``reach`` asks for
+
+
 def hashes(log: QueryLog, config: Hashing) -> NDArray[np.int64]:
     """Return the bucket of each query in each table, shape (tables, queries)."""
     rng = np.random.default_rng(config.seed)
@@ -315,7 +366,12 @@ def chance_to_meet(cosine: float, config: Hashing) -> float:
 
 
 def bucketed_pairs(
-    log: QueryLog, tau: float, window: float = math.inf, config: Hashing | None = None
+    log: QueryLog,
+    tau: float,
+    window: float = math.inf,
+    config: Hashing | None = None,
+    *,
+    sparse: bool = False,
 ) -> Links:
     """Return pairs of accounts with two queries of cosine ``tau`` or more that share a bucket.
 
@@ -328,26 +384,31 @@ def bucketed_pairs(
         tau: Least cosine, within (-1, 1].
         window: Seconds that may lie between the two.
         config: Of the hashes.
+        sparse: Return the :func:`forest` of the pairs; memory is then bounded by the accounts.
 
     Raises:
         InputError: ``tau`` or ``window`` is outside its range.
     """
     check_bounds(tau, window)
     config = config or Hashing()
-    found: list[Links] = []
+    found = _Found(log.size, sparse=sparse)
     # In each table, neighbours within a bucket up to ``reach`` apart; cosines decide.
     for buckets in hashes(log, config):
         order = np.argsort(buckets, kind="stable")  # by bucket, and by time within it
-        for step in range(1, min(config.reach, len(order) - 1) + 1):
-            one, other = order[:-step], order[step:]
-            near = buckets[one] == buckets[other]
-            if not near.any():
-                break
-            near &= (log.times[other] - log.times[one]) <= window
-            near &= log.accounts[one] != log.accounts[other]
-            one, other = one[near], other[near]
-            cosines = np.einsum("ij,ij->i", log.vectors[one], log.vectors[other])
-            kept = cosines >= tau
-            first, second = log.accounts[one[kept]], log.accounts[other[kept]]
-            found.append(strongest(first, second, cosines[kept], log.size))
-    return merged(found, log.size)
+        for start in range(0, len(order), _BLOCK):
+            stop = min(start + _BLOCK, len(order))
+            near = order[start : stop + config.reach]  # these, and whom the last is compared with
+            vectors = log.vectors[near]
+            for low, high in pairwise([*range(0, stop - start, _STRIP), stop - start]):
+                # A strip of neighbours against all whom one of them reaches.
+                end = min(high + config.reach, len(near))
+                cosines = vectors[low:high] @ vectors[low:end].T
+                rows, columns = np.nonzero(cosines >= tau)
+                apart, weight = columns - rows, cosines[rows, columns]
+                one, other = near[rows + low], near[columns + low]
+                kept = (apart > 0) & (apart <= config.reach) & (buckets[one] == buckets[other])
+                kept &= (log.times[other] - log.times[one]) <= window
+                kept &= log.accounts[one] != log.accounts[other]
+                if kept.any():
+                    found.add(log.accounts[one[kept]], log.accounts[other[kept]], weight[kept])
+    return found.links()

@@ -13,7 +13,10 @@ from ragwitness.collusion.coalition.pairs import (
     bucketed_pairs,
     chance_of_pair,
     chance_to_meet,
+    component_labels,
     core_group,
+    forest,
+    hashes,
     largest_component,
     nearest_pair,
     null_rate,
@@ -200,3 +203,52 @@ def test_a_log_is_checked_by_row() -> None:
     for tau, window, named in ((2.0, 1.0, "2"), (0.5, 0.0, "window")):
         with pytest.raises(InputError, match=named):
             similar_pairs(log, tau, window)
+
+
+def test_a_forest_has_the_components_of_all_links_at_every_threshold() -> None:
+    rng = np.random.default_rng(5)
+    first, second = rng.integers(40, size=(2, 300))
+    links = strongest(first, second, rng.random(300) * 2 - 1, 40)
+    kept = forest(links)
+    assert len(kept.first) < 40 < len(links.first)
+    known = {(a, b): w for a, b, w in zip(links.first, links.second, links.weight, strict=True)}
+    for a, b, weight in zip(kept.first, kept.second, kept.weight, strict=True):
+        assert weight == pytest.approx(known[a, b], abs=1e-12)
+    for tau in (-0.9, -0.2, 0.3, 0.8, 0.95):
+        whole, few = (component_labels(part.above(tau)) for part in (links, kept))
+        assert len({*zip(whole, few, strict=True)}) == len({*whole}) == len({*few})
+
+
+@pytest.mark.parametrize("search", [similar_pairs, bucketed_pairs])
+def test_memory_is_bounded_by_the_accounts_and_the_group_is_the_same(search, monkeypatch) -> None:
+    """The opponent: a log whose every two queries are alike, links without end."""
+    monkeypatch.setattr("ragwitness.collusion.coalition.pairs._MOST_LINKS", 50)
+    monkeypatch.setattr("ragwitness.collusion.coalition.pairs._BLOCK", 16)
+    rng = np.random.default_rng(6)
+    log = traffic(rng, np.eye(5)[0] + 0.1 * unit_rows(rng, 30, 8, 5))
+    whole, few = search(log, 0.9), search(log, 0.9, sparse=True)
+    assert len(few.first) == 29
+    assert len(whole.first) > 300
+    assert few.weight.max() == pytest.approx(whole.weight.max())
+    assert largest_component(few).tolist() == largest_component(whole).tolist()
+
+
+@pytest.mark.parametrize("block", [7, 2048])
+def test_a_bucket_s_neighbours_are_compared_up_to_the_reach(block: int, monkeypatch) -> None:
+    """Against the definition, however the search is cut into blocks and strips."""
+    monkeypatch.setattr("ragwitness.collusion.coalition.pairs._BLOCK", block)
+    monkeypatch.setattr("ragwitness.collusion.coalition.pairs._STRIP", 3)
+    log = traffic(np.random.default_rng(7), unit_rows(np.random.default_rng(8), 20, 10, 4))
+    config = Hashing(tables=3, bits=2, reach=5, seed=1)
+    known: dict[tuple[int, int], float] = {}
+    for buckets in hashes(log, config):
+        for bucket in np.unique(buckets):
+            inside = np.flatnonzero(buckets == bucket)
+            for at, one in enumerate(inside):
+                for other in inside[at + 1 : at + 1 + config.reach]:
+                    pair = tuple(sorted((int(log.accounts[one]), int(log.accounts[other]))))
+                    cosine = float(log.vectors[one] @ log.vectors[other])
+                    if pair[0] != pair[1] and cosine >= 0.5:
+                        known[pair] = max(known.get(pair, -1.0), cosine)
+    found = bucketed_pairs(log, 0.5, config=config)
+    assert {*zip(found.first.tolist(), found.second.tolist(), strict=True)} == {*known}

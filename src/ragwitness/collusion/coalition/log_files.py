@@ -1,0 +1,532 @@
+"""Query logs from files: JSON Lines, and Parquet, Arrow and npz in blocks.
+
+A log has three columns: ``account``, ``time``, and ``vector`` or ``text``. Whatever its form, a
+row is checked by the same rules, and one that cannot be used is left out and named. Vectors are
+scaled to unit length as they arrive and kept as 4-byte numbers: a log of n queries takes 4 n dim
+bytes, and a block more while it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.collusion.coalition.log import QueryLog, in_order, make_log
+from ragwitness.errors import InputError, MissingExtraError
+
+_MOST_BYTES = 2 << 30  # of JSON Lines
+_MOST_ROW = 4 << 20
+_BLOCK = 8192  # rows read at a time
+_SHOWN = 5  # rows left out that are named; the others are counted
+_WIDEST = 1 << 16  # values of a vector
+_FORM = 'A row is {"account": "a1", "time": 12.5, "vector": [...]}, or "text" for the vector.'
+
+Floats = NDArray[np.float64]
+
+
+class _LogRowError(Exception):
+    """Why one row cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoggedQueries:
+    """The usable rows of a log; all have vectors, or all have texts.
+
+    Attributes:
+        accounts: Index into ``names`` per query, shape (queries,).
+        names: Of the accounts, in order of appearance.
+        times: When, in seconds, shape (queries,).
+        vectors: Of unit length, shape (queries, dim); None where there are texts.
+        texts: Of the queries; None where there are vectors.
+        skipped: Of the first rows left out: where it stood and why.
+        left_out: Number of rows left out.
+    """
+
+    accounts: NDArray[np.int64]
+    names: tuple[str, ...]
+    times: Floats
+    vectors: NDArray[np.float32] | None
+    texts: tuple[str, ...] | None
+    skipped: tuple[tuple[str, str], ...]
+    left_out: int
+
+    def log(self, vectors: NDArray[np.floating] | None = None) -> QueryLog:
+        """Return the queries in order of time.
+
+        Args:
+            vectors: Of the texts, shape (queries, dim); not given where the rows have vectors.
+
+        Raises:
+            InputError: A text's vector is not finite or without direction.
+        """
+        if self.vectors is not None:
+            return in_order(self.accounts, self.times, self.vectors, self.names)
+        names = [self.names[at] for at in self.accounts]
+        return make_log(names, self.times.tolist(), np.asarray(vectors))
+
+
+def read_log(path: Path) -> LoggedQueries:
+    """Read a log; its form is told by how it begins.
+
+    What the first usable row holds, a vector or a text, every other must hold too. Times are
+    seconds, or dates (UTC where they name no zone).
+
+    Raises:
+        InputError: The file cannot be read, is too large, lacks a column, or holds no usable row.
+        MissingExtraError: It is Parquet or Arrow, and pyarrow is not installed.
+    """
+    rows = _Rows(path)
+    try:
+        with path.open("rb") as stream:
+            begins = stream.read(8)
+        if begins.startswith(b"PK\x03\x04"):
+            _read_npz(path, rows)
+        elif begins.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+            _read_arrow(path, rows, begins)
+        else:
+            _read_lines(path, rows)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"{path} cannot be read: {why}.", "Check the path.") from error
+    except MemoryError:
+        raise InputError(
+            f"{path} does not fit into this machine's memory.", "Split it by time."
+        ) from None
+    return rows.done()
+
+
+class _Rows:
+    """Usable rows so far.
+
+    Args:
+        path: Of the file, for what is said of its rows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._accounts = array("q")
+        self._times = array("d")
+        self._places: dict[str, int] = {}
+        self._texts: list[str] = []
+        self._vectors = np.zeros((0, 0), np.float32)
+        self._skipped: list[tuple[str, str]] = []
+        self._left_out = 0
+        self.dim: int | None = None  # of the vectors; 0 for texts; None before the first row
+
+    def skip(self, number: int, why: str) -> None:
+        """Leave out a row, counted from 1."""
+        self._left_out += 1
+        if len(self._skipped) < _SHOWN:
+            self._skipped.append((f"{self._path}:{number}", why))
+
+    def place(self, account: str) -> int:
+        """Return the account's index."""
+        return self._places.setdefault(account, len(self._places))
+
+    def add_text(self, account: str, time: float, text: str) -> None:
+        """Add a row with a text."""
+        self.dim = 0
+        self._accounts.append(self.place(account))
+        self._times.append(time)
+        self._texts.append(text)
+
+    def add(self, accounts: NDArray[np.int64], times: Floats, units: Floats) -> None:
+        """Add rows with vectors of unit length, shape (rows, dim)."""
+        used, self.dim = len(self._accounts), units.shape[1]
+        needed = used + len(units)
+        if needed > len(self._vectors):
+            # Grown where it lies: the pages beyond what is used cost nothing yet.
+            rows = max(needed, used + used // 2, _BLOCK)
+            if self._vectors.size:
+                self._vectors.resize((rows, self.dim), refcheck=False)
+            else:
+                self._vectors = np.zeros((rows, self.dim), np.float32)
+        self._vectors[used:needed] = units
+        self._accounts.frombytes(accounts.astype(np.int64).tobytes())
+        self._times.frombytes(times.astype(np.float64).tobytes())
+
+    def add_block(
+        self, first: int, accounts: NDArray[np.int64], times: Floats, queries: Floats | list[Any]
+    ) -> None:
+        """Check and add a block of columns.
+
+        Args:
+            first: Number of its first row, from 1.
+            accounts: Index per row, -1 where there is none.
+            times: Per row, NaN where there is none.
+            queries: Vectors, shape (rows, dim); or texts.
+        """
+        bad = {
+            "the field 'account' is missing, or neither a string nor a whole number": accounts < 0,
+            "the field 'time' is missing, or neither a finite number nor a date": ~np.isfinite(
+                times
+            ),
+        }
+        if isinstance(queries, list):
+            lengths = np.ones(1)
+            empty = [not isinstance(text, str) or not text.strip() for text in queries]
+            bad["it has neither a vector nor a text"] = np.array(empty, dtype=bool)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                lengths = np.linalg.norm(queries, axis=1)
+            bad["the vector holds something that is no finite number"] = ~np.isfinite(lengths)
+            bad["the vector is all zeros, which has no direction"] = lengths == 0
+        good = ~np.logical_or.reduce([*bad.values()])
+        for at in np.flatnonzero(~good).tolist():
+            self.skip(first + at, next(why for why, which in bad.items() if which[at]))
+        if not isinstance(queries, list):
+            self.add(accounts[good], times[good], queries[good] / lengths[good, None])
+            return
+        self.dim = 0
+        self._accounts.frombytes(accounts[good].tobytes())
+        self._times.frombytes(times[good].tobytes())
+        self._texts += [queries[at] for at in np.flatnonzero(good).tolist()]
+
+    def done(self) -> LoggedQueries:
+        """Return what was read.
+
+        Raises:
+            InputError: There is no usable row.
+        """
+        used = len(self._accounts)
+        if not used:
+            first = f": {self._skipped[0][0]}: {self._skipped[0][1]}" if self._skipped else ""
+            raise InputError(f"{self._path} holds no usable query{first}.", _FORM)
+        # Accounts all of whose rows were left out asked nothing.
+        seen, firsts, codes = np.unique(
+            np.frombuffer(self._accounts, np.int64), return_index=True, return_inverse=True
+        )
+        order = np.argsort(firsts)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        known = list(self._places)
+        if self._vectors.size:
+            self._vectors.resize((used, self._vectors.shape[1]), refcheck=False)
+        return LoggedQueries(
+            rank[codes],
+            tuple(known[at] for at in seen[order]),
+            np.frombuffer(self._times, np.float64),
+            self._vectors if self._vectors.size else None,
+            tuple(self._texts) or None,
+            tuple(self._skipped),
+            self._left_out,
+        )
+
+
+# JSON Lines: one object per line.
+
+
+def _read_lines(path: Path, rows: _Rows) -> None:
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise InputError(
+            f"{path} is larger than {_MOST_BYTES / 1024**2:,.0f} MiB.",
+            "Write it as Parquet, Arrow or npz, which are read in blocks.",
+        )
+    for number, line in _lines(path):
+        try:
+            account, time, query = _row(line, rows.dim)
+        except _LogRowError as why:
+            rows.skip(number, str(why))
+            continue
+        if isinstance(query, str):
+            rows.add_text(account, time, query)
+        else:
+            rows.add(np.array([rows.place(account)]), np.array([time]), query)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(_MOST_ROW + 1):
+            number += 1
+            while not line.endswith(b"\n") and len(line) > _MOST_ROW:
+                more = stream.readline(_MOST_ROW + 1)
+                if not more or more.endswith(b"\n"):
+                    break
+            if line.strip():
+                yield number, line
+
+
+def _row(line: bytes, dim: int | None) -> tuple[str, float, Floats | str]:
+    if len(line) > _MOST_ROW:
+        raise _LogRowError("the row is over the size limit")
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _LogRowError("invalid JSON") from None
+    if not isinstance(row, dict):
+        raise _LogRowError("the row is not an object")
+    query = _vector(row.get("vector")) if "vector" in row else _text(row.get("text"))
+    if dim is not None and isinstance(query, str) != (dim == 0):
+        raise _LogRowError("has a text where other rows have vectors, or the reverse")
+    if dim and not isinstance(query, str) and query.shape[1] != dim:
+        raise _LogRowError(f"the vector has {query.shape[1]} values, not {dim} as before")
+    return _account(row.get("account")), _time(row.get("time")), query
+
+
+def _account(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise _LogRowError("the field 'account' is missing, or neither a string nor a whole number")
+    return str(value)
+
+
+def _time(value: object) -> float:
+    if isinstance(value, str):
+        try:
+            when = datetime.fromisoformat(value)
+        except ValueError:
+            raise _LogRowError(f"the field 'time' is {value[:40]!r}, no date of ISO 8601") from None
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
+        raise _LogRowError("the field 'time' is missing, or no finite number")
+    return float(value)
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond any float
+        return False
+
+
+def _vector(value: object) -> Floats:
+    if not isinstance(value, list) or len(value) < 2:
+        raise _LogRowError("the field 'vector' is no list of 2 numbers or more")
+    if any(isinstance(v, bool) or not isinstance(v, int | float) or not _finite(v) for v in value):
+        raise _LogRowError("the vector holds something that is no finite number")
+    row = np.array([value], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        length = float(np.linalg.norm(row))
+    if not math.isfinite(length):
+        raise _LogRowError("the vector holds something that is no finite number, or too large")
+    if not length:
+        raise _LogRowError("the vector is all zeros, which has no direction")
+    return np.asarray(row / length)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _LogRowError("it has neither a vector nor a text")
+    return value
+
+
+def _dates(values: Sequence[object]) -> Floats:
+    """Return seconds of dates as text, NaN for what is none."""
+    found = np.full(len(values), math.nan)
+    for at, value in enumerate(values):
+        try:
+            found[at] = _time(value)
+        except _LogRowError:
+            continue
+    return found
+
+
+# Parquet and Arrow, by pyarrow.
+
+
+def _read_arrow(path: Path, rows: _Rows, begins: bytes) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("Reading Parquet and Arrow", "data") from error
+    try:
+        if begins.startswith(b"PAR1"):
+            # Buffered: without it a row group's column is loaded whole.
+            table = pa.parquet.ParquetFile(path, buffer_size=1 << 20)
+            wanted = _wanted(path, table.schema_arrow.names)
+            batches = table.iter_batches(_BLOCK, columns=wanted)
+        else:
+            source = pa.memory_map(str(path))
+            if begins.startswith(b"ARROW1"):
+                whole = pa.ipc.open_file(source)
+                batches = (whole.get_batch(at) for at in range(whole.num_record_batches))
+            else:
+                whole = pa.ipc.open_stream(source)
+                batches = iter(whole)
+            wanted = _wanted(path, whole.schema.names)
+        first = 1
+        for batch in batches:
+            for start in range(0, batch.num_rows, _BLOCK):
+                part = batch.slice(start, _BLOCK)
+                _add_batch(path, rows, first, [part.column(name) for name in wanted])
+                first += part.num_rows
+    except pa.ArrowException as error:
+        raise InputError(
+            f"{path} cannot be read: {str(error).splitlines()[0]}.", "Write it anew."
+        ) from error
+
+
+def _wanted(path: Path, names: Sequence[str]) -> list[str]:
+    """Return the columns that are read.
+
+    Raises:
+        InputError: One is missing.
+    """
+    query = "vector" if "vector" in names else "text"
+    for name in ("account", "time", query):
+        if name not in names:
+            missing = "vector' or 'text" if name == "text" else name
+            raise InputError(f"{path} has no column '{missing}'.", _FORM)
+    return ["account", "time", query]
+
+
+def _add_batch(path: Path, rows: _Rows, first: int, columns: list[Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    account, time, query = columns
+    kinds = pa.types
+    # Accounts: each name once, then numbers.
+    coded = account if kinds.is_dictionary(account.type) else account.dictionary_encode()
+    if not _is_text(coded.type.value_type) and not kinds.is_integer(coded.type.value_type):
+        raise _wrong(path, "account", account.type, "texts or whole numbers")
+    names = coded.dictionary.cast(pa.string()).to_pylist()
+    codes = np.array([rows.place(name) if name else -1 for name in names] + [-1], np.int64)
+    accounts = codes[coded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)]
+    # Times: seconds, or dates.
+    if kinds.is_timestamp(time.type):
+        micro = time.cast(pa.timestamp("us", time.type.tz), safe=False).cast(pa.int64())
+        times = micro.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) / 1e6
+    elif _is_text(time.type):
+        times = _dates(time.to_pylist())
+    elif kinds.is_integer(time.type) or kinds.is_floating(time.type):
+        times = time.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    else:
+        raise _wrong(path, "time", time.type, "numbers, dates or texts")
+    if _is_text(query.type):
+        rows.add_block(first, accounts, times, query.to_pylist())
+        return
+    lists = kinds.is_list(query.type) or kinds.is_large_list(query.type)
+    if not (lists or kinds.is_fixed_size_list(query.type)) or not (
+        kinds.is_floating(query.type.value_type) or kinds.is_integer(query.type.value_type)
+    ):
+        raise _wrong(path, "vector", query.type, "lists of numbers")
+    # Vectors: those of one dimension together, what is none of them named row by row.
+    lengths = pc.list_value_length(query).fill_null(0).to_numpy(zero_copy_only=False)
+    fitting = lengths[(lengths >= 2) & (lengths <= _WIDEST)]
+    dim = rows.dim or (int(fitting[0]) if len(fitting) else 0)
+    fits = lengths == dim if dim else np.zeros(len(lengths), bool)
+    for at in np.flatnonzero(~fits).tolist():
+        rows.skip(first + at, _unlike(int(lengths[at]), dim))
+    if not fits.any():
+        return
+    flat = query.filter(pa.array(fits)).flatten().cast(pa.float64(), safe=False)
+    vectors = flat.to_numpy(zero_copy_only=False).reshape(-1, dim)
+    if fits.all():
+        rows.add_block(first, accounts, times, vectors)
+        return
+    for at, row in zip(np.flatnonzero(fits).tolist(), vectors, strict=True):
+        part = slice(at, at + 1)
+        rows.add_block(first + at, accounts[part], times[part], row[None])
+
+
+def _unlike(length: int, dim: int) -> str:
+    if length < 2 or not dim:
+        return "the field 'vector' is no list of 2 numbers or more"
+    return f"the vector has {length} values, not {dim} as before"
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _wrong(path: Path, name: str, kind: object, wanted: str) -> InputError:
+    return InputError(f"The column '{name}' of {path} holds {kind}; it must hold {wanted}.", _FORM)
+
+
+# npz: arrays named as the columns; never with objects, which would be run.
+
+
+def _read_npz(path: Path, rows: _Rows) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = {name.removesuffix(".npy") for name in archive.namelist()}
+            wanted = _wanted(path, sorted(inside))
+            with (
+                archive.open(f"{wanted[0]}.npy") as accounts,
+                archive.open(f"{wanted[1]}.npy") as times,
+                archive.open(f"{wanted[2]}.npy") as queries,
+            ):
+                _read_arrays(path, rows, wanted, (accounts, times, queries))
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError) as error:
+        raise InputError(f"{path} cannot be read: {error}.", "Write it anew.") from error
+
+
+def _read_arrays(
+    path: Path, rows: _Rows, wanted: Sequence[str], streams: Sequence[IO[bytes]]
+) -> None:
+    kinds = ("USiu", "fiuMU", "U" if wanted[2] == "text" else "fiu")
+    arrays = [_Array(path, *column) for column in zip(wanted, streams, kinds, strict=True)]
+    count = arrays[0].rows
+    if any(one.rows != count for one in arrays):
+        told = ", ".join(f"{one.name} {one.rows:,}" for one in arrays)
+        raise InputError(f"The arrays of {path} differ in their number of rows: {told}.", _FORM)
+    for start in range(0, count, _BLOCK):
+        account, time, query = (one.read(min(_BLOCK, count - start)) for one in arrays)
+        once, places = np.unique(account, return_inverse=True)
+        # Bytes are read as UTF-8, as every text is.
+        names = [
+            one.decode(errors="replace") if isinstance(one, bytes) else str(one)
+            for one in once.tolist()
+        ]
+        codes = np.array([rows.place(one) if one else -1 for one in names], np.int64)
+        if time.dtype.kind == "M":
+            micro = time.astype("datetime64[us]")
+            times = np.where(np.isnat(micro), math.nan, micro.astype(np.int64) / 1e6)
+        else:
+            times = _dates(time.tolist()) if time.dtype.kind == "U" else time.astype(np.float64)
+        texts = query.dtype.kind == "U"
+        rows.add_block(
+            start + 1, codes[places], times, query.tolist() if texts else query.astype(np.float64)
+        )
+
+
+class _Array:
+    """An array of an npz file, read by rows.
+
+    Raises:
+        InputError: It is not of the form that the column has.
+    """
+
+    def __init__(self, path: Path, name: str, stream: IO[bytes], kinds: str) -> None:
+        lib = np.lib.format
+        version = lib.read_magic(stream)
+        read = {(1, 0): lib.read_array_header_1_0, (2, 0): lib.read_array_header_2_0}.get(version)
+        if read is None:
+            raise ValueError(f"the array '{name}' is of npy version {version}")
+        shape, by_columns, kind = read(stream)
+        wide = kinds == "fiu"
+        if kind.hasobject or kind.kind not in kinds or len(shape) != 1 + wide:
+            raise _wrong(path, name, f"{kind} of shape {shape}", "a row per query, no objects")
+        if wide and (by_columns or not 2 <= shape[1] <= _WIDEST):
+            raise _wrong(path, name, f"shape {shape}", "2 columns or more, in C order")
+        self.name, self.rows = name, int(shape[0])
+        self._stream, self._kind, self._shape = stream, kind, shape[1:]
+        self._bytes = kind.itemsize * int(np.prod(self._shape, dtype=np.int64))
+
+    def read(self, rows: int) -> NDArray[Any]:
+        """Return the next rows.
+
+        Raises:
+            ValueError: The file ends before.
+        """
+        data = self._stream.read(rows * self._bytes)
+        if len(data) < rows * self._bytes:
+            raise ValueError(f"the array '{self.name}' is cut off")
+        return np.frombuffer(data, self._kind).reshape(rows, *self._shape)
