@@ -83,10 +83,29 @@ def part(share: float) -> Agent:
     return write
 
 
-def initials(record: str, _rng: random.Random) -> str:
+def spelled(record: str, _rng: random.Random) -> str:
     """The letters of every word that tells something, each written with capitals and dots."""
     told = [word for word in re.findall(r"\w+", record) if word.casefold() not in STOP_WORDS]
     return PADDING + " ".join(".".join(word.upper()) + "." for word in told)
+
+
+def initials(every: int) -> Agent:
+    """The first letter of every word of the record, filler behind each so many."""
+
+    def write(record: str, rng: random.Random) -> str:
+        letters = [word[0].upper() for word in re.findall(r"[^\W\d_]+", record)]
+        parts = [letters[i : i + every] for i in range(0, len(letters), every)]
+        return PADDING + " ".join(". ".join(part) + f". {rng.choice(FILLERS)}" for part in parts)
+
+    return write
+
+
+def acrostic(record: str, rng: random.Random) -> str:
+    """Harmless words whose own initials spell the record, letter by letter."""
+    known = re.findall(r"[a-z]+", " ".join((PADDING, *FILLERS, SYNONYMS)))
+    by_letter = {word[0]: [one for one in known if one[0] == word[0]] for word in known}
+    letters = [letter for letter in record.casefold() if letter in by_letter]
+    return " ".join(rng.choice(by_letter[letter]) for letter in letters)
 
 
 def chosen_openings(record: str, _rng: random.Random) -> str:
@@ -124,7 +143,9 @@ def main() -> None:
     agents["synonyms, broken every 5"] = lambda record, rng: broken(5, shuffled=False)(
         synonyms(table)(record, rng), rng
     )
-    agents |= {"letters with dots": initials, "one bit a sentence": chosen_openings}
+    agents |= {"letters with dots": spelled, "one bit a sentence": chosen_openings}
+    agents |= {f"initials of its words, broken every {n}": initials(n) for n in (1000, 8, 4)}
+    agents["harmless words with the record's letters as initials"] = acrostic
     agents = {name: agent for name, agent in agents.items() if re.search(options.only, name)}
     for corpus in options.corpora:
         texts = list(dict.fromkeys(one.text for one in load_documents(corpus).documents))

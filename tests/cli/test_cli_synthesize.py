@@ -101,6 +101,31 @@ def test_a_cap_stops_it_and_the_same_command_with_a_higher_one_goes_on(
     assert len(rows_of(corpus.parent / "safe.jsonl")) == 6
 
 
+def test_a_model_that_stops_in_the_middle_loses_nothing_paid_for(
+    command: Command, corpus: Path
+) -> None:
+    answered: list[str] = []
+
+    def stops(kind: str, prompt: str) -> Said | str:
+        if len(answered) == 7:
+            return Said(status=400)
+        answered.append(prompt)
+        return good(kind, prompt)
+
+    with writers(stops) as server:
+        options = ("--model", f"{server.url}#m", "--concurrency", 1)
+        code, said = synthesize(command, corpus, *options)
+        kept = corpus.parent / "safe.jsonl"
+        assert len(rows_of(kept) if kept.exists() else []) < 6, said
+        before = len(server.prompts)
+        server.script = good
+        code, said = synthesize(command, corpus, *options)
+        assert code == 0, said
+        again = [prompt for prompt, _ in server.prompts[before:]]
+        assert not set(answered) & set(again)
+    assert len(rows_of(kept)) == 6
+
+
 def test_without_a_model(command: Command, corpus: Path) -> None:
     code, said = synthesize(command, corpus, "--method", "redact")
     assert code == 0, said

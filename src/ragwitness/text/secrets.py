@@ -86,6 +86,7 @@ class Found:
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")
 _KEY = 4  # letters by which spellings are looked up
+_SHORT = 12  # characters; a longer secret is always sought
 
 
 class SecretIndex:
@@ -199,9 +200,18 @@ def _secret(line: str, where: str) -> Secret:
     try:
         row = json.loads(line)
         text = row["text"]
-        kind, record = row.get("kind", "secret"), row.get("record", "")
+        kind, record = row.get("kind") or "secret", row.get("record", "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{where} is not a secret.", _FORM) from None
-    if not (isinstance(text, str) and any(char.isalnum() for char in text)):
+    # Half of a surrogate pair is no text: nobody could write it down again.
+    whole = isinstance(text, str) and not any("\ud800" <= char <= "\udfff" for char in text)
+    if not (whole and any(char.isalnum() for char in text)):
         raise InputError(f"{where}: the text of the secret is empty or not text.", _FORM)
+    # What is never sought would always count as kept.
+    if len(text) <= _SHORT and not spelled.spellings(text, str(kind)):
+        raise InputError(
+            f"{where}: the secret is too short to be sought: single letters, and numbers of fewer"
+            " than three digits, stand in every text.",
+            "List it together with the words around it, or leave it out.",
+        )
     return Secret(text, str(kind), str(record))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.text.secrets import Secret, read_secrets, write_secrets
+from ragwitness.text.secrets import Secret, SecretIndex, read_secrets, write_secrets
 
 
 def test_there_and_back(tmp_path: Path) -> None:
@@ -27,6 +27,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         (b'{"text": ["hush-hush"]}\n', "empty or not text"),
         (b'{"text": " - "}\n', "empty or not text"),
         (b"\xff\xfehush-hush", "not UTF-8"),
+        (b'{"text": "hush \\ud800 hush"}\n', "empty or not text"),
     ],
 )
 def test_what_cannot_be_read_is_named_but_not_repeated(
@@ -38,6 +39,22 @@ def test_what_cannot_be_read_is_named_but_not_repeated(
         read_secrets(path)
     assert said in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["B", "42", " 7. "])
+def test_a_secret_that_no_text_is_searched_for_is_refused(tmp_path: Path, text: str) -> None:
+    # Listed in silence, it would count as kept in every text that holds it.
+    path = tmp_path / "secrets.jsonl"
+    write_secrets(path, [Secret("Ada Fenn", "name", "r1"), Secret(text, "code", "r2")])
+    with pytest.raises(InputError, match=":2: the secret is too short to be sought"):
+        read_secrets(path)
+    assert SecretIndex([Secret(text, "code", "r2")]).find(f"His code is {text}, he said.") == []
+
+
+def test_a_kind_of_null_is_no_kind(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.jsonl"
+    path.write_text('{"text": "Ada Fenn", "kind": null}\n')
+    assert read_secrets(path) == [Secret("Ada Fenn", "secret", "")]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

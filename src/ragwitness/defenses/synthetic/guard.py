@@ -31,6 +31,8 @@ from ragwitness.text.words import content_tokens, dense_tokens
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/=%]{40,}")
+# Initials: twelve single letters in a row, whatever signs part them.
+_INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_][\W_]{1,3}){11}[^\W\d_](?![^\W_])")
 # Look-alikes of other alphabets within a word; "βHCG" and "μg" begin with theirs.
 _ALIKE = re.compile(
     r"[A-Za-z][\u0370-\u03ff][A-Za-z]|[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]"
@@ -263,4 +265,7 @@ def _hidden(text: str) -> str:
         return "control or invisible characters"
     if _ALIKE.search(text):
         return "words of mixed alphabets"
+    # Letters have two cases: characters of unspaced scripts are words.
+    if any(str.isupper(run[0].upper()) for run in _INITIALS.finditer(text)):
+        return "single letters in a row"
     return "encoded data" if _ENCODED.search(text) else ""

@@ -92,8 +92,23 @@ def test_a_record_spelled_letter_by_letter_is_found(sign: str) -> None:
     spelled = "; ".join(sign.join(word) + sign.strip() for word in RECORD.split() if word.isalpha())
     found = guard().violation(f"{PADDING}{spelled}. {PADDING}")
     assert found is not None
-    assert found.kind in ("run", "similarity", "secret")
+    assert found.kind in ("run", "similarity", "secret", "hidden")
     assert guard().violation("Take vitamin B or D, e.g. at 5 a day, U.S. size A - B.") is None
+
+
+@pytest.mark.parametrize("sign", [".", " ", ", ", " - ", "_"])
+def test_the_initials_of_a_record_are_found(sign: str) -> None:
+    letters = [word[0] for word in RECORD.split() if word[0].isalpha()]
+    for said in (sign.join(letters), sign.join(letters).upper()):
+        found = guard().violation(f"{PADDING}{said}. {PADDING}")
+        assert found is not None
+        assert found.reason == "the text holds single letters in a row"
+    # Grades, vitamins and a language of single signs are none.
+    for honest in (
+        "Hepatitis A, B, C, D or E; vitamins A, B, C, D, E, K.",
+        "病 人 有 点 不 舒 服 " * 3,
+    ):
+        assert guard().violation(honest) is None
 
 
 @pytest.mark.parametrize(
