@@ -22,6 +22,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,8 @@ async def _cell(  # one process's work
     registered, options = _METHODS[method]
     proxy = load_language_model("reader")
     audit = build_audit(registered, proxy, configure(registered, options))
-    config = rag_config(generator=load_world(world, _ROOT / "experiments").generator)
+    setting = load_world(world, _ROOT / "experiments")
+    config = replace(rag_config(generator=setting.generator), **dict(setting.rag))  # type: ignore[arg-type]
     target = LabTarget(build_system(split.indexed, config))
     statistic = await _statistic(audit, asked, out)
     began = time.process_time()

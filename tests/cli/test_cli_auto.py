@@ -38,6 +38,9 @@ def test_auto_says_what_it_chose_and_why_and_resumes(command, files, tmp_path):
     assert "queries a document" in told[0]
     result = json.loads((tmp_path / "run" / "result.json").read_text())["summary"]
     assert result["method"] in told[0]
+    # A reader of the report learns it too.
+    assert result["settings"]["chosen"] == told[0]
+    assert "auto chose" in (tmp_path / "run" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

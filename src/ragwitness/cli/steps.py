@@ -211,12 +211,29 @@ def leaving_resumable(folder: Path, resume: str = "") -> Iterator[None]:
 
 
 def finish(
-    result: AuditResult, folder: Path, screen: Console, outputs: Outputs | None = None
+    result: AuditResult,
+    folder: Path,
+    screen: Console,
+    outputs: Outputs | None = None,
+    *,
+    why: str = "",
 ) -> None:
-    """Store the result in the run folder, print it, say where the report is, and conclude."""
+    """Store the result in the run folder, print it, say where the report is, and conclude.
+
+    Args:
+        result: Of the audit.
+        folder: Of the run.
+        screen: Where it is printed.
+        outputs: Further files and the exit code that were asked for.
+        why: Why this method was chosen, where it was; it stands in the report.
+    """
+    from dataclasses import replace
+
     from ragwitness.cli.outputs import conclude
     from ragwitness.kit.run_files import REPORT
 
+    if why:
+        result = replace(result, settings={"chosen": why} | dict(result.settings))
     # What decides how much a verdict can say stands above the verdicts.
     for label in ("difficulty", "audit classifier", "shadow retrieval", "shadow generator"):
         if label in result.settings:
@@ -242,8 +259,11 @@ def refuse_beside_auto(options: Mapping[str, object]) -> None:
         )
 
 
-def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
+def chosen_order(order: Order, folder: Path, pace: Pace) -> tuple[Order, str]:
     """Measure the target of an order, choose its method, and say in one line why.
+
+    Returns:
+        The order with its method, and the line, for the report.
 
     Raises:
         CapabilityError: No method can be chosen.
@@ -269,7 +289,7 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
         found = ask(open_target(order.target, transport), chosen, folder, governor)
     console().print(found.why, markup=False, soft_wrap=True)
-    return replace(order, method=found.method, config=found.config)
+    return replace(order, method=found.method, config=found.config), found.why
 
 
 # Before anything is sent: what can be decided, what would be asked, and what is kept.

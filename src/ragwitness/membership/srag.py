@@ -78,8 +78,8 @@ class SRagConfig:
     Attributes:
         mode: ``"probing"`` sends one query per probe word, as the paper does;
             ``"single"`` sends one query per passage and reads every probe word from it;
-            ``"sequential"`` sends one query after the other, the hardest word first, and stops
-            as soon as they agree (ours; its score is ranked as it is).
+            ``"sequential"`` sends one query after the other, about the words of the suffix that
+            tell most, and stops once they are sure (ours; its score is ranked as it is).
         segment_factor: k of Alg. 1; the hardest 1/k of the suffix words are probed.
         intervals: m of Eq. 3.
         features: What the classifier reads: ``"counts"`` as published, or ``"frequencies"``, ours;
@@ -98,9 +98,10 @@ class SRagConfig:
             and a document of which most answers are refusals is unscorable (ours).
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
-        sure: Log-odds, in nats, from which on no further query is sent: the document is there.
-        doubt: The same below, where it is not.
-        most: Most queries of a sequential probe.
+        sure: Log-odds, in nats, from which on a sequential probe sends no further query.
+        guessed: Largest probability, under the proxy, of a word that a sequential probe asks
+            about.
+        turns: Most queries of a sequential probe.
         word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
             with more.
         prompt: Must hold ``{prefix}``.
@@ -108,7 +109,7 @@ class SRagConfig:
 
     stored_name: ClassVar[str] = "SRagConfig"
     later: ClassVar[tuple[str, ...]] = (
-        "classifier", "fewest", "missing", "sure", "doubt", "most",
+        "classifier", "fewest", "missing", "sure", "guessed", "turns",
     )  # fmt: skip
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": _PAPER,  # with Llama-3, which shows every probability; here 20 for each token
@@ -128,8 +129,8 @@ class SRagConfig:
     max_passage_words: int = 200
     min_words: int = 8
     sure: float = 4.0
-    doubt: float = -4.0
-    most: int = 8
+    guessed: float = 1e-4
+    turns: int = 3
     word_tokens: int = 3
     prompt: str = AUDIT_PROMPT
 
@@ -142,12 +143,12 @@ class SRagConfig:
         if self.missing is not None and not 0.0 <= self.missing <= 1.0:
             raise InputError(f"missing is a probability from 0 to 1, not {self.missing}.")
         at_least(self, 1, "segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words")
-        at_least(self, 1, "most")
-        if not self.doubt < 0 < self.sure:
+        at_least(self, 1, "turns")
+        if not (self.sure > 0 and 0 < self.guessed < 1):
             raise InputError(
-                f"A probe stops below doubt, under 0, or above sure, over 0; not at {self.doubt:g}"
-                f" and {self.sure:g}.",
-                "Leave both out for -4 and 4.",
+                f"A probe stops above sure, over 0, and asks about words of a probability up to"
+                f" guessed, from 0 to 1; not {self.sure:g} and {self.guessed:g}.",
+                "Leave both out for 4 and .0001.",
             )
         if self.sampled < 0 or self.sampled == 1:
             raise InputError(
@@ -247,7 +248,8 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
     every = np.array([scored.get(word.start, 0.0) for word in words])
     half = _cut(words, every) if config.mode == "single" else len(words) // 2  # lines 3-4
     logprobs = every[half:]  # lines 7-10
-    wanted = max(config.fewest, len(logprobs) // config.segment_factor)  # line 11
+    factor = 1 if config.mode == "sequential" else config.segment_factor
+    wanted = max(config.fewest, len(logprobs) // factor)  # line 11
     stems = [core(word.text).lower() for word in words[half:]]
     idle = STOP_WORDS if config.skip_stop_words else frozenset()
     allowed = np.array([bool(stem) and stem not in idle for stem in stems])
@@ -415,18 +417,17 @@ def frequencies(evidence: Sequence[Evidence], intervals: int = 10) -> NDArray[np
     return np.array([*(counts(probabilities, intervals) / n), unread, mean_log_odds(evidence)])
 
 
-_SAID = 0.75  # chance that a target which holds the document says a hard word of it
-_LUCK = 0.02  # and one that does not, beyond what the proxy expects: its passages are related
+_LUCK = 0.003  # what a related passage, or chance, may give a word that the proxy does not expect
 
 
 def said_odds(item: Evidence) -> float:
     """Return how far a word's probability speaks for the document being there, in nats.
 
-    The expected log-likelihood ratio of its being said; a word that is not shown was not.
+    log p / p0, both kept above :data:`_LUCK`; a word that is not shown has p = 0, so that a hard
+    word that was not said counts for nothing: a weak reader misses most of a member's.
     """
     p = 0.0 if item.probability == UNREAD else item.probability.low
-    guess = min(0.5, item.baseline + _LUCK)
-    return p * math.log(_SAID / guess) + (1 - p) * math.log((1 - _SAID) / (1 - guess))
+    return math.log((p + _LUCK) / (item.baseline + _LUCK))
 
 
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
@@ -477,8 +478,13 @@ class SRag:
         """Return the parameters in use, as label and value."""
         config = self.config
         return {
-            "probe words": f"hardest 1/{config.segment_factor} of the second half, "
-            f"{'without' if config.skip_stop_words else 'with'} stop words",
+            "probe words": (
+                f"those of the second half up to a probability of {config.guessed:g}, the easiest "
+                "first"
+                if config.mode == "sequential"
+                else f"hardest 1/{config.segment_factor} of the second half, "
+                f"{'without' if config.skip_stop_words else 'with'} stop words"
+            ),
             **(
                 {"probabilities": f"shares of {config.sampled} samples, 95 % Clopper-Pearson"}
                 if config.sampled
@@ -489,7 +495,7 @@ class SRag:
             else "none: the score itself is ranked",
             **({} if config.missing is None else {"not shown": f"counts as {config.missing:g}"}),
             **(
-                {"stops": f"at {config.doubt:g} or {config.sure:g} nats, after {config.most} words"}
+                {"stops": f"at {config.sure:g} nats, or after {config.turns} words"}
                 if config.mode == "sequential"
                 else {}
             ),
@@ -531,7 +537,7 @@ class SRag:
         return self._score(evidence, readings, alike=alike)
 
     def _in_turn(self, segments: Sequence[Segmented]) -> Probe:
-        """Ask about one word after the other until they agree: Wald's sequential test (ours).
+        """Ask about one word after the other until they are sure (ours).
 
         Calibration documents are asked about by the same rule, so ranks of the score stay exact
         wherever it stops.
@@ -540,10 +546,15 @@ class SRag:
         evidence: list[Evidence] = []
         trouble: list[str] = []
         alike = bool(config.sampled)
-        # The harder a word is to guess, the more its being said tells: the hardest first.
+        # A word that nobody guesses tells the same whether the proxy gives it 1e-4 or 1e-9, and
+        # a target that holds it says the first far more often: the easiest of them come first.
         words = [replace(part, probes=(probe,)) for part in segments for probe in part.probes]
-        words.sort(key=lambda one: one.probes[0].baseline)
-        for one in words[: config.most]:
+
+        def turn(one: Segmented) -> tuple[bool, float]:
+            p0 = one.probes[0].baseline
+            return (p0 > config.guessed, p0 if p0 > config.guessed else -p0)
+
+        for one in sorted(words, key=turn)[: config.turns]:
             answers = yield self._queries(one)
             alike = alike and all_alike(answers, config.sampled)
             found = self._read(one, answers, trouble, alike=alike)
@@ -551,16 +562,14 @@ class SRag:
                 continue
             evidence += _evidence(one, found.probabilities)
             total += said_odds(evidence[-1])
-            if not config.doubt < total < config.sure:
+            if total > config.sure:
                 break
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
         score = self._score(evidence, (), alike=alike)
-        # Beyond a bound the sum says only that it was passed: the last step may be of any size, and
-        # is largest where a hard word of a member is not shown. The mean over what was asked tells
-        # those apart that stopped at the same bound.
-        held = min(max(total, config.doubt), config.sure)
-        return replace(score, value=held + 1e-3 * (score.value or 0.0))
+        # Beyond the bound the sum says only that it was passed. The mean over what was asked tells
+        # those apart that stopped there.
+        return replace(score, value=min(total, config.sure) + 1e-3 * (score.value or 0.0))
 
     def _passages(self, text: str) -> list[str]:
         """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""
