@@ -1,6 +1,6 @@
 """Which audit should be the default: verdicts found per query and per CPU second, and errors.
 
-    python benchmarks/defaults.py DATA [--n 60] [--only CORPUS] [--patience SECONDS]
+    python benchmarks/defaults.py DATA [--n 60] [--only CORPUS] [--world WORLD] [--method METHOD]
     python benchmarks/defaults.py --table
 
 DATA is the folder of the data sets. Half of a corpus is indexed, at most 500 documents; n of them
@@ -58,6 +58,7 @@ _METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "s-rag single": ("s-rag", {"mode": "single"}),
     "s-rag sequential": ("s-rag", {"mode": "sequential"}),
     "s2mia": ("s2mia", {}),
+    "s-rag:paper": ("s-rag:paper", {}),
 }
 _INDEXED, _SHORTEST, _SPLITS, _ALPHA = 500, 40, 200, 0.05
 
@@ -85,13 +86,17 @@ async def _statistic(audit: Audit, documents: tuple[Document, ...], folder: Path
     return found
 
 
+def _file(method: str) -> str:
+    return method.replace(" ", "-").replace(":", "-")
+
+
 async def _cell(  # one process's work
     data: Path, out: Path, world: str, name: str, method: str, n: int
 ) -> None:
     """Score members and others; the second pass, with all answers kept, is timed."""
     from research.reproduce.tables import load_world
 
-    folder, cell = out / world / Path(name).stem, method.replace(" ", "-")
+    folder, cell = out / world / Path(name).stem, _file(method)
     folder.mkdir(parents=True, exist_ok=True)
     split = divide(
         corpus(data / name), members=n, non_members=2 * n, calibration=2, seed=0, shadow=False
@@ -205,6 +210,8 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--n", type=int, default=60)
     parser.add_argument("--only", choices=_CORPORA, help="one corpus")
+    parser.add_argument("--world", choices=_WORLDS, help="one world")
+    parser.add_argument("--method", choices=_METHODS, help="one method")
     parser.add_argument("--patience", type=float, default=3600, help="CPU seconds in all")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks/defaults"))
@@ -219,9 +226,16 @@ def main() -> None:
     if options.cell:
         asyncio.run(_cell(options.data, options.out, *options.cell, options.n))
         return
-    corpora = [options.only] if options.only else _CORPORA
-    for name, world, method in itertools.product(corpora, _WORLDS, _METHODS):
-        done = options.out / world / Path(name).stem / f"{method.replace(' ', '-')}.json"
+    corpora, worlds, methods = (
+        [one] if one else every
+        for one, every in (
+            (options.only, _CORPORA),
+            (options.world, _WORLDS),
+            (options.method, tuple(_METHODS)),
+        )
+    )
+    for name, world, method in itertools.product(corpora, worlds, methods):
+        done = options.out / world / Path(name).stem / f"{_file(method)}.json"
         command = [sys.executable, __file__, str(options.data), "--out", str(options.out)]
         command += ["--n", str(options.n)]
         while not done.exists():

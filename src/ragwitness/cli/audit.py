@@ -60,7 +60,7 @@ def audit(
         str | None,
         typer.Option(
             help="How s-rag asks: single asks once for each passage, probing once for each probe"
-            " word, sequential word by word until the answers agree."
+            " word, sequential one word after the other, at most three."
         ),
     ] = None,
     options: MethodSettings = None,
