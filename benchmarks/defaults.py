@@ -56,7 +56,7 @@ _METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "rag-mia": ("rag-mia", {}),
     "mba": ("mba", {}),
     "s-rag single": ("s-rag", {"mode": "single"}),
-    "s-rag sequential": ("s-rag", {"mode": "sequential"}),
+    "s-rag few": ("s-rag", {"mode": "few"}),
     "s2mia": ("s2mia", {}),
     "s-rag:paper": ("s-rag:paper", {}),
 }

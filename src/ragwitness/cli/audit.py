@@ -60,7 +60,7 @@ def audit(
         str | None,
         typer.Option(
             help="How s-rag asks: single asks once for each passage, probing once for each probe"
-            " word, sequential one word after the other, at most three."
+            " word, few about three words of the whole document."
         ),
     ] = None,
     options: MethodSettings = None,

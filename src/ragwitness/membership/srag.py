@@ -78,8 +78,8 @@ class SRagConfig:
     Attributes:
         mode: ``"probing"`` sends one query per probe word, as the paper does;
             ``"single"`` sends one query per passage and reads every probe word from it;
-            ``"sequential"`` sends one query after the other, about the words of the suffix that
-            tell most, and stops once they are sure (ours; its score is ranked as it is).
+            ``"few"`` asks about the few words of the whole document that tell most (ours; its
+            score is ranked as it is).
         segment_factor: k of Alg. 1; the hardest 1/k of the suffix words are probed.
         intervals: m of Eq. 3.
         features: What the classifier reads: ``"counts"`` as published, or ``"frequencies"``, ours;
@@ -98,10 +98,10 @@ class SRagConfig:
             and a document of which most answers are refusals is unscorable (ours).
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
-        sure: Log-odds, in nats, from which on a sequential probe sends no further query.
-        guessed: Largest probability, under the proxy, of a word that a sequential probe asks
-            about.
-        turns: Most queries of a sequential probe.
+        sure: Log-odds, in nats, from which on ``"few"`` sends no further query: more than two
+            words that were said for certain have.
+        guessed: Largest probability, under the proxy, of a word that ``"few"`` asks about.
+        turns: Most queries of ``"few"`` about a document.
         word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
             with more.
         prompt: Must hold ``{prefix}``.
@@ -116,7 +116,7 @@ class SRagConfig:
         "paper-gpt": {**_PAPER, "top_logprobs": 5},  # with GPT-4o-mini
     }
 
-    mode: Literal["probing", "single", "sequential"] = "single"
+    mode: Literal["probing", "single", "few"] = "single"
     segment_factor: int = 4
     intervals: int = 10
     features: Literal["frequencies", "counts", "none"] = "frequencies"
@@ -128,7 +128,7 @@ class SRagConfig:
     missing: float | None = None
     max_passage_words: int = 200
     min_words: int = 8
-    sure: float = 4.0
+    sure: float = 12.0
     guessed: float = 1e-4
     turns: int = 3
     word_tokens: int = 3
@@ -136,7 +136,7 @@ class SRagConfig:
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
-        one_of(self, "mode", "probing", "single", "sequential")
+        one_of(self, "mode", "probing", "single", "few")
         one_of(self, "features", "frequencies", "counts", "none")
         one_of(self, "classifier", "best", "paper")
         at_least(self, 0, "fewest")
@@ -148,7 +148,7 @@ class SRagConfig:
             raise InputError(
                 f"A probe stops above sure, over 0, and asks about words of a probability up to"
                 f" guessed, from 0 to 1; not {self.sure:g} and {self.guessed:g}.",
-                "Leave both out for 4 and .0001.",
+                "Leave both out for 12 and .0001.",
             )
         if self.sampled < 0 or self.sampled == 1:
             raise InputError(
@@ -166,7 +166,7 @@ class SRagConfig:
     @property
     def learns(self) -> bool:
         """Whether a classifier is trained on a shadow system."""
-        return self.features != "none" and self.mode != "sequential"
+        return self.features != "none" and self.mode != "few"
 
 
 # Sentence segmentation: which words of the suffix are worth a query (Alg. 1).
@@ -248,7 +248,7 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
     every = np.array([scored.get(word.start, 0.0) for word in words])
     half = _cut(words, every) if config.mode == "single" else len(words) // 2  # lines 3-4
     logprobs = every[half:]  # lines 7-10
-    factor = 1 if config.mode == "sequential" else config.segment_factor
+    factor = 1 if config.mode == "few" else config.segment_factor
     wanted = max(config.fewest, len(logprobs) // factor)  # line 11
     stems = [core(word.text).lower() for word in words[half:]]
     idle = STOP_WORDS if config.skip_stop_words else frozenset()
@@ -481,7 +481,7 @@ class SRag:
             "probe words": (
                 f"those of the second half up to a probability of {config.guessed:g}, the easiest "
                 "first"
-                if config.mode == "sequential"
+                if config.mode == "few"
                 else f"hardest 1/{config.segment_factor} of the second half, "
                 f"{'without' if config.skip_stop_words else 'with'} stop words"
             ),
@@ -496,7 +496,7 @@ class SRag:
             **({} if config.missing is None else {"not shown": f"counts as {config.missing:g}"}),
             **(
                 {"stops": f"at {config.sure:g} nats, or after {config.turns} words"}
-                if config.mode == "sequential"
+                if config.mode == "few"
                 else {}
             ),
         }
@@ -514,8 +514,8 @@ class SRag:
         segments = [part for part in segments if part.probes]
         if not segments:
             return Score(None, reason="no word of its second half is worth a query")
-        if config.mode == "sequential":
-            return (yield from self._in_turn(segments))
+        if config.mode == "few":
+            return (yield from self._few(segments))
         # 2. Queries with audit intent (§4.2.2); a target that only repeated is asked again.
         batches = [self._queries(part) for part in segments]
         answers = yield [query for batch in batches for query in batch]
@@ -536,8 +536,8 @@ class SRag:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
         return self._score(evidence, readings, alike=alike)
 
-    def _in_turn(self, segments: Sequence[Segmented]) -> Probe:
-        """Ask about one word after the other until they are sure (ours).
+    def _few(self, segments: Sequence[Segmented]) -> Probe:
+        """Ask about the words that tell most until their log-odds are sure (ours).
 
         Calibration documents are asked about by the same rule, so ranks of the score stay exact
         wherever it stops.
@@ -545,7 +545,6 @@ class SRag:
         config, total = self.config, 0.0
         evidence: list[Evidence] = []
         trouble: list[str] = []
-        alike = bool(config.sampled)
         # A word that nobody guesses tells the same whether the proxy gives it 1e-4 or 1e-9, and
         # a target that holds it says the first far more often: the easiest of them come first.
         words = [replace(part, probes=(probe,)) for part in segments for probe in part.probes]
@@ -554,16 +553,21 @@ class SRag:
             p0 = one.probes[0].baseline
             return (p0 > config.guessed, p0 if p0 > config.guessed else -p0)
 
-        for one in sorted(words, key=turn)[: config.turns]:
-            answers = yield self._queries(one)
+        left = sorted(words, key=turn)[: config.turns]
+        # Fewer than these cannot be sure, so they are asked about at once; then one by one.
+        at_once = 1 + int(config.sure / math.log1p(1 / _LUCK))
+        alike = bool(config.sampled)
+        while left and total <= config.sure:
+            now, left, at_once = left[:at_once], left[at_once:], 1
+            batches = [self._queries(one) for one in now]
+            answers = yield [query for batch in batches for query in batch]
             alike = alike and all_alike(answers, config.sampled)
-            found = self._read(one, answers, trouble, alike=alike)
-            if found is None:
-                continue
-            evidence += _evidence(one, found.probabilities)
-            total += said_odds(evidence[-1])
-            if total > config.sure:
-                break
+            for one, batch in zip(now, batches, strict=True):
+                own, answers = answers[: len(batch)], answers[len(batch) :]
+                found = self._read(one, own, trouble, alike=alike)
+                if found is not None:
+                    evidence += _evidence(one, found.probabilities)
+                    total += said_odds(evidence[-1])
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
         score = self._score(evidence, (), alike=alike)

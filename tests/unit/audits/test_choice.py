@@ -37,13 +37,13 @@ def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> N
 
 
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
-    turned = (("s-rag", {"mode": "sequential"}), ("rag-mia", {}))
+    turned = (("s-rag", {"mode": "few"}), ("rag-mia", {}))
     monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", turned)
     found = _chosen(plan, _TEXT)
     assert found.method == "rag-mia"
-    assert "s-rag (sequential): the target does not give top_logprobs" in found.why
-    sequential = _chosen(plan)
-    assert (sequential.method, sequential.config.mode) == ("s-rag", "sequential")
+    assert "s-rag (few): the target does not give top_logprobs" in found.why
+    few = _chosen(plan)
+    assert (few.method, few.config.mode) == ("s-rag", "few")
 
 
 def test_a_cap_chooses_a_method_that_asks_less(plan, monkeypatch) -> None:
