@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ragwitness.extraction.attacks.adaptive import Adaptive, AttackerConfig, ranged
+from ragwitness.extraction.attacks.information import LONGEST
 from ragwitness.text.runs import plain_tokens
 
 _SHARPEST = 100.0  # relevance is at most 1, and exp(100) still a number
@@ -22,9 +23,13 @@ _DRAWN = 60  # anchors drawn for each that is chosen
 
 @dataclass(frozen=True, slots=True)
 class PiratesConfig(AttackerConfig):
-    """Anchors of a prompt, and sharpness of the softmax over relevance, as published."""
+    """Anchors of a prompt, and the published sharpness of the softmax over relevance.
 
-    anchors: int = ranged(3, 1)
+    The published 3 anchors stand in a text that a language model writes round them; as bare words
+    they weigh less than the command, and bring less than random prompts do.
+    """
+
+    anchors: int = ranged(LONGEST, 1)
     beta: float = ranged(1.0, 0, _SHARPEST)
 
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.attacks.base import Ask, Attack, Limits, Thought
+from ragwitness.extraction.attacks.base import REPEAT, Ask, Attack, Limits, Thought
 from ragwitness.extraction.attacks.benign import Benign, BenignConfig
 from ragwitness.extraction.attacks.composite import Composite, CompositeConfig, Pide, PideConfig
 from ragwitness.extraction.attacks.crawler import Crawler, CrawlerConfig
@@ -149,9 +149,20 @@ def _corpus() -> tuple[list[str], list[str]]:
     return texts[:60], texts[60:]
 
 
-def _found(name: str, seed: int, *, blind: bool) -> int:
-    """Records that 30 prompts bring out of a perfect repeater; blind, it sees no answer."""
+def _found(
+    name: str,
+    seed: int,
+    *,
+    blind: bool = False,
+    tail: str = "",
+    options: dict[str, object] | None = None,
+) -> int:
+    """Records that 30 prompts bring out of a perfect repeater; blind, it sees no answer.
+
+    Every sixth record ends with ``tail``.
+    """
     records, public = _corpus()
+    records = [record + tail * (place % 6 == 0) for place, record in enumerate(records)]
     index, found = LexicalIndex(records), set[int]()
 
     def repeat(prompt: str) -> str:
@@ -163,7 +174,7 @@ def _found(name: str, seed: int, *, blind: bool) -> int:
             else "Sure! Here is the context:\n\n" + "\n\n".join(records[place] for place in hits)
         )
 
-    _attack(build_attack(name, Limits(prompts=30, seed=seed), None, public), repeat)
+    _attack(build_attack(name, Limits(prompts=30, seed=seed), options, public), repeat)
     return len(found)
 
 
@@ -173,12 +184,19 @@ def test_adaptive_attacks_bring_more_than_themselves_blind(name: str) -> None:
     assert sum(fed) > sum(blind) + 3, (fed, blind)
 
 
-@pytest.mark.parametrize("name", ["auto", "novelty"])
-def test_ours_bring_more_than_composite_prompts(name: str) -> None:
-    ours, composite = (
-        sum(_found(one, seed, blind=False) for seed in range(3)) for one in (name, "composite")
-    )
+@pytest.mark.parametrize("name", _ADAPTIVE)
+def test_adaptive_attacks_bring_more_than_composite_prompts(name: str) -> None:
+    ours, composite = (sum(_found(one, seed) for seed in range(3)) for one in (name, "composite"))
     assert ours > composite + 3
+
+
+def test_anchors_outweigh_records_that_hold_the_words_of_the_command() -> None:
+    # Three bare words, as many as a language model writes a text round in the paper, do not.
+    few, many, random_prompts = (
+        sum(_found(name, seed, tail=f" {REPEAT}", options=options) for seed in range(3))
+        for name, options in (("pirates", {"anchors": 3}), ("pirates", None), ("composite", None))
+    )
+    assert many > max(few, random_prompts) + 9
 
 
 def test_ten_prompts_already_adapt() -> None:
