@@ -92,6 +92,8 @@ class Server:
     plain: bool = False
     attest: Sequence[str] = ()
     key: str = ""
+    metrics: str = ""
+    rate: float = 0.0
     url: str = field(init=False, default="")
     process: subprocess.Popen[str] = field(init=False)
 
@@ -102,6 +104,8 @@ class Server:
             "plain": self.plain,
             "attest": self.attest,
             "key": self.key,
+            "metrics": self.metrics,
+            "rate": self.rate,
         }
         program = (
             "import json, sys; from ragwitness.service.server import ServiceSettings, serve;"

@@ -40,6 +40,21 @@ def serve(
         PathRole.READS,
         typer.Option(help="The log's private key, with --attest.", show_default=False),
     ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="The most requests per second of one key in each worker.", show_default="any"
+        ),
+    ] = None,
+    metrics: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            metavar="FILE",
+            help="A file with the token that /metrics asks for; without it there are no metrics.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Serve chat and retrieval with noise.
 
@@ -49,10 +64,13 @@ def serve(
     import os
 
     from ragwitness.cli.common import one_thread_per_answer
+    from ragwitness.service.metrics import KeyRates
     from ragwitness.service.server import ServiceSettings
     from ragwitness.service.server import serve as serve_tenants
     from ragwitness.service.store import DEFAULT_DATABASE, VARIABLE
 
+    if rate is not None:
+        KeyRates(rate)  # refused here
     # Answers are made side by side; each gets one thread of the linear algebra.
     one_thread_per_answer()
     where = database or os.environ.get(VARIABLE) or DEFAULT_DATABASE
@@ -63,5 +81,7 @@ def serve(
         template,
         attest=tuple(str(folder) for folder in attest or ()),
         key="" if key is None else str(key),
+        rate=0.0 if rate is None else rate,
+        metrics="" if metrics is None else str(metrics),
     )
     serve_tenants(settings, host, port, workers)

@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
 from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragwitness.errors import InputError
+
+LARGEST_HEAD = 32 * 1024
+"""Bytes of a request line with its headers; a longer one ends the connection."""
+
+HEAD_PATIENCE = 10.0
+"""Seconds that a request line with its headers may take, and a new connection until it has sent
+one."""
+
+REQUEST_PATIENCE = 60.0
+"""Seconds that a body may take, whether anybody reads it or not."""
+
+
+class _Protocol(H11Protocol):
+    """HTTP by h11, whatever other parser is installed: its limits are those above.
+
+    Who sends a request byte by byte is cut off, however steadily the bytes come.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+    _in_body = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._within(HEAD_PATIENCE)
+
+    def data_received(self, data: bytes) -> None:
+        if self._deadline is None:
+            self._within(HEAD_PATIENCE)
+        super().data_received(data)
+        # The clock of a head runs from its first byte, that of a body from the end of its head.
+        body = self.conn.their_state is h11.SEND_BODY
+        if body and not self._in_body:
+            self._within(REQUEST_PATIENCE)
+        elif not body and self.conn.their_state is not h11.IDLE:
+            self._stop()
+        self._in_body = body
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def _within(self, seconds: float) -> None:
+        self._stop()
+        self._deadline = self.loop.call_later(seconds, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 class _Server(uvicorn.Server):
@@ -35,6 +87,9 @@ def serve_app(app: Any, listener: socket.socket, ready: Callable[[], None]) -> N
     """
     config = uvicorn.Config(
         app,
+        http=_Protocol,
+        ws="none",
+        h11_max_incomplete_event_size=LARGEST_HEAD,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -23,7 +23,15 @@ from ragwitness.rag.protocol import ApiError, ChatRequest, chat_reply, chat_stre
 from ragwitness.service import lines
 from ragwitness.service.answers import Generator
 from ragwitness.service.indexes import documents_of, texts_of
-from ragwitness.service.meters import SpentRefusal, limit_headers, unauthorized, unavailable
+from ragwitness.service.meters import (
+    RateRefusal,
+    SpentRefusal,
+    limit_headers,
+    unauthorized,
+    unavailable,
+)
+from ragwitness.service.metrics import KeyRates, Metrics
+from ragwitness.service.openapi import openapi
 from ragwitness.service.principals import Principal, authenticate, read_meters
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
 from ragwitness.service.store import Store, StoreGoneError
@@ -168,10 +176,30 @@ _Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 class _Service:
     """Handlers over one database."""
 
-    def __init__(self, store: Store, generator: Generator, retriever: Retriever) -> None:
+    def __init__(
+        self,
+        store: Store,
+        generator: Generator,
+        retriever: Retriever,
+        metrics: Metrics | None = None,
+        rates: KeyRates | None = None,
+    ) -> None:
         self._store = store
         self._generator = generator
         self._retriever = retriever
+        self.metrics_of = metrics
+        self._rates = rates
+
+    async def live(self, _request: Request) -> Response:
+        # This process answers, whatever its database does: a supervisor need not restart it.
+        return JSONResponse({"status": "ok"})
+
+    async def metrics(self, request: Request) -> Response:
+        # Counts of requests tell of others' traffic: for whoever holds the operator's token.
+        if not (self.metrics_of and self.metrics_of.admits(request.headers.get("authorization"))):
+            raise ApiError("There is nothing here.", status=404)
+        told, media = await asyncio.to_thread(self.metrics_of.text)
+        return Response(told, media_type=media)
 
     async def health(self, _request: Request) -> Response:
         # No key is asked for and none is counted: a balancer looks here every few seconds.
@@ -278,11 +306,14 @@ class _Service:
         principal = await asyncio.to_thread(authenticate, self._store, header)
         if principal is None:
             raise unauthorized()
+        wait = self._rates.wait(principal.account) if self._rates else 0.0
         # Names for the line of the log; the handler below never reads them back.
         request.scope["ragwitness"] = {
             "tenant": principal.tenant_name,
             "account": principal.account_name,
         }
+        if wait:
+            raise RateRefusal(wait)
         if request.scope["query_string"]:
             raise ApiError("This service takes no query parameters.")
         return principal
@@ -292,6 +323,8 @@ class _Service:
             return await self._retriever.retrieve(principal, query)
         except SpentError as error:
             lines.say("refused", {"account": principal.account_name, "by": error.by})
+            if self.metrics_of:
+                self.metrics_of.refused(error.by)
             # Revoked since it was authenticated: the same words as for a key that never was.
             if error.by == "key":
                 raise unauthorized() from None
@@ -301,31 +334,71 @@ class _Service:
             raise SpentRefusal(headers, error.seconds_left) from None
 
 
-def create_app(store: Store, generator: Generator, *, retriever: Retriever | None = None) -> Any:
+def create_app(
+    store: Store,
+    generator: Generator,
+    *,
+    retriever: Retriever | None = None,
+    metrics: Metrics | None = None,
+    rates: KeyRates | None = None,
+) -> Any:
     """Return the ASGI application.
 
     Args:
         store: The database; its tenants are made by ``ragwitness service tenants``.
         generator: Writes the chat's answers.
         retriever: Used instead of one over ``store``.
+        metrics: Counts requests and is read at ``/metrics``; None: neither.
+        rates: Of each key; None: any.
     """
-    service = _Service(store, generator, retriever or Retriever(store))
+    service = _Service(store, generator, retriever or Retriever(store), metrics, rates)
     routes: list[tuple[str, str, _Handler]] = [
+        ("/live", "GET", service.live),
         ("/health", "GET", service.health),
+        ("/metrics", "GET", service.metrics),
         ("/v1/models", "GET", service.models),
         ("/v1/usage", "GET", service.usage),
         ("/v1/log/checkpoint", "GET", service.checkpoint),
         ("/v1/retrieval", "POST", service.retrieval),
         ("/v1/chat/completions", "POST", service.chat),
     ]
+    bodies: dict[str, type[BaseModel]] = {
+        "/v1/retrieval": RetrievalBody,
+        "/v1/chat/completions": ServiceChat,
+    }
+    document = openapi(
+        {
+            path: (verb, _DOES[path], bodies.get(path), path.startswith("/v1/"))
+            for path, verb, _ in routes
+            if path != "/metrics"
+        }
+    )
+
+    async def describe(_request: Request) -> Response:
+        return JSONResponse(document)
+
+    routes.append(("/openapi.json", "GET", describe))
     return Starlette(
-        routes=[Route(path, _guarded(path, run), methods=[verb]) for path, verb, run in routes],
+        routes=[
+            Route(path, _guarded(path, run, metrics), methods=[verb]) for path, verb, run in routes
+        ],
         exception_handlers={HTTPException: _on_http_error},
     )
 
 
-def _guarded(path: str, handler: _Handler) -> _Handler:
-    """Turn every failure into the protocol's error, and log one line."""
+_DOES = {
+    "/live": "Whether this process answers.",
+    "/health": "Whether the database answers: ready for requests.",
+    "/v1/models": "Name the one model.",
+    "/v1/usage": "Read the account's own meters and what is promised to it.",
+    "/v1/log/checkpoint": "Take a place in the log, and read its checkpoint.",
+    "/v1/retrieval": "Select slots by noisy scores; charged.",
+    "/v1/chat/completions": "Answer the last user message from selected documents; charged.",
+}
+
+
+def _guarded(path: str, handler: _Handler, metrics: Metrics | None = None) -> _Handler:
+    """Turn every failure into the protocol's error, log one line and count it."""
 
     async def guarded(request: Request) -> Response:
         # The number names a request to its operator and tells a client nothing.
@@ -349,6 +422,8 @@ def _guarded(path: str, handler: _Handler) -> _Handler:
         if cause is not None:
             fields["cause"] = lines.place_of(cause)
         lines.say("request", fields)
+        if metrics is not None:
+            metrics.answered(path, response.status_code, time.perf_counter() - began)
         return response
 
     return guarded
@@ -373,9 +448,8 @@ def _told(error: Exception) -> tuple[Response, Exception | None]:
 
 
 def _reply(error: ApiError) -> Response:
-    return JSONResponse(
-        error.body, error.status, headers=error.headers if isinstance(error, SpentRefusal) else None
-    )
+    headers = error.headers if isinstance(error, SpentRefusal | RateRefusal) else None
+    return JSONResponse(error.body, error.status, headers=headers)
 
 
 def _receipt(found: Retrieved) -> dict[str, Any]:

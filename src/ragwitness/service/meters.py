@@ -419,6 +419,19 @@ class SpentRefusal(ApiError):  # noqa: N818  # a kind of reply, not a fault
         self.headers = {**headers, "Retry-After": str(seconds_left)}
 
 
+class RateRefusal(ApiError):  # noqa: N818  # a kind of reply, not a fault
+    """The refusal of a request that came too soon after others of its key; nothing is charged.
+
+    Args:
+        seconds: Until there is room.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        message = "This key asks too often."
+        super().__init__(message, status=429, kind="rate_limit_error", code="rate_limited")
+        self.headers = {"Retry-After": str(max(1, math.ceil(seconds)))}
+
+
 def unauthorized() -> ApiError:
     """Return the refusal of a missing, malformed, unknown, wrong or revoked key."""
     return ApiError("Incorrect API key provided.", status=401, code="invalid_api_key")

@@ -8,17 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
 from ragwitness.service.indexes import tenant_embedder
 from ragwitness.service.lines import say, write_to_stderr
+from ragwitness.service.metrics import FOLDER_VARIABLE, KeyRates, Metrics, read_token
 from ragwitness.service.overview import list_tenants
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.window import Logs
@@ -38,6 +41,8 @@ class ServiceSettings:
             command line can reach.
         attest: Folders of the audit windows in whose logs answers stand.
         key: File with the log's private key.
+        rate: Requests per second of one key in one worker; 0: any.
+        metrics: File with the token that ``/metrics`` asks for; empty: there is none.
     """
 
     database: str
@@ -46,6 +51,8 @@ class ServiceSettings:
     plain: bool = False
     attest: tuple[str, ...] = ()
     key: str = ""
+    rate: float = 0.0
+    metrics: str = ""
 
     def to_json(self) -> str:
         """Return the settings as JSON."""
@@ -83,7 +90,11 @@ class _Worker:
 
 
 def run_workers(
-    settings: ServiceSettings, listener: socket.socket, count: int, ready: Callable[[], None]
+    settings: ServiceSettings,
+    listener: socket.socket,
+    count: int,
+    ready: Callable[[], None],
+    numbers: str = "",
 ) -> None:
     """Serve with ``count`` processes until SIGINT or SIGTERM; one that dies is replaced.
 
@@ -92,6 +103,7 @@ def run_workers(
         listener: Shared by all.
         count: Processes.
         ready: Called once all of them answer.
+        numbers: Folder in which they put their metrics together; empty: none.
 
     Raises:
         RagwitnessError: A worker ended soon after its start.
@@ -104,14 +116,14 @@ def run_workers(
     workers: list[_Worker] = []
     try:
         # All start before one is waited for; the address is told once every one of them answers.
-        workers += [_start(settings, listener) for _ in range(count)]
+        workers += [_start(settings, listener, numbers) for _ in range(count)]
         for worker in workers:
             _await(worker.process)
         ready()
         while not stop.wait(0.3):
             for i, worker in enumerate(workers):
                 if worker.process.poll() is not None:
-                    workers[i] = _replace(worker, settings, listener)
+                    workers[i] = _replace(worker, settings, listener, numbers)
     finally:
         _end(workers)
         for number, handler in before.items():
@@ -141,13 +153,14 @@ def _until_alone() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _start(settings: ServiceSettings, listener: socket.socket) -> _Worker:
+def _start(settings: ServiceSettings, listener: socket.socket, numbers: str) -> _Worker:
+    shared = {FOLDER_VARIABLE: numbers} if numbers else {}
     process = subprocess.Popen(  # noqa: S603  # this very interpreter
         [sys.executable, "-m", "ragwitness.service.server", str(listener.fileno())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=[listener.fileno()],
-        env={**os.environ, _SETTINGS: settings.to_json()},
+        env={**os.environ, **shared, _SETTINGS: settings.to_json()},
     )
     return _Worker(process, time.monotonic())
 
@@ -160,12 +173,14 @@ def _await(process: subprocess.Popen[bytes]) -> None:
         )
 
 
-def _replace(worker: _Worker, settings: ServiceSettings, listener: socket.socket) -> _Worker:
+def _replace(
+    worker: _Worker, settings: ServiceSettings, listener: socket.socket, numbers: str
+) -> _Worker:
     code = worker.process.returncode
     if time.monotonic() - worker.began < _SHORT_LIFE:
         raise RagwitnessError(f"A worker ended right after its start (exit code {code}).")
     _close(worker)
-    return _start(settings, listener)
+    return _start(settings, listener, numbers)
 
 
 def _end(workers: list[_Worker]) -> None:
@@ -218,6 +233,7 @@ def serve(
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The service runs in 1 to {MOST_WORKERS} processes, not {workers}.")
     # What is unusable is refused here, once, before a worker starts.
+    _watch(settings)
     store = open_store(settings.database)  # brings its tables up to date, once
     name = store.name
     try:
@@ -234,7 +250,9 @@ def serve(
             announce("Keys and answers travel in the clear: put a proxy with TLS before it.")
 
     if app is None:
-        run_workers(settings, listener, workers, ready)
+        with tempfile.TemporaryDirectory(prefix="ragwitness-metrics-") as folder:
+            numbers = folder if settings.metrics else ""
+            run_workers(settings, listener, workers, ready, numbers)
     else:
         write_to_stderr()
         serve_app(app, listener, ready)
@@ -257,7 +275,15 @@ def make_app(settings: ServiceSettings) -> Any:
     generator = make_generator(settings.generator, settings.template)
     _load_embedders(store)
     logs = Logs(store, settings.attest, settings.key)
-    return create_app(store, generator, retriever=Retriever(store, plain=settings.plain, logs=logs))
+    metrics, rates = _watch(settings)
+    retriever = Retriever(store, plain=settings.plain, logs=logs)
+    return create_app(store, generator, retriever=retriever, metrics=metrics, rates=rates)
+
+
+def _watch(settings: ServiceSettings) -> tuple[Metrics | None, KeyRates | None]:
+    """Return what counts requests and what slows them, where it is asked for."""
+    metrics = Metrics(read_token(Path(settings.metrics))) if settings.metrics else None
+    return metrics, KeyRates(settings.rate) if settings.rate else None
 
 
 def _load_embedders(store: Store) -> None:

@@ -228,6 +228,7 @@ DEFAULT_DATABASE = "ragwitness-service.db"
 _PATIENCE = 20  # seconds that a writer waits for others, and a reader for a connection
 _CONNECTIONS = 6  # of one process; PostgreSQL admits a hundred in all
 _MIGRATION_LOCK = 0x5261675769744E65  # any number that only we use
+_LIVES_LOCK = _MIGRATION_LOCK + 1
 
 
 class StoreGoneError(RagwitnessError):
@@ -282,6 +283,15 @@ class Store:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
+    def serialize(self, connection: Connection) -> None:
+        """Let one operator at a time change which texts a life holds, until its transaction ends.
+
+        Args:
+            connection: In a transaction that may write; it holds no lock of a row yet.
+        """
+        if not self.sqlite:  # which has one writer anyway
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({_LIVES_LOCK})"))
+
     def vacuum(self) -> None:
         """Write the database anew without what was erased; pages and log of before are emptied.
 
@@ -293,8 +303,14 @@ class Store:
                 connection.exec_driver_sql("VACUUM")
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
                 return
+            # FULL: a plain one leaves the bytes of dead rows in their pages. It takes as long as it
+            # takes, while nobody else reads the table.
             bare = connection.execution_options(isolation_level="AUTOCOMMIT")
-            bare.execute(text("VACUUM"))
+            for name in ("statement_timeout", "lock_timeout"):
+                bare.execute(text(f"SET {name} = 0"))
+            for table in _meta.sorted_tables:
+                bare.execute(text(f"VACUUM (FULL) {table.name}"))
+            bare.invalidate()  # the next one has its time limits again
 
     def check(self) -> None:
         """Ask the database for a sign of life.

@@ -117,6 +117,9 @@ def add_documents(
     vectors = _vectors(pieces, policy, embedder or tenant_embedder(policy.claim.embedder))
     with store.writing() as connection:
         # 3. Free slots by lot, under the tenant's lock: two operators never fill the same one.
+        digests = {content_digest(piece.text) for piece in pieces}
+        store.serialize(connection)
+        _lock(connection, tenant, set() if apart else digests)
         row = find_tenant(connection, tenant, lock=True)
         if replace:
             _drop(connection, row.id, [piece.id for piece in pieces])
@@ -132,7 +135,7 @@ def add_documents(
             for slot, piece, vector in zip(slots, pieces, vectors, strict=True)
         ]
         connection.execute(insert(documents), rows)
-        _hold(connection, row.life, {content_digest(piece.text) for piece in pieces}, apart=apart)
+        _hold(connection, row.life, digests, apart=apart)
         # 4. A new edition: processes that hold the old index read it anew at their next query.
         edition = {"edition": row.edition + 1}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
@@ -188,6 +191,7 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
     """
     counts: dict[str, int] = {}
     with store.writing() as connection:
+        store.serialize(connection)
         row = find_tenant(connection, tenant, lock=True)
         policy = TenantPolicy.from_json(row.policy)
         # 1. What it spent goes over to the life, under the life's lock.
@@ -304,6 +308,21 @@ def find_tenant(connection: Connection, name: str, *, lock: bool = False) -> Any
     return row
 
 
+def _lock(connection: Connection, tenant: str, digests: set[str]) -> None:
+    """Lock a tenant and all whose lives it will share, in order of their rows, as charges do.
+
+    One by one, on the way, they would be taken in another order: an operator who holds the first
+    tenant and waits for the second, and a charge that holds the second and waits for the life.
+    """
+    joined = {find_tenant(connection, tenant).life}
+    for start in range(0, len(digests), _BATCH):
+        some = sorted(digests)[start : start + _BATCH]
+        query = select(contents.c.life).where(contents.c.digest.in_(some)).distinct()
+        joined |= set(connection.execute(query).scalars())
+    query = select(tenants.c.id).where(tenants.c.life.in_(sorted(joined))).order_by(tenants.c.id)
+    connection.execute(query.with_for_update())
+
+
 def _hold(connection: Connection, life: int, digests: set[str], *, apart: bool) -> None:
     """Write down what a life holds; lives with a text in common become the oldest of them."""
     known: dict[int, set[str]] = {life: set()}
@@ -318,7 +337,8 @@ def _hold(connection: Connection, life: int, digests: set[str], *, apart: bool) 
         connection.execute(insert(contents), [{"digest": d, "life": one} for d in fresh])
     for other in sorted({*known} - {one}) if not apart else ():
         # All rows first, in one order: whoever opens a window of either waits.
-        connection.execute(select(lives.c.id).where(lives.c.id.in_((one, other))).with_for_update())
+        both = select(lives.c.id).where(lives.c.id.in_((one, other))).order_by(lives.c.id)
+        connection.execute(both.with_for_update())
         mine = select(contents.c.digest).where(contents.c.life == one)
         theirs = and_(contents.c.life == other, contents.c.digest.not_in(mine))
         connection.execute(update(contents).where(theirs).values(life=one))

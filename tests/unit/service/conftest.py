@@ -35,10 +35,11 @@ class Service:
         self.now = 0.0
         self.retriever = Retriever(store, clock=lambda: self.now)
         self.generator: Any = OwnGenerator(Parrot(), TEMPLATES["plain"])
+        self.more: dict[str, Any] = {}  # of create_app
 
     @property
     def app(self) -> Any:
-        return create_app(self.store, self.generator, retriever=self.retriever)
+        return create_app(self.store, self.generator, retriever=self.retriever, **self.more)
 
     def send(
         self, path: str, body: object = None, key: str | None = None, **options: Any

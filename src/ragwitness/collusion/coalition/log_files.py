@@ -147,7 +147,7 @@ class _Rows:
         needed = used + len(units)
         if needed > len(self._vectors):
             # Grown where it lies: the pages beyond what is used cost nothing yet.
-            rows = max(needed, used + used // 2, _BLOCK)
+            rows = max(needed, used + used // 8, _BLOCK)
             if self._vectors.size:
                 self._vectors.resize((rows, self.dim), refcheck=False)
             else:

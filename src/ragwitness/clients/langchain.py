@@ -1,0 +1,42 @@
+"""A LangChain retriever over the private service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import PrivateAttr
+
+from ragwitness.clients import Client, Found
+
+
+class ServiceRetriever(BaseRetriever):  # type: ignore[misc]
+    """Retrieves by ``/v1/retrieval``; each question is charged to the key's account.
+
+    Args:
+        url: Of the service.
+        key: Of an account; it is in no field, so no trace and no dump shows it.
+        timeout: Seconds.
+    """
+
+    _client: Client = PrivateAttr()
+
+    def __init__(self, url: str, key: str, timeout: float = 60.0, **more: Any) -> None:
+        super().__init__(**more)
+        self._client = Client(url, key, timeout)
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:  # noqa: ARG002
+        return [_document(one) for one in self._client.retrieve(query)]
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: Any,  # noqa: ARG002
+    ) -> list[Any]:
+        return [_document(one) for one in await self._client.aretrieve(query)]
+
+
+def _document(one: Found) -> Any:
+    return Document(page_content=one.text, id=one.id, metadata={"id": one.id, "slot": one.slot})

@@ -1,0 +1,35 @@
+"""A LlamaIndex retriever over the private service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from ragwitness.clients import Client, Found
+
+
+class ServiceRetriever(BaseRetriever):  # type: ignore[misc]
+    """Retrieves by ``/v1/retrieval``; each question is charged to the key's account.
+
+    Args:
+        url: Of the service.
+        key: Of an account.
+        timeout: Seconds.
+    """
+
+    def __init__(self, url: str, key: str, timeout: float = 60.0, **more: Any) -> None:
+        self._client = Client(url, key, timeout)
+        super().__init__(**more)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[Any]:
+        return [_node(one) for one in self._client.retrieve(query_bundle.query_str)]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[Any]:
+        return [_node(one) for one in await self._client.aretrieve(query_bundle.query_str)]
+
+
+def _node(one: Found) -> Any:
+    node = TextNode(id_=one.id, text=one.text, metadata={"id": one.id, "slot": one.slot})
+    return NodeWithScore(node=node, score=None)
