@@ -15,7 +15,7 @@ from ragwitness.errors import TargetResponseError, TargetUnreachableError
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServiceDocument:
     """A document that the service selected.
 
     Attributes:
@@ -48,7 +48,7 @@ class Client:
         """Return the address; never the key."""
         return f"Client({self._url!r})"
 
-    def retrieve(self, query: str) -> list[Found]:
+    def retrieve(self, query: str) -> list[ServiceDocument]:
         """Return the documents selected for a question, best first; an empty slot is left out.
 
         Raises:
@@ -62,7 +62,7 @@ class Client:
             raise _unreachable(error) from None
         return _read(reply)
 
-    async def aretrieve(self, query: str) -> list[Found]:
+    async def aretrieve(self, query: str) -> list[ServiceDocument]:
         """Return the same without blocking.
 
         Raises:
@@ -83,7 +83,7 @@ def _unreachable(error: Exception) -> TargetUnreachableError:
     )
 
 
-def _read(reply: httpx2.Response) -> list[Found]:
+def _read(reply: httpx2.Response) -> list[ServiceDocument]:
     try:
         told = reply.json()
         if reply.status_code != 200:
@@ -93,8 +93,10 @@ def _read(reply: httpx2.Response) -> list[Found]:
                 f"Ask again in {wait} seconds." if wait else "",
             )
         if "documents" in told:
-            return [Found(one["id"], one["text"], one["slot"]) for one in told["documents"]]
-        return [Found(f"slot {slot}", "", slot) for slot in told["ids"]]
+            return [
+                ServiceDocument(one["id"], one["text"], one["slot"]) for one in told["documents"]
+            ]
+        return [ServiceDocument(f"slot {slot}", "", slot) for slot in told["ids"]]
     except (ValueError, KeyError, TypeError):
         raise TargetResponseError(
             f"The service's reply ({reply.status_code}) is none of /v1/retrieval."

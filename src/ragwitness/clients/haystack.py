@@ -7,11 +7,11 @@ from typing import Any
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.utils import Secret
 
-from ragwitness.clients import Client, Found
+from ragwitness.clients import Client, ServiceDocument
 
 
 @component
-class ServiceRetriever:
+class HaystackRetriever:
     """Retrieves by ``/v1/retrieval``; each question is charged to the key's account.
 
     Args:
@@ -35,12 +35,12 @@ class ServiceRetriever:
         return dict(default_to_dict(self, **told))
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> ServiceRetriever:
+    def from_dict(cls, data: dict[str, Any]) -> HaystackRetriever:
         """Return what :meth:`to_dict` stored."""
         data["init_parameters"]["key"] = Secret.from_dict(data["init_parameters"]["key"])
-        found: ServiceRetriever = default_from_dict(cls, data)
+        found: HaystackRetriever = default_from_dict(cls, data)
         return found
 
 
-def _document(one: Found) -> Any:
+def _document(one: ServiceDocument) -> Any:
     return Document(id=one.id, content=one.text, meta={"slot": one.slot})

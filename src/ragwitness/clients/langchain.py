@@ -8,10 +8,10 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
-from ragwitness.clients import Client, Found
+from ragwitness.clients import Client, ServiceDocument
 
 
-class ServiceRetriever(BaseRetriever):  # type: ignore[misc]
+class LangChainRetriever(BaseRetriever):  # type: ignore[misc]
     """Retrieves by ``/v1/retrieval``; each question is charged to the key's account.
 
     Args:
@@ -38,5 +38,5 @@ class ServiceRetriever(BaseRetriever):  # type: ignore[misc]
         return [_document(one) for one in await self._client.aretrieve(query)]
 
 
-def _document(one: Found) -> Any:
+def _document(one: ServiceDocument) -> Any:
     return Document(page_content=one.text, id=one.id, metadata={"id": one.id, "slot": one.slot})

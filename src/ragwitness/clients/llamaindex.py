@@ -7,10 +7,10 @@ from typing import Any
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from ragwitness.clients import Client, Found
+from ragwitness.clients import Client, ServiceDocument
 
 
-class ServiceRetriever(BaseRetriever):  # type: ignore[misc]
+class LlamaIndexRetriever(BaseRetriever):  # type: ignore[misc]
     """Retrieves by ``/v1/retrieval``; each question is charged to the key's account.
 
     Args:
@@ -30,6 +30,6 @@ class ServiceRetriever(BaseRetriever):  # type: ignore[misc]
         return [_node(one) for one in await self._client.aretrieve(query_bundle.query_str)]
 
 
-def _node(one: Found) -> Any:
+def _node(one: ServiceDocument) -> Any:
     node = TextNode(id_=one.id, text=one.text, metadata={"id": one.id, "slot": one.slot})
     return NodeWithScore(node=node, score=None)

@@ -223,8 +223,9 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
         "remains": [
             "hashes of the texts and the square of mu that was spent, so that the same texts"
             " have no second budget",
-            "copies that the database does not know: backups, replicas, audit windows in their"
-            " folders, and the index in the memory of a running server until it is restarted",
+            "copies that the database does not know: backups, replicas, a write-ahead log of"
+            " PostgreSQL until it is recycled, audit windows in their folders, and the index in"
+            " the memory of a running server until it is restarted",
         ],
     }
 

@@ -27,7 +27,12 @@ from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store
-from ragwitness.service.tenants import add_account, add_documents, create_tenant
+from ragwitness.service.tenants import (
+    add_account,
+    add_documents,
+    create_tenant,
+    remove_documents,
+)
 from ragwitness.service.window import (
     HeldIndexes,
     Logs,
@@ -256,6 +261,31 @@ def test_documents_that_are_added_end_the_window(world: World) -> None:
     with pytest.raises(InputError, match="Window 0 of acme was committed to"):
         check_unbound(world.store, "acme", now=0.0)
     check_unbound(world.store, "acme", now=float(CLAIM.window + 60))
+
+
+def test_a_document_removed_under_a_challenge_leaves_what_is_proved(world: World) -> None:
+    """The opponent: an operator who deletes what a drawn record was answered from."""
+    named = world.checkpoint()
+    world.ask(checkpoint=named)
+    close_window(world.window)
+    kept = {
+        path: path.read_bytes()
+        for path in sorted((world.folder / "W").rglob("*"))
+        if path.is_file()
+    }
+    assert remove_documents(world.store, "acme", ["acme-3", "acme-4"]) == 2
+    # What the window proves from is its own: vectors, answers and seed, whoever deletes texts.
+    assert {path: path.read_bytes() for path in kept} == kept
+    reply = world.ask(nonce="later", checkpoint=named)
+    assert (reply.status_code, world.charged) == (409, 1)
+
+
+def test_a_document_removed_in_mid_window_ends_it(world: World) -> None:
+    named = world.checkpoint()
+    remove_documents(world.store, "acme", ["acme-3"])
+    reply = world.ask(checkpoint=named)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (409, "index_changed")
+    assert world.charged == 0
 
 
 def test_outside_its_windows_an_attested_tenant_is_not_answered(

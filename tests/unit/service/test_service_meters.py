@@ -3,12 +3,13 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import event, func, select, update
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.release import quantise
@@ -345,3 +346,37 @@ def test_window_numbers() -> None:
     assert window_of(1000, 60, 1060) == (1, 60)
     assert window_of(1000, 60, 10) == (0, 60)  # a clock that was set back reopens nothing
     assert SMALL.window == 30 * 86_400
+
+
+def test_a_full_disk_charges_nothing_that_it_does_not_store(store: Store) -> None:
+    """Queries until the database has no page left, then room again."""
+    keys = make_tenant(store, "t", claim=replace(SMALL, queries=2000, joint_epsilon=None))
+    asks = asks_of(store, keys, 400)
+    limit = [0]
+
+    def bound(connection: Any, _record: object) -> None:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2 if limit[0] else 1 << 30}")
+
+    event.listen(store._engine, "connect", bound)
+    limit[0] = 1
+    store.close()  # connections made from here on have the limit
+    reserver = Reserver(store)
+    answered, why = 0, ""
+    while not why:
+        try:
+            assert isinstance(asyncio.run(reserver.reserve(asks[answered])), Reserved)
+            answered += 1
+        except StoreGoneError as error:
+            why = str(error)
+    assert "full" in why
+    assert budget_of(store, "t").queries == answered < 400
+    with pytest.raises(StoreGoneError, match="full"):  # and again, not only once
+        asyncio.run(reserver.reserve(asks[-1]))
+    limit[0] = 0
+    store.close()
+    outcome = asyncio.run(reserver.reserve(asks[answered]))
+    reserver.close()
+    assert isinstance(outcome, Reserved)
+    assert budget_of(store, "t").queries == answered + 1
+    assert budget_of(store, "t").mu == pytest.approx(mu_of(asks[: answered + 1]), rel=1e-6)

@@ -1,0 +1,162 @@
+"""Clients that people have, unmodified, against the service in a process of its own.
+
+Skipped by name where one is not installed; ``.ci/run`` installs all of them.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from ragwitness.clients import Client
+from ragwitness.errors import TargetResponseError, TargetUnreachableError
+from ragwitness.service.overview import budget_of
+from ragwitness.service.policy import Claim
+from ragwitness.service.store import Store, open_store
+from tests.support.service import Server, make_tenant, parrot
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+CLAIM = Claim(queries=60, accounts=8, capacity=12, top=3, embedder="hashing:64", texts=True)
+TOKEN = "an operator's long token"
+
+
+class Running:
+    """A server, its store, and keys of an account each."""
+
+    def __init__(self, url: str, store: Store, keys: list[str]) -> None:
+        self.url, self.store, self.keys = url, store, keys
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("clients")
+    path = str(folder / "service.db")
+    store = open_store(path, create=True)
+    keys = make_tenant(store, "acme", accounts=6, claim=CLAIM)
+    (folder / "token").write_text(TOKEN)
+    with (
+        parrot() as generator,
+        Server(path, folder / "log", 2, generator, metrics=str(folder / "token")) as server,
+    ):
+        yield Running(server.url, store, keys)
+    assert "secretacme" not in (folder / "log").read_text()
+    store.close()
+
+
+def test_openai_s_client_with_what_it_sends_by_itself(running: Running) -> None:
+    openai = pytest.importorskip("openai")
+    client = openai.OpenAI(base_url=running.url, api_key=running.keys[0], max_retries=0)
+    assert [model.id for model in client.models.list()] == ["rag"]
+    messages = [{"role": "user", "content": "the code of door 3"}]
+    reply = client.chat.completions.with_raw_response.create(
+        model="rag", messages=messages, top_p=0.9, user="u", max_completion_tokens=40
+    )
+    assert reply.headers["x-ragwitness-ignored"] == "top_p, user"
+    assert "record" in reply.parse().choices[0].message.content
+    parts = client.chat.completions.create(
+        model="rag", messages=messages, stream=True, stream_options={"include_usage": True}
+    )
+    told = list(parts)
+    assert "record" in "".join(p.choices[0].delta.content or "" for p in told if p.choices)
+    assert told[-1].usage is not None
+    with pytest.raises(openai.AuthenticationError):
+        openai.OpenAI(base_url=running.url, api_key="sk-none", max_retries=0).models.list()
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(model="gpt", messages=messages)
+
+
+def test_langchain_s_chat_model(running: Running) -> None:
+    chat = pytest.importorskip("langchain_openai").ChatOpenAI(
+        base_url=running.url, api_key=running.keys[1], model="rag", top_p=0.9, max_retries=0
+    )
+    assert "record" in chat.invoke("the code of door 3").content
+
+
+def test_langchain_s_retriever(running: Running) -> None:
+    pytest.importorskip("langchain_core")
+    from ragwitness.clients.langchain import LangChainRetriever
+
+    retriever = LangChainRetriever(running.url, running.keys[2])
+    found = retriever.invoke("the code of door 3")
+    again = asyncio.run(retriever.ainvoke("the code of door 3"))
+    for documents in (found, again):
+        assert 0 < len(documents) <= 3
+        assert all("secretacme" in one.page_content for one in documents)
+    assert running.keys[2] not in repr(retriever) + str(retriever.model_dump())
+
+
+def test_llamaindex_s_retriever(running: Running) -> None:
+    pytest.importorskip("llama_index.core")
+    from ragwitness.clients.llamaindex import LlamaIndexRetriever
+
+    retriever = LlamaIndexRetriever(running.url, running.keys[3])
+    found = retriever.retrieve("the code of door 3")
+    again = asyncio.run(retriever.aretrieve("the code of door 3"))
+    for nodes in (found, again):
+        assert 0 < len(nodes) <= 3
+        assert all("secretacme" in one.text and one.score is None for one in nodes)
+
+
+def test_haystack_s_component_in_a_pipeline(running: Running, monkeypatch) -> None:
+    haystack = pytest.importorskip("haystack")
+    from haystack.utils import Secret
+
+    from ragwitness.clients.haystack import HaystackRetriever
+
+    monkeypatch.setenv("SERVICE_KEY", running.keys[4])
+    pipeline = haystack.Pipeline()
+    pipeline.add_component(
+        "find", HaystackRetriever(running.url, Secret.from_env_var("SERVICE_KEY"))
+    )
+    stored = pipeline.dumps()
+    assert running.keys[4] not in stored
+    with pytest.raises(ValueError, match="Cannot serialize"):
+        HaystackRetriever(running.url, Secret.from_token(running.keys[4])).to_dict()
+    for one in (
+        pipeline,
+        haystack.Pipeline.loads(stored, allowed_modules=["ragwitness.clients.haystack"]),
+    ):
+        found = one.run({"find": {"query": "the code of door 3"}})["find"]["documents"]
+        assert 0 < len(found) <= 3
+        assert all("secretacme" in document.content for document in found)
+
+
+def test_metrics_of_two_workers_are_one_count(running: Running) -> None:
+    """Asked at whichever worker answers, the numbers are of both."""
+    key = running.keys[5]
+    before = budget_of(running.store, "acme").queries
+
+    def ask() -> None:
+        with httpx2.Client(trust_env=False) as client:
+            for _ in range(5):
+                reply = client.post(
+                    f"{running.url}/retrieval", json={"query": "door 5"},
+                    headers={"Authorization": f"Bearer {key}"}, timeout=60,
+                )  # fmt: skip
+                assert reply.status_code == 200
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert budget_of(running.store, "acme").queries == before + 20
+    url = running.url.removesuffix("/v1") + "/metrics"
+    line = 'ragwitness_requests_total{path="/v1/retrieval",status="200"} '
+    counts = set()
+    for _ in range(10):
+        told = httpx2.get(url, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False)
+        counts |= {float(row.removeprefix(line)) for row in told.text.splitlines() if line in row}
+    assert len(counts) == 1
+    assert counts.pop() >= 20
+
+
+def test_a_client_says_why_it_has_nothing(running: Running) -> None:
+    with pytest.raises(TargetResponseError, match="401: Incorrect API key"):
+        Client(running.url, "rw_none").retrieve("a question")
+    with pytest.raises(TargetUnreachableError, match="does not answer"):
+        Client("http://127.0.0.1:9", "k").retrieve("a question")
+    assert running.keys[0] not in repr(Client(running.url, running.keys[0]))

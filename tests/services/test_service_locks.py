@@ -1,0 +1,136 @@
+"""Operators and queries at once on PostgreSQL: locks in one order, and what an erasure leaves."""
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.meters import ChargeRequest, Meters
+from ragwitness.service.overview import budget_of
+from ragwitness.service.policy import Claim
+from ragwitness.service.principals import authenticate
+from ragwitness.service.store import Store, open_store
+from ragwitness.service.tenants import add_account, add_documents, create_tenant, erase_tenant
+from ragwitness.types import Document
+from tests.support.postgres import Cluster, find_postgres
+
+pytestmark = pytest.mark.slow
+
+CLAIM = Claim(queries=5000, accounts=2, capacity=256, top=3, embedder="hashing:64", window=60)
+
+
+def _tenant(store: Store, name: str) -> ChargeRequest:
+    create_tenant(store, name, CLAIM)
+    add_documents(store, name, [Document("d", f"What {name} alone holds.")])
+    who = authenticate(store, f"Bearer {add_account(store, name, 'a').text}")
+    assert who is not None
+    vector = quantise(np.arange(64) - 31.0, who.policy.mechanism)
+    return ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)
+
+
+def _together(*jobs) -> list[BaseException]:
+    """Run jobs at once; return what failed."""
+    failed: list[BaseException] = []
+    start = threading.Barrier(len(jobs))
+
+    def run(job) -> None:
+        start.wait()
+        try:
+            job()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return failed
+
+
+def test_lives_that_merge_under_load_deadlock_with_nobody(cluster: Cluster) -> None:
+    """Two operators add each other's texts while both tenants are asked, windows opening."""
+    store = open_store(cluster.url)
+    asks = [_tenant(store, name) for name in ("one", "two")]
+    stop = threading.Event()
+
+    def query() -> None:
+        for window in range(10_000):
+            if stop.is_set():
+                return
+            with store.writing() as connection:
+                Meters().charge(connection, [ChargeRequest(
+                    ask.tenant, ask.account, ask.payer, ask.policy, window, ask.vector
+                ) for ask in asks])  # fmt: skip
+
+    def operate(name: str) -> None:
+        for at in range(12):
+            add_documents(store, name, [Document(f"{name}{at}", f"Both hold text number {at}.")])
+
+    def operators() -> None:
+        try:
+            assert _together(lambda: operate("one"), lambda: operate("two")) == []
+        finally:
+            stop.set()
+
+    assert _together(operators, query) == []
+    # Each text was added to both at once: whoever came second found the first.
+    assert budget_of(store, "one").shares == ("two",)
+    store.close()
+
+
+def test_a_merge_that_waits_for_a_charge_is_not_waited_for_by_it(cluster: Cluster) -> None:
+    """The order of locks itself: a charge that holds the second tenant gets the life."""
+    store = open_store(cluster.url)
+    _tenant(store, "left")
+    second = _tenant(store, "right")
+    add_documents(store, "right", [Document("both", "A text that both will hold.")])
+    # Left is merged into right's life or the reverse while right's charge is under way.
+    with store.writing() as connection:
+        from sqlalchemy import select
+
+        from ragwitness.service.store import tenants
+
+        connection.execute(
+            select(tenants.c.id).where(tenants.c.id == second.tenant).with_for_update()
+        )
+        merge = threading.Thread(
+            target=add_documents,
+            args=(store, "left", [Document("both", "A text that both will hold.")]),
+        )
+        merge.start()
+        time.sleep(1.5)  # the operator waits for the row that is held
+        assert merge.is_alive()
+        Meters().charge(connection, [second])
+    merge.join(60)
+    assert not merge.is_alive()
+    assert budget_of(store, "left").shares == ("right",)
+    store.close()
+
+
+def test_an_erased_tenant_s_texts_are_in_no_file_of_a_table(cluster: Cluster) -> None:
+    store = open_store(cluster.url)
+    _tenant(store, "gone")
+    _tenant(store, "stays")
+    secret = "xylophone-quartz-" * 4
+    add_documents(store, "gone", [Document(f"s{at}", f"{secret} {at}") for at in range(40)])
+    programs = find_postgres()
+    assert programs is not None
+
+    def holds() -> bool:
+        subprocess.run(
+            [programs / "psql", "-q", cluster.url, "-c", "CHECKPOINT"], check=True,
+            capture_output=True,
+        )  # fmt: skip
+        files = [path for path in Path(cluster.folder / "data/base").rglob("*") if path.is_file()]
+        return any(secret.encode() in path.read_bytes() for path in files)
+
+    assert holds()
+    erase_tenant(store, "gone")
+    assert not holds()
+    assert budget_of(store, "stays").queries == 0
+    store.close()
