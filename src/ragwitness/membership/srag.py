@@ -114,6 +114,7 @@ class SRagConfig:
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": _PAPER,  # with Llama-3, which shows every probability; here 20 for each token
         "paper-gpt": {**_PAPER, "top_logprobs": 5},  # with GPT-4o-mini
+        "few": {"mode": "few"},
     }
 
     mode: Literal["probing", "single", "few"] = "single"
