@@ -269,10 +269,10 @@ def audit(
     chosen = {key: value for key, value in own.items() if value is not None}
     by = Engine(engine, workers or 4, worker_gpus, ray_address)
     pace = Pace.up_to(concurrency)
-    settings = {**chosen, **key_values(options or ())}
+    settings: dict[str, object] = {**chosen, **key_values(options or ())}
     if by_itself := method == AUTO:
         refuse_beside_auto(settings)
-        method = CANDIDATES[0][0]
+        method, settings = CANDIDATES[0][0], dict(CANDIDATES[0][1])
     config = configure(method, settings)
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
     # (docs/design/verdicts.md).

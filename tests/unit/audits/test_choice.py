@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ragwitness.asking.budget import Budget
-from ragwitness.audits.choice import CANDIDATES, choose, refuse_unscorable_by_all
+from ragwitness.audits.choice import choose, refuse_unscorable_by_all
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import CapabilityError, InputError
 from ragwitness.models.registry import load_language_model
@@ -29,11 +29,16 @@ def _chosen(plan, seen=_ALL, **caps):
 
 
 def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> None:
-    for seen in (_ALL, _TEXT):
-        found = _chosen(plan, seen)
-        assert found.method == CANDIDATES[0][0]
-        assert found.why.startswith("auto chose")
-        assert "not " not in found.why
+    found = _chosen(plan)
+    assert (found.method, found.config.mode) == ("s-rag", "few")
+    assert found.why.startswith("auto chose")
+    assert "not " not in found.why
+
+
+def test_a_target_that_shows_text_alone_is_asked_for_masks(plan) -> None:
+    found = _chosen(plan, _TEXT)
+    assert found.method == "mba"
+    assert "not s-rag (few): the target does not give top_logprobs" in found.why
 
 
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
@@ -66,10 +71,11 @@ def test_a_price_counts_as_a_cap_does(plan, monkeypatch) -> None:
     assert "--max-cost" in found.why
 
 
-def test_documents_that_a_method_cannot_read_are_left_to_the_next(plan) -> None:
+def test_documents_that_a_method_cannot_read_are_left_to_the_next(plan, monkeypatch) -> None:
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
     short = tuple(Document(f"s{i}", "Eight words are in this very short text.") for i in range(8))
     found = _chosen(AuditPlan(short, plan.known_out))
-    assert found.method != CANDIDATES[0][0]
+    assert found.method == "rag-mia"
     assert "can ask about 0 of 5 documents tried" in found.why
 
 
