@@ -31,9 +31,6 @@ from ragwitness.text.words import content_tokens, dense_tokens
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/=%]{40,}")
-# Raised whenever a rule below or an index changes what passes: texts kept under an earlier one are
-# checked again when they are read.
-_RULES = 2
 # Initials: twelve single letters in a row, whatever signs part them.
 _INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_][\W_]{1,3}){11}[^\W\d_](?![^\W_])")
 # Look-alikes of other alphabets within a word; "βHCG" and "μg" begin with theirs.
@@ -145,7 +142,7 @@ class SyntheticGuard:
         # What was kept before a condition came is checked again when it is read.
         idle = unset(config)
         conditions = {name: v for name, v in asdict(config).items() if name not in idle}
-        made_of = [_RULES, conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
+        made_of = [conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
         self._identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
         if self.config.cosine is not None and embed is None:
             raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")

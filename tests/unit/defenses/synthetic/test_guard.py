@@ -181,11 +181,3 @@ def test_a_language_is_told_only_where_there_are_words_enough() -> None:
     assert not same_language(english, CHINESE)
     assert same_language(english, "aspirin ibuprofen 20 mg")
     assert language_of("") == ("", None)
-
-
-def test_texts_kept_under_other_rules_are_not_taken_as_checked(monkeypatch) -> None:
-    record = "The patient has had a cough for two weeks and takes nothing against it."
-    before = SyntheticGuard([record]).identity
-    assert SyntheticGuard([record]).identity == before
-    monkeypatch.setattr("ragwitness.defenses.synthetic.guard._RULES", 99)
-    assert SyntheticGuard([record]).identity != before
