@@ -20,8 +20,8 @@ from ragwitness.types import Audit, Capability, Document
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
-    ("s-rag", {"mode": "few"}),
     ("mba", {}),
+    ("s-rag", {"mode": "few"}),
     ("rag-mia", {}),
 )
 """Methods with their options, the best first."""
