@@ -1,7 +1,7 @@
 """How often ``collusion estimate`` accuses a benign log, and how often it finds a coalition.
 
-    python benchmarks/coalitions.py benign [--logs 100] [--accounts 60] [--ordinary 300]
-    python benchmarks/coalitions.py power [--logs 40] [--sizes 2 4 8 16 32]
+    python -m benchmarks.coalitions benign [--logs 100] [--accounts 60] [--ordinary 300]
+    python -m benchmarks.coalitions power [--logs 40] [--sizes 2 4 8 16 32]
 
 Benign logs come in four shapes: interests of each account's own (independent), questions that
 all users share (shared), half of the accounts asking about one thing for an hour (bursts), and
