@@ -33,7 +33,7 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Outcome, Worker
 from ragwitness.audits.controls import divide
 from ragwitness.audits.membership import Statistic, learn
-from ragwitness.audits.plan import AuditPlan, learns
+from ragwitness.audits.plan import AuditPlan, among, learns
 from ragwitness.lab import rag_config
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.registry import load_language_model
@@ -104,7 +104,7 @@ async def _cell(  # one process's work
     asked = (*split.members, *split.non_members)
     registered, options = _METHODS[method]
     proxy = load_language_model("reader")
-    audit = build_audit(registered, proxy, configure(registered, options))
+    audit = among(build_audit(registered, proxy, configure(registered, options)), asked)
     setting = load_world(world, _ROOT / "experiments")
     config = replace(rag_config(generator=setting.generator), **dict(setting.rag))  # type: ignore[arg-type]
     target = LabTarget(build_system(split.indexed, config))

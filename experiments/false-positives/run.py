@@ -26,7 +26,7 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Worker
 from ragwitness.audits.controls import CorpusSplit, divide
 from ragwitness.audits.membership import Statistic, learn
-from ragwitness.audits.plan import AuditPlan
+from ragwitness.audits.plan import AuditPlan, among
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.membership.verdicts import judge
@@ -61,6 +61,7 @@ async def _audit(config: dict[str, Any], data: Path, name: str, scale: float) ->
     split = _split(config, data, audited, calibration)
     options = config["sizes"].get(name, {}).get("options")
     audit = build_audit(name, load_language_model("reader"), configure(name, options))
+    audit = among(audit, (*split.non_members, *split.known_out))
     target = LabTarget(build_system(split.indexed, RagConfig()))
     # min-k and min-k++ read the same answers.
     with Journal(_OUT / f"{name.removesuffix('++')}.answers.jsonl") as journal:

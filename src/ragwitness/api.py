@@ -96,7 +96,9 @@ def audit(
 
     async def ask(system: Target) -> AuditResult:
         with _governor(folder, max_queries) as governor:
-            asked, identity = await audit_at(system, (method, config, proxy), governor, folder)
+            asked, identity = await audit_at(
+                system, (method, config, proxy), governor, folder, plan
+            )
             return await run_audit(
                 plan, system, asked, run=folder, governor=governor, identity=identity
             )

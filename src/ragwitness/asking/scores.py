@@ -56,13 +56,16 @@ def audit_identity(audit: Audit, proxy: str) -> str:
             else by its module and name.
         proxy: Name of the model that reads for it.
     """
+    # Its questions may depend on the set of which a document is one.
+    elsewhere = getattr(audit, "elsewhere", None)
     config = getattr(audit, "config", None)
     settings = None
     if config is not None:
         settings = TypeAdapter(type(config)).dump_python(config, mode="json")
         for name in unset(config):
             del settings[name]
-    return _hash([version("ragwitness"), *_named(type(audit)), settings, proxy])
+    made = [version("ragwitness"), *_named(type(audit)), settings, proxy]
+    return _hash(made if elsewhere is None else [*made, elsewhere.digest])
 
 
 def _named(kind: type) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from ragwitness.audits.controls import (
 )
 from ragwitness.audits.measure import DecisionRule, measure, paired_differences
 from ragwitness.audits.membership import Statistic, described, learn
-from ragwitness.audits.plan import AuditPlan
+from ragwitness.audits.plan import AuditPlan, among
 from ragwitness.defenses.cost import DefenseCost
 from ragwitness.errors import InputError
 from ragwitness.membership.registry import AUDITS, build_audit, configure
@@ -350,6 +350,7 @@ def _decision(
 async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str, Rate], str]:
     """Run one audit: one entry per variant of its score, its controls, why scores are missing."""
     audit = build_audit(name, stage.proxy, configure(name, stage.plan.options.get(name)))
+    audit = among(audit, (*stage.asked, *stage.split.known_out, *stage.split.known_in))
     # 1. Train where the audit learns, on a shadow system of its own.
     statistic = await stage.learnt(name, audit)
     stage.settings |= {f"{name}: {key}": value for key, value in described(audit).items()}

@@ -20,7 +20,7 @@ from ragwitness.asking.scores import audit_identity
 from ragwitness.asking.worker import Spender
 from ragwitness.audits.assumptions import beforehand
 from ragwitness.audits.forecast import refuse_unscorable
-from ragwitness.audits.plan import AuditPlan, Stages, learns, stages_of
+from ragwitness.audits.plan import AuditPlan, Stages, among, learns, stages_of
 from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
 from ragwitness.kit.quotes import HIDDEN, environment_secrets, quote
@@ -120,7 +120,9 @@ class Order:
         await refuse_unscorable(audit, parts)
 
 
-def fitted(method: str, config: Any, proxy: str, alternatives: int) -> tuple[Audit, str]:
+def fitted(
+    method: str, config: Any, proxy: str, alternatives: int, plan: AuditPlan
+) -> tuple[Audit, str]:
     """Return an audit, and its identity, as the target's answers allow.
 
     Args:
@@ -129,6 +131,7 @@ def fitted(method: str, config: Any, proxy: str, alternatives: int) -> tuple[Aud
             fewer.
         proxy: The auditor's own model.
         alternatives: That the target gives per token.
+        plan: The documents; an audit's questions may depend on all of them.
 
     Raises:
         ModelError: The model cannot be loaded.
@@ -137,12 +140,16 @@ def fitted(method: str, config: Any, proxy: str, alternatives: int) -> tuple[Aud
     if 1 <= alternatives < getattr(config, "top_logprobs", 0):
         config = replace(config, top_logprobs=alternatives)
     model = load_language_model(proxy)
-    audit = build_audit(method, model, config)
+    audit = among(build_audit(method, model, config), plan.every_document)
     return audit, audit_identity(audit, model.name)
 
 
 async def audit_at(
-    target: Target, method: tuple[str, Any, str], governor: Spender, run: Path | None
+    target: Target,
+    method: tuple[str, Any, str],
+    governor: Spender,
+    run: Path | None,
+    plan: AuditPlan,
 ) -> tuple[Audit, str]:
     """Measure a target and return the audit that it can serve, with its identity.
 
@@ -151,6 +158,7 @@ async def audit_at(
         method: Registered name, configuration, and the auditor's own model.
         governor: Lets the questions pass.
         run: Folder in which what was seen is kept; None keeps nothing.
+        plan: As in :func:`fitted`.
 
     Raises:
         CapabilityError: The target lacks what the audit requires.
@@ -159,7 +167,7 @@ async def audit_at(
     name, config, proxy = method
     audit = build_audit(name, load_language_model(proxy), config)
     found = await require_capabilities(target, audit, governor, run)
-    return fitted(name, config, proxy, found.alternatives)
+    return fitted(name, config, proxy, found.alternatives, plan)
 
 
 # ``manifest.json`` and ``documents.jsonl``: an order that any machine can work on.

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeVar
 from ragwitness.asking.scores import AuditUnit, unit_id
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
-from ragwitness.types import Document
+from ragwitness.types import Audit, Document
 
 _BETWEEN = re.compile(r"[\W_]+")
 
@@ -60,6 +60,11 @@ class AuditPlan:
     accept_unlike: bool = field(default=False, repr=False)
     ties: Literal["conservative", "random"] = field(default="conservative", repr=False)
     tie_seed: int = field(default=0, repr=False)
+
+    @property
+    def every_document(self) -> tuple[Document, ...]:
+        """The documents in question and those that are known, in or out."""
+        return (*self.documents, *self.known_out, *self.known_in)
 
     def __post_init__(self) -> None:
         """Refuse what cannot give a verdict."""
@@ -229,6 +234,12 @@ def at_target(documents: Mapping[str, D]) -> dict[str, D]:
 def learns(audit: object) -> bool:
     """Whether an audit, or a class of audits, trains on a shadow system."""
     return bool(getattr(audit, "learns", False))
+
+
+def among(audit: Audit, documents: Sequence[Document]) -> Audit:
+    """Return an audit as it is for documents of one set, where its questions depend on that."""
+    place = getattr(audit, "among", None)
+    return place(documents) if place else audit
 
 
 def stages_of(plan: AuditPlan, shadow: bool) -> Stages:

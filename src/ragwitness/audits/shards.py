@@ -144,7 +144,7 @@ def merge_run(manifest: Manifest, run: Path) -> AuditResult:
     refuse_beside(run)
     order = manifest.order
     stages, seen = order.stages(), _target_of(run)
-    audit, identity = fitted(order.method, order.config, order.proxy, seen.alternatives)
+    audit, identity = fitted(order.method, order.config, order.proxy, seen.alternatives, order.plan)
     shadow: Shadow | None = None
     if any(stage in SHADOW_STAGES for stage in stages.documents):
         shadow = build_shadow(stages.auxiliary, order.plan.shadow)

@@ -85,7 +85,7 @@ def demo(
     # 3. The audit. What is found of a document is shown as soon as its answers are there.
     async def work() -> AuditResult:
         target = LabTarget(system)
-        audit, identity = await audit_at(target, ("s-rag", config, "reader"), governor, run)
+        audit, identity = await audit_at(target, ("s-rag", config, "reader"), governor, run, plan)
         with table.shown(screen) as progress:
             return await run_audit(
                 plan,

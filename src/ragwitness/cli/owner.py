@@ -74,6 +74,7 @@ def audit_collection(
         result = driven(
             open_target(target, reach.transport(concurrency, governor.setback)),
             (method, config, proxy),
+            plan,
             folder,
             lambda opened, audit, _, progress: run_collection(
                 plan, opened, audit, seed=seed, run=folder, progress=progress, governor=governor

@@ -44,6 +44,7 @@ def work(
         outcomes = driven(
             open_target(order.target, transport),
             (order.method, order.config, order.proxy),
+            order.plan,
             folder,
             lambda target, audit, identity, progress: work_shard(
                 order, run, part, target, audit, identity, governor, progress

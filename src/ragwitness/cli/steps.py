@@ -75,12 +75,13 @@ def perform(
             plan, target, audit, run=folder, progress=progress, governor=governor, identity=identity
         )
 
-    return driven(opening, (method, config, proxy), folder, work, governor)
+    return driven(opening, (method, config, proxy), plan, folder, work, governor)
 
 
 def driven(
     opening: Awaitable[Target],
     method: tuple[str, Any, str],
+    plan: AuditPlan,
     folder: Path,
     work: Callable[[Target, Audit, str, Progress], Coroutine[Any, Any, Result]],
     governor: Governor,
@@ -91,6 +92,7 @@ def driven(
     Args:
         opening: Opens the target.
         method: Registered name, configuration, and the auditor's own model.
+        plan: The documents.
         folder: Where the work keeps its files.
         work: What is done.
         governor: Lets queries to the target pass.
@@ -99,7 +101,7 @@ def driven(
     from ragwitness.audits.order import audit_at
 
     async def measured(target: Target, progress: Progress) -> Result:
-        audit, identity = await audit_at(target, method, governor, folder)
+        audit, identity = await audit_at(target, method, governor, folder, plan)
         return await work(target, audit, identity, progress)
 
     return ask(opening, measured, folder, governor, resume=resume)

@@ -25,6 +25,7 @@ from ragwitness.membership.reading.continuation import (
     repeats_opening,
     same_word,
 )
+from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.halves import words_before
 from ragwitness.membership.reading.outcomes import named_trouble, only_declined
 from ragwitness.membership.reading.probabilities import (
@@ -441,13 +442,26 @@ class SRag:
     Args:
         proxy: Ranks words by difficulty; must not have seen the target's database.
         config: Mode and parameters.
+        elsewhere: What the documents of the audit share, which ``"few"`` asks about last.
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.srag.probe.SRag"
 
-    def __init__(self, proxy: LanguageModel, config: SRagConfig | None = None) -> None:
+    def __init__(
+        self,
+        proxy: LanguageModel,
+        config: SRagConfig | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self.proxy = proxy
         self.config = config or SRagConfig()
+        self.elsewhere = elsewhere
+
+    def among(self, documents: Iterable[Document]) -> SRag:
+        """Return the audit as it is for one document of a set, all of whose texts are known."""
+        if self.config.mode != "few":
+            return self
+        return SRag(self.proxy, self.config, Elsewhere.among(documents))
 
     @property
     def learns(self) -> bool:
@@ -481,7 +495,7 @@ class SRag:
         return {
             "probe words": (
                 f"those of the second half up to a probability of {config.guessed:g}, the easiest "
-                "first"
+                "first, and last those that other documents have behind the same word"
                 if config.mode == "few"
                 else f"hardest 1/{config.segment_factor} of the second half, "
                 f"{'without' if config.skip_stop_words else 'with'} stop words"
@@ -548,11 +562,14 @@ class SRag:
         trouble: list[str] = []
         # A word that nobody guesses tells the same whether the proxy gives it 1e-4 or 1e-9, and
         # a target that holds it says the first far more often: the easiest of them come first.
+        # One that other documents of the set have behind the same word is said by whoever holds
+        # those: it comes last.
         words = [replace(part, probes=(probe,)) for part in segments for probe in part.probes]
 
-        def turn(one: Segmented) -> tuple[bool, float]:
-            p0 = one.probes[0].baseline
-            return (p0 > config.guessed, p0 if p0 > config.guessed else -p0)
+        def turn(one: Segmented) -> tuple[bool, bool, float]:
+            p0, shared = one.probes[0].baseline, self.elsewhere
+            said = shared is not None and shared.has(one.words, one.probes[0].index)
+            return (said, p0 > config.guessed, p0 if p0 > config.guessed else -p0)
 
         left = sorted(words, key=turn)[: config.turns]
         # Fewer than these cannot be sure, so they are asked about at once; then one by one.

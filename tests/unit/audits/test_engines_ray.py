@@ -78,7 +78,7 @@ def _everything(place: RunPlace, workers: int) -> None:
         target = await open_target(work.target, work.reach.transport(1, governor.setback))
         try:
             method = (work.method, work.config, work.proxy)
-            audit, identity = await audit_at(target, method, governor, place.run)
+            audit, identity = await audit_at(target, method, governor, place.run, work.plan)
         finally:
             await target.close()
         return audit.config.top_logprobs, identity

@@ -79,7 +79,7 @@ def _local(work: Order, run: Path, target: Counting) -> AuditResult:
     async def audit() -> AuditResult:
         with Governor.of_run(run, work.budget) as governor:
             method = (work.method, work.config, work.proxy)
-            made, identity = await audit_at(target, method, governor, run)
+            made, identity = await audit_at(target, method, governor, run, PLAN)
             return await run_audit(
                 PLAN, target, made, run=run, governor=governor, identity=identity
             )
@@ -94,7 +94,7 @@ def _work(work: Order, run: Path, target: Counting, text: str) -> int:
         with governor_of_shard(work, run, shard) as governor:
             adopt_target(run, shard.folder(run))
             method = (work.method, work.config, work.proxy)
-            made, identity = await audit_at(target, method, governor, shard.folder(run))
+            made, identity = await audit_at(target, method, governor, shard.folder(run), PLAN)
             return len(await work_shard(work, run, shard, target, made, identity, governor))
 
     return asyncio.run(ask())
@@ -106,7 +106,7 @@ def _said(result: AuditResult) -> AuditResult:
     return replace(result, started="", seconds=0.0, spent=spent)
 
 
-@pytest.mark.parametrize("method", ["s-rag", "rag-mia"])
+@pytest.mark.parametrize("method", ["s-rag", "s-rag:few", "rag-mia"])
 def test_shards_in_any_order_give_the_bytes_and_verdicts_of_one_process(tmp_path, method) -> None:
     work, one, many = _order(method), tmp_path / "one", tmp_path / "many"
     whole = _local(work, one, Counting())

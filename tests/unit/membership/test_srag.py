@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ragwitness.asking.scores import audit_identity
 from ragwitness.asking.worker import Outcome
 from ragwitness.audits.membership import trained
 from ragwitness.audits.order import Order
 from ragwitness.audits.plan import SHADOW_STAGES, AuditPlan
 from ragwitness.errors import InputError
 from ragwitness.membership import shadow
+from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.outcomes import named_trouble
 from ragwitness.membership.registry import configure
 from ragwitness.membership.srag import SRag, SRagConfig, said_odds, segment
@@ -310,6 +312,81 @@ def test_the_easiest_of_the_words_that_nobody_guesses_comes_first() -> None:
     # Then, where those run out, what the proxy guesses least.
     assert found == sorted(hard, reverse=True) + sorted(p for p in found if p > limit)
     assert len(hard) < len(found) == len(ranks)
+
+
+_TEMPLATE = (
+    "We write to {0} about the quarrelsome cistern under the vestibule of number {1}. Our surveyor"
+    " {2} found the lamentable ullage and the gudgeon of the scullery corroded, whereupon {3}"
+    " resolved to engage the farrier of {4} and to bill {5} for the remainder by Michaelmas."
+)
+
+
+def _letters(count: int) -> list[Document]:
+    """Letters of one template: what is filled in stands in no other."""
+    names = [
+        [f"{x}{i}dor" for x in ("Bre", "Cal", "Dun", "Fen", "Gar", "Hul")] for i in range(count)
+    ]
+    return [Document(f"d{i}", _TEMPLATE.format(*own)) for i, own in enumerate(names)]
+
+
+def _knows_the_template(document: Document, whole: bool):
+    """A system that holds other letters: it says their common words of any, names only if whole."""
+
+    def answer(query) -> Answer:
+        before = query.prompt.split("\n\n", 1)[1]
+        said = document.text.removeprefix(before).split()[:3]
+        return _said(
+            " ".join(w if whole or not w.strip(".").endswith("dor") else "Nobody" for w in said)
+        )
+
+    return answer
+
+
+def test_words_of_a_template_that_every_neighbour_says_are_asked_last() -> None:
+    letters = _letters(12)
+    alone = _audit(mode="few")
+    placed = alone.among(letters)
+
+    def values(audit: SRag, whole: bool) -> list[float]:
+        return [
+            _asked_in_turn(audit, _knows_the_template(one, whole), one.text)[0].value
+            for one in letters
+        ]
+
+    # Asked by itself, a letter that nobody holds looks like one that is held: both are sure.
+    assert auc(np.array(values(alone, True) + values(alone, False)), np.arange(24) < 12) < 0.6
+    # Among its like, it is asked for what is its own.
+    assert min(values(placed, True)) > max(values(placed, False)) + 5
+    asked = _asked_in_turn(placed, _knows_the_template(letters[3], True), letters[3].text)[1]
+    assert len(asked) == 3
+
+
+def test_a_set_treats_all_of_its_documents_alike() -> None:
+    letters = _letters(6)
+    turned = Elsewhere.among(letters[::-1])
+    assert Elsewhere.among(letters) == turned  # no order, no known and unknown ones
+    assert ("quarrelsome", "cistern") in turned.pairs
+    # The same text twice is one document: its own words stay its own.
+    twice = Elsewhere.among([*letters, Document("copy", letters[0].text)])
+    assert twice.pairs == turned.pairs
+    assert not Elsewhere.among(letters[:1]).pairs
+
+
+def test_another_set_is_another_audit_and_a_mode_that_needs_none_is_the_same() -> None:
+    letters = _letters(6)
+    few, single = _audit(mode="few"), _audit()
+    here, there = few.among(letters), few.among(letters[:1])
+    assert len({audit_identity(one, "m") for one in (few, here, there)}) == 3
+    assert audit_identity(few.among(letters[::-1]), "m") == audit_identity(here, "m")
+    assert single.among(letters) is single
+    assert here.config is few.config
+
+
+def test_a_document_that_shares_every_word_is_still_asked_about() -> None:
+    copies = [Document("a", _TEXT), Document("b", _TEXT.upper())]
+    score, asked = _asked_in_turn(_audit(mode="few").among(copies), _next_words)
+    assert len(asked) == 3
+    assert score.value > 5
 
 
 def test_a_weak_reader_that_misses_hard_words_is_not_held_against_a_member() -> None:

@@ -165,7 +165,9 @@ class Scorer:
     def shadow(self, shard: Shard) -> None:
         """Load the model and ask the shadow system about a shard's units; comes first."""
         order = self._place.order()
-        self._audit, identity = fitted(order.method, order.config, order.proxy, self._alternatives)
+        self._audit, identity = fitted(
+            order.method, order.config, order.proxy, self._alternatives, order.plan
+        )
         wanted = order.stages().part(shard.takes)
         with RunFolder.of_shard(self._place.run, shard, identity) as folder:
             asyncio.run(ask_shadow(order, wanted, folder, self._audit))
@@ -386,7 +388,7 @@ class _Work:
         target = await open_target(order.target, order.reach.transport(1, governor.setback))
         try:
             method = (order.method, order.config, order.proxy)
-            audit, identity = await audit_at(target, method, governor, self._place.run)
+            audit, identity = await audit_at(target, method, governor, self._place.run, order.plan)
         finally:
             await target.close()
         return int(getattr(getattr(audit, "config", None), "top_logprobs", 0)), identity
