@@ -50,7 +50,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(_ROOT))
 
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-_CORPORA = ("healthcaremagic.jsonl", "pubmedqa.jsonl", "wikitext-2-valid.txt")
+_SAMPLE = "sample"  # documents of a few templates, generated
+_CORPORA = ("healthcaremagic.jsonl", "pubmedqa.jsonl", "wikitext-2-valid.txt", _SAMPLE)
 _WORLDS = ("easy", "hard")
 _METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "rag-mia": ("rag-mia", {}),
@@ -66,7 +67,9 @@ _INDEXED, _SHORTEST, _SPLITS, _ALPHA = 500, 40, 200, 0.05
 def corpus(path: Path) -> list[Document]:
     """Return at most 1,000 documents; those of a plain text are its longer paragraphs."""
     split = "paragraphs" if path.suffix == ".txt" else None
-    found = load_documents(path, split=split).documents  # type: ignore[arg-type]
+    found = (
+        load_sample() if path.name == _SAMPLE else load_documents(path, split=split).documents  # type: ignore[arg-type]
+    )
     long = [one for one in found if len(one.text.split()) >= _SHORTEST]
     return random.Random(0).sample(long, min(2 * _INDEXED, len(long)))
 
