@@ -13,11 +13,11 @@ from typing import Any
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.audits.forecast import refuse_all_unscorable, rehearse
-from ragwitness.audits.plan import AuditPlan, choose_reference, distinct
+from ragwitness.audits.plan import AuditPlan, among, choose_reference, distinct
 from ragwitness.errors import CapabilityError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.base import LanguageModel
-from ragwitness.types import Audit, Capability, Document
+from ragwitness.types import Capability, Document
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
@@ -115,7 +115,7 @@ async def _fit(
     budget: Budget,
 ) -> _Fit:
     config = configure(method, options)
-    audit: Audit = build_audit(method, proxy, config)
+    audit = among(build_audit(method, proxy, config), plan.every_document)
     fit = _Fit(audit.name, method, config)
     # 1. What it needs, the target must give.
     if missing := sorted(audit.requires - seen):

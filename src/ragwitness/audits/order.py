@@ -83,6 +83,7 @@ class Order:
         proxy: The auditor's own model.
         reach: How the target is reached.
         budget: Caps and prices, of all shards together.
+        why: Why this method was chosen, where it was not named.
     """
 
     target: str
@@ -92,6 +93,7 @@ class Order:
     proxy: str = "reader"
     reach: Reach = field(default_factory=Reach)
     budget: Budget = field(default_factory=Budget)
+    why: str = ""
 
     def stages(self) -> Stages:
         """Return what is asked about; no model is loaded for it.
@@ -226,7 +228,7 @@ def write_manifest(run: Path, order: Order) -> Manifest:
         "reach": TypeAdapter(Reach).dump_python(order.reach, mode="json"),
         "budget": TypeAdapter(Budget).dump_python(order.budget, mode="json"),
         "documents": _digest(lines),
-    }
+    } | ({"why": order.why} if order.why else {})
     replace_file(run / DOCUMENTS, lines)
     signed = {**stored, "digest": _digest(_canonical(stored))}
     replace_file(run / MANIFEST, json.dumps(signed, indent=1) + "\n")
@@ -273,6 +275,7 @@ def _order(stored: Mapping[str, Any], text: str) -> Order:
         proxy=stored["proxy"],
         reach=TypeAdapter(Reach).validate_python(stored["reach"]),
         budget=TypeAdapter(Budget).validate_python(stored["budget"]),
+        why=stored.get("why", ""),
     )
 
 

@@ -305,9 +305,8 @@ def audit(
     order = Order(target, plan, method, config, proxy, reach, budget)
     # What can be said of the audit without a query is said now, and may end it.
     agree(*order.beforehand(), yes=yes)
-    why = ""
     if by_itself:
-        order, why = chosen_order(order, folder, pace)
+        order = chosen_order(order, folder, pace)
     wait(order.refuse_unscorable())
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
@@ -315,11 +314,11 @@ def audit(
         prepare(order, folder, screen)
         return
     if by.name == "ray":
-        finish(spread(order, folder, by, screen), folder, screen, outputs, why=why)
+        finish(spread(order, folder, by, screen), folder, screen, outputs, why=order.why)
         return
     # In this process: the governor reserves the worst case of every query before it is sent, and no
     # query to the target passes beside it (docs/design/runs.md).
     with Governor.of_run(folder, budget, pace) as governor:
         opening = open_target(target, reach.transport(concurrency, governor.setback))
         result = perform(plan, opening, order.method, order.config, proxy, folder, governor)
-    finish(result, folder, screen, outputs, why=why)
+    finish(result, folder, screen, outputs, why=order.why)

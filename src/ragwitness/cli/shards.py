@@ -89,4 +89,4 @@ def merge(
     # The merge restores the order of the audit, whoever did which unit, and only then concludes.
     manifest = read_manifest(run)
     one_thread_per_answer()
-    finish(merge_run(manifest, run), run, console(), outputs)
+    finish(merge_run(manifest, run), run, console(), outputs, why=manifest.order.why)

@@ -261,11 +261,11 @@ def refuse_beside_auto(options: Mapping[str, object]) -> None:
         )
 
 
-def chosen_order(order: Order, folder: Path, pace: Pace) -> tuple[Order, str]:
+def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
     """Measure the target of an order, choose its method, and say in one line why.
 
     Returns:
-        The order with its method, and the line, for the report.
+        The order with its method and the line.
 
     Raises:
         CapabilityError: No method can be chosen.
@@ -291,7 +291,7 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> tuple[Order, str]:
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
         found = ask(open_target(order.target, transport), chosen, folder, governor)
     console().print(found.why, markup=False, soft_wrap=True)
-    return replace(order, method=found.method, config=found.config), found.why
+    return replace(order, method=found.method, config=found.config, why=found.why)
 
 
 # Before anything is sent: what can be decided, what would be asked, and what is kept.
