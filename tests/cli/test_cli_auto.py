@@ -87,7 +87,7 @@ def test_auto_is_the_default_and_a_dry_run_says_what_it_would_be(command, files)
         code, text = command("audit", f"{server.url}#m", *files, "--dry-run")
         assert server.requests == []
     assert code == 0
-    assert "without that, it would be mba" in text
+    assert "without that, it would be s-rag:few" in text
     assert "Nothing was sent." in text
 
 

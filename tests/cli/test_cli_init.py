@@ -46,7 +46,7 @@ def test_it_writes_a_file_that_runs_as_it_stands(command, files: Path) -> None:
         "target": "lab:corpus.jsonl",
         "documents": "mine.jsonl",
         "known-out": "known.jsonl",
-        "method": "mba",
+        "method": "s-rag:few",
         "alpha": 0.05,
     }
     code, said = command("audit", "--config", "run.toml", "--dry-run")

@@ -21,8 +21,8 @@ from ragwitness.types import Capability, Document
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
+    ("s-rag:few", {}),
     ("mba", {}),
-    ("s-rag", {"mode": "few"}),
     ("rag-mia", {}),
 )
 """Methods with their options, the best first."""

@@ -17,7 +17,7 @@ from ragwitness.cli.paths import PathRole, map_paths
 if TYPE_CHECKING:
     from rich.console import Console
 
-_PREFERRED = ("mba", "s-rag")  # MBA asks once a document, and text is enough for it
+_PREFERRED = ("s-rag:few", "mba")  # as --method auto; text is enough for MBA
 
 
 def init(
@@ -36,7 +36,7 @@ def init(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="The audit.", show_default="mba or s-rag, where the target admits it"),
+        typer.Option(help="The audit.", show_default="s-rag:few or mba, where the target admits it"),
     ] = None,
     alpha: Annotated[
         float, typer.Option(help="The share of wrong accusations that is accepted.")
@@ -107,11 +107,15 @@ def init(
             "No audit can be run: the target answers with nothing that can be read.",
             "ragwitness doctor TARGET shows what it answers.",
         )
-    if method is not None and method not in possible:
+
+    def admits(name: str) -> bool:
+        return name.partition(":")[0] in possible  # without its preset
+
+    if method is not None and not admits(method):
         raise CapabilityError(
             f"The target does not admit {method}.", f"It admits: {', '.join(possible)}."
         )
-    chosen = method or next((name for name in _PREFERRED if name in possible), possible[0])
+    chosen = method or next(filter(admits, _PREFERRED), possible[0])
     # 4. The price, and what it could find.
     budget = Budget(price_in=price_in, price_out=price_out)
     configs = configs_of([chosen], {})

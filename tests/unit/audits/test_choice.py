@@ -29,11 +29,16 @@ def _chosen(plan, seen=_ALL, **caps):
 
 
 def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> None:
-    for seen in (_ALL, _TEXT):
-        found = _chosen(plan, seen)
-        assert found.method == "mba"
-        assert found.why.startswith("auto chose")
-        assert "not " not in found.why
+    found = _chosen(plan)
+    assert (found.method, found.config.mode) == ("s-rag:few", "few")
+    assert found.why.startswith("auto chose")
+    assert "not " not in found.why
+
+
+def test_a_target_without_log_probabilities_is_filled_into_a_form(plan) -> None:
+    found = _chosen(plan, _TEXT)
+    assert found.method == "mba"
+    assert "not s-rag (few): the target does not give top_logprobs" in found.why
 
 
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
