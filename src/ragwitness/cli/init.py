@@ -36,7 +36,9 @@ def init(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="The audit.", show_default="s-rag:few or mba, where the target admits it"),
+        typer.Option(
+            help="The audit.", show_default="s-rag:few or mba, where the target admits it"
+        ),
     ] = None,
     alpha: Annotated[
         float, typer.Option(help="The share of wrong accusations that is accepted.")

@@ -40,11 +40,6 @@ def rank_of(true: Interval, others: Sequence[Interval]) -> int:
     return 1 + sum(other.high >= true.low for other in others)
 
 
-def place_p_value(rank: int, alternatives: int) -> float:
-    """Return P(rank at most this) for one place: rank / (m + 1)."""
-    return rank / (alternatives + 1)
-
-
 def rank_sum_distribution(alternatives: Sequence[int]) -> NDArray[np.float64]:
     """Return P(sum of ranks = n + j) for j = 0, 1, ..., n places with m_i alternatives each."""
     distribution = np.ones(1)

@@ -240,12 +240,6 @@ class KeyValues:
         """Memory held, in bytes."""
         return self.keys.nbytes + self.values.nbytes
 
-    def copy_prefix(self, other: KeyValues, length: int) -> None:
-        """Become the first ``length`` tokens of ``other``."""
-        self.keys[..., :length] = other.keys[..., :length]
-        self.values[:, :, :length] = other.values[:, :, :length]
-        self.length = length
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
