@@ -40,6 +40,16 @@ def serve(
         PathRole.READS,
         typer.Option(help="The log's private key, with --attest.", show_default=False),
     ] = None,
+    shards: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|ray[:N]",
+            help="Scan every index in N parts, each in a process (or Ray actor) of its own, with"
+            " the same answers. Each worker has shards of its own. Answers in a log are scanned"
+            " whole.",
+            show_default=False,
+        ),
+    ] = None,
     rate: Annotated[
         float | None,
         typer.Option(
@@ -67,10 +77,13 @@ def serve(
     from ragwitness.service.metrics import KeyRates
     from ragwitness.service.server import ServiceSettings
     from ragwitness.service.server import serve as serve_tenants
+    from ragwitness.service.shards import Sharding
     from ragwitness.service.store import DEFAULT_DATABASE, VARIABLE
 
     if rate is not None:
         KeyRates(rate)  # refused here
+    if shards is not None:
+        Sharding.parse(shards)
     # Answers are made side by side; each gets one thread of the linear algebra.
     one_thread_per_answer()
     where = database or os.environ.get(VARIABLE) or DEFAULT_DATABASE
@@ -83,5 +96,6 @@ def serve(
         key="" if key is None else str(key),
         rate=0.0 if rate is None else rate,
         metrics="" if metrics is None else str(metrics),
+        shards=shards or "",
     )
     serve_tenants(settings, host, port, workers)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +20,13 @@ from ragwitness.models.base import Embedder
 from ragwitness.models.registry import EMBEDDERS
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import SlotIndex
+from ragwitness.service.shards import Block, ShardedIndex, ShardPool
 from ragwitness.service.store import Store, documents, tenants
 
 _LARGEST = 2 << 30
 """Bytes of all indexes together; those used longest ago go first."""
+
+_TOGETHER = 4096  # documents read at a time
 
 
 class Indexes:
@@ -29,15 +34,17 @@ class Indexes:
 
     Args:
         store: Where the documents are.
+        shards: Scan the indexes in parts; None: this process does, each as a whole.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, shards: ShardPool | None = None) -> None:
         self._store = store
+        self._shards = shards
         self._lock = threading.Lock()
-        self._held: OrderedDict[int, tuple[int, SlotIndex]] = OrderedDict()
+        self._held: OrderedDict[int, tuple[int, SlotIndex | ShardedIndex]] = OrderedDict()
         self._loading: dict[int, threading.Lock] = {}
 
-    def get(self, tenant: int, edition: int, mechanism: Mechanism) -> SlotIndex:
+    def get(self, tenant: int, edition: int, mechanism: Mechanism) -> SlotIndex | ShardedIndex:
         """Return a tenant's index, of this edition or a later one.
 
         Args:
@@ -47,6 +54,7 @@ class Indexes:
 
         Raises:
             StoreGoneError: The database failed.
+            ShardGoneError: A shard cannot be started, or ended while it read.
         """
         with self._lock:
             loading = self._loading.setdefault(tenant, threading.Lock())
@@ -54,11 +62,10 @@ class Indexes:
             with self._lock:
                 # A later edition holds all documents of an earlier one: it serves both.
                 held = self._held.get(tenant)
-                if held is not None and held[0] >= edition:
+                if held is not None and held[0] >= edition and not _lost(held[1]):
                     self._held.move_to_end(tenant)
                     return held[1]
-            found, rows = index_rows(self._store, tenant, mechanism)
-            index = SlotIndex(rows, mechanism)
+            found, index = self._read(tenant, mechanism)
             with self._lock:
                 # Kept for the next query; the least recently used of all tenants go first.
                 self._held[tenant] = (found, index)
@@ -67,6 +74,13 @@ class Indexes:
                     self._held.popitem(last=False)
             return index
 
+    def _read(self, tenant: int, mechanism: Mechanism) -> tuple[int, SlotIndex | ShardedIndex]:
+        if self._shards is None:
+            found, rows = index_rows(self._store, tenant, mechanism)
+            return found, SlotIndex(rows, mechanism)
+        with _stored(self._store, tenant) as (found, blocks):
+            return found, self._shards.hold(blocks, mechanism)
+
 
 def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, NDArray[np.int16]]:
     """Return a tenant's edition and integer vectors, shape (capacity, dimension).
@@ -74,21 +88,32 @@ def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, ND
     Raises:
         StoreGoneError: The database failed.
     """
+    # Empty slots are zero vectors and are scored like the others: the number of documents in the
+    # index is as private as their content.
+    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    with _stored(store, tenant) as (edition, blocks):
+        for slots, vectors in blocks:
+            rows[slots] = vectors
+    return edition, rows
+
+
+@contextmanager
+def _stored(store: Store, tenant: int) -> Iterator[tuple[int, Iterator[Block]]]:
+    """Yield a tenant's edition, and its slots and vectors by the thousand."""
     # Edition and rows of one moment: a document added in between would be served under an edition
     # that does not have it.
     with store.reading(frozen=True) as connection:
         edition = connection.execute(
             select(tenants.c.edition).where(tenants.c.id == tenant)
         ).scalar_one()
-        found = connection.execute(
-            select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
-        ).all()
-    # Empty slots are zero vectors and are scored like the others: the number of documents in the
-    # index is as private as their content.
-    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
-    for row in found:
-        rows[row.slot] = np.frombuffer(row.vector, "<i2")
-    return edition, rows
+        wanted = select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
+        found = connection.execution_options(yield_per=_TOGETHER).execute(wanted)
+        yield edition, (_block(rows) for rows in found.partitions())
+
+
+def _block(rows: Sequence[Any]) -> Block:
+    vectors = np.frombuffer(b"".join(row.vector for row in rows), "<i2")
+    return np.array([row.slot for row in rows]), vectors.reshape(len(rows), -1)
 
 
 def texts_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[str]:
@@ -123,7 +148,11 @@ def documents_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[dict
     ]
 
 
-def _size(held: tuple[int, SlotIndex]) -> int:
+def _lost(index: SlotIndex | ShardedIndex) -> bool:
+    return isinstance(index, ShardedIndex) and index.lost
+
+
+def _size(held: tuple[int, SlotIndex | ShardedIndex]) -> int:
     slots, dimension = held[1].shape
     return 4 * slots * dimension
 

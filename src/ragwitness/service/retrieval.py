@@ -34,6 +34,7 @@ from ragwitness.service.meters import (
     window_of,
 )
 from ragwitness.service.principals import Principal, read_meters
+from ragwitness.service.shards import ShardedIndex, ShardPool
 from ragwitness.service.store import Store
 from ragwitness.service.window import Log, Logs
 
@@ -103,6 +104,8 @@ class Retriever:
         plain: Without noise and meters: the control of a benchmark.
         clock: Seconds since the epoch.
         logs: Audit windows in whose logs answers stand before they leave.
+        shards: Scan the indexes in parts; None: this process does. Closed with this. What stands
+            in a log is answered by the log, as a whole.
     """
 
     def __init__(
@@ -112,10 +115,12 @@ class Retriever:
         plain: bool = False,
         clock: Callable[[], float] = time.time,
         logs: Logs | None = None,
+        shards: ShardPool | None = None,
     ) -> None:
         self._store = store
         self._logs = logs
-        self._indexes = Indexes(store)
+        self._shards = shards
+        self._indexes = Indexes(store, None if plain else shards)
         self._reserver = Reserver(store)
         self._plain = plain
         self._clock = clock
@@ -143,6 +148,7 @@ class Retriever:
             ApiError: The query is unusable, or the tenant has no index yet.
             SpentError: A meter has no room for it.
             StoreGoneError: The database failed.
+            ShardGoneError: A shard ended before its part was scanned; a part is never an answer.
         """
         # 0. An index to which nothing was ever added: public, and the same for every account.
         if not principal.edition:  # a state of the tenant's that its operator ends for good
@@ -169,7 +175,7 @@ class Retriever:
             index = await asyncio.to_thread(
                 self._indexes.get, principal.tenant, principal.edition, mechanism
             )
-        if self._plain:
+        if self._plain and isinstance(index, SlotIndex):
             exact = await asyncio.to_thread(_plain, vector, index, principal)
             return Retrieved(exact, window, 0, MeterReading(0, 0), left)
         # 3. Pay first, durably: a crash from here on costs budget and never privacy.
@@ -177,7 +183,10 @@ class Retriever:
 
         # 4. Noise keyed by this record alone, then the best K slots.
         def answer() -> Selection:
-            return release(vector, index, _key(principal, query, window, paid), mechanism)
+            key = _key(principal, query, window, paid)
+            if isinstance(index, ShardedIndex):
+                return index.release(vector, key)
+            return release(vector, index, key, mechanism)
 
         async with self._free:
             found = await asyncio.to_thread(answer)
@@ -188,6 +197,8 @@ class Retriever:
         self._reserver.close()
         if self._logs is not None:
             self._logs.close()
+        if self._shards is not None:
+            self._shards.close()
 
     async def _pay(self, ask: ChargeRequest, left: int) -> Reserved:
         outcome = await self._reserver.reserve(ask)

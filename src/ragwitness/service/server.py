@@ -43,6 +43,7 @@ class ServiceSettings:
         key: File with the log's private key.
         rate: Requests per second of one key in one worker; 0: any.
         metrics: File with the token that ``/metrics`` asks for; empty: there is none.
+        shards: ``N``, ``ray`` or ``ray:N``; empty: each worker scans an index as a whole.
     """
 
     database: str
@@ -53,6 +54,7 @@ class ServiceSettings:
     key: str = ""
     rate: float = 0.0
     metrics: str = ""
+    shards: str = ""
 
     def to_json(self) -> str:
         """Return the settings as JSON."""
@@ -270,13 +272,15 @@ def make_app(settings: ServiceSettings) -> Any:
     from ragwitness.service.answers import make_generator
     from ragwitness.service.app import create_app
     from ragwitness.service.retrieval import Retriever
+    from ragwitness.service.shards import Sharding, ShardPool
 
     store = open_store(settings.database)
     generator = make_generator(settings.generator, settings.template)
     _load_embedders(store)
     logs = Logs(store, settings.attest, settings.key)
     metrics, rates = _watch(settings)
-    retriever = Retriever(store, plain=settings.plain, logs=logs)
+    pool = ShardPool(Sharding.parse(settings.shards)) if settings.shards else None
+    retriever = Retriever(store, plain=settings.plain, logs=logs, shards=pool)
     return create_app(store, generator, retriever=retriever, metrics=metrics, rates=rates)
 
 

@@ -296,7 +296,7 @@ def run_on_ray(order: Order, run: Path, cluster: Cluster, progress: Progress) ->
         InputError: The cluster is too small, or another run on it asks the same target.
         RagwitnessError: The work failed.
     """
-    with _session(cluster) as ray:
+    with ray_session(cluster) as ray:
         place = RunPlace(run.absolute(), os.getcwd())
         work = _Work(ray, order, place, cluster, progress)
         try:
@@ -408,7 +408,7 @@ class _Work:
 
 
 @contextmanager
-def _session(cluster: Cluster) -> Iterator[Any]:
+def ray_session(cluster: Cluster) -> Iterator[Any]:
     """Start Ray on this machine, or join a cluster."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
