@@ -72,7 +72,7 @@ class Sharding:
         return cls(count, found[1] is not None)
 
 
-class Keeper:
+class ShardKeeper:
     """The parts that one shard holds, of any number of indexes."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class _Actor:
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
-        self._actor = ray.remote(Keeper).options(num_cpus=1, max_restarts=0).remote()
+        self._actor = ray.remote(ShardKeeper).options(num_cpus=1, max_restarts=0).remote()
         self._asked: Any = None
         self._dead = False
 
@@ -377,7 +377,7 @@ def work(pipe: Connection) -> None:
     Args:
         pipe: To the process that asks.
     """
-    keeper = Keeper()
+    keeper = ShardKeeper()
     while True:
         try:
             method, given = pipe.recv()
