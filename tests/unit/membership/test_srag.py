@@ -1,7 +1,9 @@
 """The S-RAG generator: what it asks, and what it makes of answers good and bad."""
 
 import math
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from ragwitness.membership.reading.outcomes import named_trouble
 from ragwitness.membership.registry import configure
 from ragwitness.membership.srag import SRag, SRagConfig, said_odds, segment
 from ragwitness.stats.evaluation import auc
+from ragwitness.text.sample import load_sample
+from ragwitness.text.words import core, split_words
 from ragwitness.types import Answer, Document, Evidence, Interval, Score, TokenLogprob
 from tests.support.copier import Copier
 
@@ -364,12 +368,32 @@ def test_words_of_a_template_that_every_neighbour_says_are_asked_last() -> None:
 def test_a_set_treats_all_of_its_documents_alike() -> None:
     letters = _letters(6)
     turned = Elsewhere.among(letters[::-1])
-    assert Elsewhere.among(letters) == turned  # no order, no known and unknown ones
-    assert ("quarrelsome", "cistern") in turned.pairs
+    assert Elsewhere.among(letters).digest == turned.digest  # no order, no known and unknown ones
+    words = split_words(letters[0].text)
+    told = {word.text: turned.has(words, index) for index, word in enumerate(words)}
+    assert [told[one] for one in ("cistern", "surveyor", "We")] == [True, True, False]
+    assert not any(shared for word, shared in told.items() if word.startswith("Bre"))
     # The same text twice is one document: its own words stay its own.
     twice = Elsewhere.among([*letters, Document("copy", letters[0].text)])
-    assert twice.pairs == turned.pairs
-    assert not Elsewhere.among(letters[:1]).pairs
+    assert twice.digest == turned.digest
+    for few in (letters[:1], ()):
+        assert not any(Elsewhere.among(few).has(words, index) for index in range(len(words)))
+
+
+def test_what_a_set_shares_is_what_a_plain_count_says() -> None:
+    texts = [one.text for one in load_sample()[:40]]
+    counted = Counter(
+        pair
+        for text in texts
+        for pair in set(pairwise(core(word.text).lower() for word in split_words(text)))
+    )
+    found = Elsewhere.among(Document(str(i), text) for i, text in enumerate(texts))
+    assert len(found.pairs) == sum(count > 1 for count in counted.values()) > 100
+    for text in texts[:5]:
+        words = split_words(text)
+        plain = [core(word.text).lower() for word in words]
+        said = [False, *(counted[pair] > 1 for pair in pairwise(plain))]
+        assert [found.has(words, index) for index in range(len(words))] == said
 
 
 def test_another_set_is_another_audit_and_a_mode_that_needs_none_is_the_same() -> None:
