@@ -188,6 +188,38 @@ def test_bound_speaks_of_a_tenant_with_the_services_sensitivity(command, tmp_pat
     assert (code, "no tenant 'none'" in said) == (2, True)
 
 
+def test_what_clipping_buys_is_shown_and_the_noise_for_a_tenant(command, tmp_path) -> None:
+    """Without its bounds the same noise would break the tenant's promise, and that is said."""
+    where, out = ("--database", tmp_path / "s.db"), tmp_path / "b.json"
+    code, said = command("tenants", "create", "acme", *QUICK, "--clip", "0,0.5", "--json", *where)
+    assert code == 0, said
+    made = json.loads(said)
+    assert (made["clip"], round(made["sensitivity"], 3)) == ([0.0, 0.5], 0.5)
+    code, said = command("collusion", "bound", "--tenant", "acme", *where, "--json", out)
+    assert code == 0, said
+    assert "clipped to 0..0.5: one moves by 0.5 at most, not 2" in " ".join(said.split())
+    told = json.loads(out.read_text())
+    assert told["one"] <= 1.0 < 4 * 1.0 < told["clipping"]["one"]
+    assert told["exact"] < told["clipping"]["joint"]
+    code, said = command("collusion", "calibrate", "--tenant", "acme", *where, "--json", out)
+    assert code == 0, said
+    planned = json.loads(out.read_text())
+    assert planned["asked"]["sensitivity"] == made["sensitivity"]
+    assert planned["asked"]["epsilon"] == made["joint_epsilon"]
+    # Its noise is what its own budget needs, and leaves room for its own accounts.
+    assert planned["plans"][-1]["exact"] == pytest.approx(made["sigma"], rel=0.02)
+    assert planned["room"]["accounts"] in (3, 4)
+    for given, why in (
+        ("0.5", "not two numbers"),
+        ("a,b", "not two numbers"),
+        ("1,0", "clipped to"),
+    ):
+        code, said = command("tenants", "create", "b", *QUICK, "--clip", given, *where)
+        assert (code, why in " ".join(said.split())) == (2, True)
+    code, said = command("collusion", "calibrate")
+    assert (code, "joint budget is needed" in said) == (2, True)
+
+
 def test_a_tenants_documents_are_removed_and_the_tenant_erased(command, tmp_path, corpus) -> None:
     base = ("--database", tmp_path / "s.db")
     tenants = ("service", "tenants")

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ragwitness.cli.options import Accounts, Database, FigurePath, JsonPath, Queries, Sensitivity
+from ragwitness.cli.options import (
+    Accounts,
+    Database,
+    FigurePath,
+    JsonPath,
+    Queries,
+    Sensitivity,
+    TenantTerms,
+)
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
@@ -18,6 +26,8 @@ if TYPE_CHECKING:
     from ragwitness.collusion.coalition.log import QueryLog
     from ragwitness.collusion.separation import Calibration
     from ragwitness.privacy.accounting.bounds import ServiceTerms
+    from ragwitness.report.collusion import Bought
+    from ragwitness.service.policy import TenantPolicy
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
 
@@ -308,13 +318,7 @@ def bound(
     k_max: Annotated[
         int | None, typer.Option(help="The cap of the verdict.", show_default="--accounts")
     ] = None,
-    tenant: Annotated[
-        str | None,
-        typer.Option(
-            help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
-            " are taken in place of the options."
-        ),
-    ] = None,
+    tenant: TenantTerms = None,
     database: Database = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
@@ -333,19 +337,31 @@ def bound(
     if k_max is not None and delta_star is None:
         raise InputError("--k-max belongs to a verdict.", "Give --delta-star as well.")
     asked = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
+    bought = None
     if tenant is not None:
-        asked = _of_tenant(tenant, database, delta_prime)
+        policy = _of_tenant(tenant, database)
+        claim = policy.claim
+        asked = ServiceTerms(
+            claim.delta,
+            claim.queries,
+            claim.accounts,
+            claim.epsilon,
+            policy.terms.sigma,
+            policy.sensitivity,
+            delta_prime,
+        )
+        bought = _bought(policy, asked)
     bounds = joint_bounds(asked)
     made = None
     if delta_star is not None:
         made = bounds.verdict(asked.accounts if k_max is None else k_max, delta_star)
     drawn = None if figure is None else bounds_svg(bounds)
-    _leave(bounds_terminal(bounds, made), bounds_json(bounds, made), drawn, json_out, figure)
+    told = bounds_json(bounds, made, bought)
+    _leave(bounds_terminal(bounds, made, bought), told, drawn, json_out, figure)
 
 
-def _of_tenant(name: str, database: str | None, slack: float | None) -> ServiceTerms:
-    """Return what the service promises a tenant's accounts, with the sensitivity it charges."""
-    from ragwitness.privacy.accounting.bounds import ServiceTerms
+def _of_tenant(name: str, database: str | None) -> TenantPolicy:
+    """Return what the service promises a tenant's accounts."""
     from ragwitness.service.policy import TenantPolicy
     from ragwitness.service.store import open_store
     from ragwitness.service.tenants import find_tenant
@@ -353,21 +369,31 @@ def _of_tenant(name: str, database: str | None, slack: float | None) -> ServiceT
     store = open_store(database)
     try:
         with store.reading() as connection:
-            policy = TenantPolicy.from_json(find_tenant(connection, name).policy)
+            return TenantPolicy.from_json(find_tenant(connection, name).policy)
     finally:
         store.close()
-    claim, terms = policy.claim, policy.terms
-    # One answer moves one score by as much as the odometer charges in the worst case.
-    moved = terms.worst_mu(1) * terms.sigma
-    return ServiceTerms(
-        claim.delta, claim.queries, claim.accounts, claim.epsilon, terms.sigma, moved, slack
-    )
+
+
+def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
+    """Return what a tenant's clipping buys; None without one."""
+    from dataclasses import replace
+
+    from ragwitness.privacy.accounting.bounds import joint_bounds
+    from ragwitness.privacy.accounting.ranges import score_sensitivity
+    from ragwitness.report.collusion import Bought
+
+    clip = policy.claim.clip
+    if clip is None:
+        return None
+    whole = score_sensitivity(policy.claim.relation)
+    bare = joint_bounds(replace(asked, sensitivity=whole))
+    return Bought(clip, asked.sensitivity, whole, bare.exact, bare.one)
 
 
 def calibrate(
     epsilon: Annotated[
-        float, typer.Option(help="The epsilon that all accounts may spend together.")
-    ],
+        float | None, typer.Option(help="The epsilon that all accounts may spend together.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="The delta of all accounts together.")] = 1e-6,
     queries: Queries = 1000,
     accounts: Accounts = 16,
@@ -375,18 +401,28 @@ def calibrate(
         float | None, typer.Option(help="Also say how many queries or accounts this noise allows.")
     ] = None,
     sensitivity: Sensitivity = 1.0,
+    tenant: TenantTerms = None,
+    database: Database = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
     """Find the noise for a joint budget.
 
-    The exact noise stands beside the paper's. With --sigma it also says how many queries or
-    accounts that noise allows. No system is asked.
+    Give --epsilon, or --tenant for the tenant's own. The exact noise stands beside the paper's.
+    With --sigma it also says how many queries or accounts that noise allows. No system is asked.
     """
+    from ragwitness.errors import InputError
     from ragwitness.privacy.accounting.bounds import noise_plan
     from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for
     from ragwitness.report.collusion import Room, plan_json, plan_svg, plan_terminal, powers_to
 
+    if tenant is not None:
+        policy = _of_tenant(tenant, database)
+        claim, sensitivity, sigma = policy.claim, policy.sensitivity, policy.terms.sigma
+        epsilon, delta = claim.joint_epsilon, claim.joint_delta
+        queries, accounts = claim.queries, claim.accounts
+    if epsilon is None:
+        raise InputError("A joint budget is needed.", "Give --epsilon, or --tenant.")
     # The plan that was asked for first; the smaller coalitions beside it show how noise grows with
     # k.
     wanted = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values

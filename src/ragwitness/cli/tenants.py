@@ -69,6 +69,15 @@ def create(
             " (ragwitness attest)."
         ),
     ] = None,
+    clip: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="The bounds of the scores, e.g. 0,0.6: fewer values, less noise. They are public:"
+            " do not take them from the documents.",
+            show_default="none",
+        ),
+    ] = None,
     texts: Annotated[
         bool,
         typer.Option(
@@ -105,6 +114,7 @@ def create(
         embedder=embedder,
         scale=scale,
         texts=texts,
+        clip=None if clip is None else _bounds(clip),
     )
     with _opened(database, create=True) as store:
         # The claim becomes a policy with its noise; what cannot be promised is refused before the
@@ -113,6 +123,7 @@ def create(
     settled = {
         "tenant": name,
         **asdict(policy.claim),
+        "sensitivity": policy.sensitivity,
         "mu_budget": policy.budget,
         "mechanism": policy.mechanism.digest,
     }
@@ -392,6 +403,23 @@ def _seconds(days: float) -> int:
     if not (math.isfinite(days) and days > 0):
         raise InputError(f"A window lasts a number of days above 0, not {days:g}.")
     return round(days * 86_400)
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    """Read ``A,B``.
+
+    Raises:
+        InputError: It is something else.
+    """
+    from ragwitness.errors import InputError
+
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--clip {text!r} is not two numbers.", "Write e.g. --clip 0,0.6."
+        ) from None
+    return low, high
 
 
 def _print(values: Mapping[str, object], *, as_json: bool) -> None:

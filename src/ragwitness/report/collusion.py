@@ -51,7 +51,28 @@ class Room:
     accounts: int
 
 
-def bounds_json(bounds: Bounds, certificate: Certificate | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What clipping a tenant's scores buys, at the same noise.
+
+    Attributes:
+        clip: Bounds of the scores.
+        sensitivity: With them.
+        unclipped: Sensitivity without them.
+        joint: Exact epsilon of all accounts without them.
+        one: Of one account without them.
+    """
+
+    clip: tuple[float, float]
+    sensitivity: float
+    unclipped: float
+    joint: float
+    one: float
+
+
+def bounds_json(
+    bounds: Bounds, certificate: Certificate | None = None, bought: Bought | None = None
+) -> dict[str, Any]:
     """Return everything, strict JSON."""
     return {
         **asdict(bounds),
@@ -68,10 +89,13 @@ def bounds_json(bounds: Bounds, certificate: Certificate | None = None) -> dict[
             if (epsilon := getattr(bounds, name)) is not None
         },
         "verdict": None if certificate is None else asdict(certificate),
+        "clipping": None if bought is None else asdict(bought),
     }
 
 
-def bounds_terminal(bounds: Bounds, certificate: Certificate | None = None) -> Group:
+def bounds_terminal(
+    bounds: Bounds, certificate: Certificate | None = None, bought: Bought | None = None
+) -> Group:
     """Return each account of the same noise for a terminal of 80 columns."""
     from rich.console import Group
     from rich.text import Text
@@ -100,6 +124,13 @@ def bounds_terminal(bounds: Bounds, certificate: Certificate | None = None) -> G
     reached = ("best attack on scores", "", advantage_of(bounds.mu), auc_of(bounds.mu))
     table.add_row(*reached[:2], f"{reached[2]:.4f}", f"{reached[3]:.4f}", "")
     lines = _notes(bounds)
+    if bought is not None:
+        low, high = bought.clip
+        lines.append(
+            f"Scores are clipped to {low:g}..{high:g}: one moves by {bought.sensitivity:.4g} at"
+            f" most, not {bought.unclipped:g}. Unclipped, this noise would give"
+            f" {say.three(bought.joint)} exactly, and one account {say.three(bought.one)}."
+        )
     if certificate is not None:
         lines.append(_verdict(certificate))
     parts: list[RenderableType] = [Text(title, style="bold"), table]

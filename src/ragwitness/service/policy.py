@@ -61,6 +61,8 @@ class Claim:
         scale: Norm of the integer vectors, for answers that can be proved
             (``provable_mechanism``); None takes a finer grid,
             whose answers cannot.
+        clip: Bounds within which every score is held before the noise; None: none. Public, so they
+            must not come from the tenant's documents.
     """
 
     epsilon: float = 1.0
@@ -80,6 +82,7 @@ class Claim:
     scale: int | None = None
     lifetime_epsilon: float | None = None
     texts: bool = False
+    clip: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,15 @@ class TenantPolicy:
     def terms(self) -> Terms:
         """What the index's odometer measures against."""
         return Terms.of(self.mechanism, self.budget, self.claim.relation)
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that one answer moves one score, where 1 is a perfect match, as it is charged.
+
+        At most the width of ``clip``, to a grid step, where scores are clipped.
+        """
+        terms = self.terms
+        return terms.worst_mu(1) * terms.sigma
 
     @property
     def life(self) -> float:
@@ -130,8 +142,11 @@ class TenantPolicy:
             fields: dict[str, Any] = json.loads(text)
             mechanism = fields["mechanism"]
             mechanism["variance"] = Fraction(mechanism["variance"])
-            return cls(Claim(**fields["claim"]), Mechanism(**mechanism), float(fields["budget"]))
-        except (ValueError, TypeError, KeyError) as error:
+            claim = fields["claim"]
+            if claim.get("clip") is not None:
+                claim["clip"] = (float(claim["clip"][0]), float(claim["clip"][1]))
+            return cls(Claim(**claim), Mechanism(**mechanism), float(fields["budget"]))
+        except (ValueError, TypeError, KeyError, IndexError) as error:
             raise InputError(
                 "The stored policy of a tenant cannot be read.",
                 "Open the database with the version of ragwitness that wrote it.",
@@ -230,6 +245,18 @@ def _check(claim: Claim) -> None:
         positive("lifetime_epsilon", claim.lifetime_epsilon)
     if claim.sigma is not None:
         positive("sigma", claim.sigma)
+    if claim.clip is not None:
+        low, high = claim.clip
+        if not -1 <= low < high <= 1:
+            raise InputError(
+                f"Scores cannot be clipped to {low:g}..{high:g}.",
+                "Give bounds A,B with A below B, both from -1 to 1.",
+            )
+        if claim.scale is not None:
+            raise InputError(
+                "The proof of a selection does not cover clipped scores.",
+                "Leave either the clipping or the scale out.",
+            )
     # delta* lies strictly between 0 and 1.
     probability("joint_delta", claim.joint_delta)
     if not SHORTEST_WINDOW <= whole("window", claim.window) <= LONGEST_WINDOW:
@@ -250,12 +277,13 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
             claim.capacity,
             claim.top,
             sigma,
+            clip=claim.clip,
             sampler=claim.sampler,  # type: ignore[arg-type]  # checked there
         )
 
     if claim.sigma is not None:
         return built(claim.sigma), claim.sigma
-    reach = score_sensitivity(claim.relation)
+    reach = score_sensitivity(claim.relation, claim.clip)
     sigma = sigma_for(claim.epsilon, claim.delta, claim.queries, reach)
     for _ in range(20):  # grid and smoothing cost a little more than the ideal
         mechanism = built(sigma)

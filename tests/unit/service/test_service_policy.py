@@ -2,10 +2,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import delta_at, epsilon_at
+from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
+from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 
 SMALL = Claim(queries=20, accounts=4, capacity=32, top=3)
@@ -76,6 +79,12 @@ def test_policies_survive_the_database() -> None:
         ({"window": 59}, "60 to 316224000 seconds, not 59"),
         ({"relation": "swap"}, "relation: 'swap'"),
         ({"sampler": "fast"}, "sampler 'fast'"),
+        ({"clip": (0.5, 0.5)}, r"cannot be clipped to 0\.5\.\.0\.5"),
+        ({"clip": (0.6, 0.1)}, "cannot be clipped"),
+        ({"clip": (-1.1, 0.5)}, "cannot be clipped"),
+        ({"clip": (0.0, 1.5)}, "cannot be clipped"),
+        ({"clip": (math.nan, 0.5)}, "cannot be clipped to nan"),
+        ({"clip": (0.0, 0.5), "scale": 128}, "does not cover clipped scores"),
     ],
 )
 def test_values_outside_their_ranges_are_named(change: dict[str, Any], shown: str) -> None:
@@ -88,3 +97,73 @@ def test_many_queries_take_the_exact_sampler() -> None:
     policy = make_policy(Claim(queries=50_000, capacity=16), 64)
     assert policy.mechanism.sampler == "exact"
     assert policy.account_epsilon <= 1.0
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-remove"])
+@pytest.mark.parametrize("clip", [(0.0, 0.5), (0.2, 0.6), (-0.3, 0.1), (-1.0, 1.0)])
+def test_clipped_scores_need_less_noise_and_move_no_further(relation, clip) -> None:
+    """The opponent picks document, neighbour and query freely; no score moves by more than charged.
+
+    A meter that charged the width of other bounds, or the empty slot at 0 where it scores
+    ``clip``'s lower end, would be passed here.
+    """
+    bare = make_policy(replace(SMALL, relation=relation), 16)
+    policy = make_policy(replace(SMALL, relation=relation, clip=clip), 16)
+    mechanism = policy.mechanism
+    empty = min(max(0.0, clip[0]), clip[1])
+    low, high = clip
+    width = high - low if relation == "replace" else max(high - empty, empty - low)
+    assert policy.sensitivity == pytest.approx(width, rel=0.02)
+    assert policy.claim.sigma / bare.claim.sigma == pytest.approx(  # type: ignore[operator]
+        width / bare.sensitivity, rel=0.02
+    )
+    assert policy.account_epsilon <= 1.0 + 1e-9
+    axis = np.zeros(16)
+    axis[0] = 1.0
+    others = np.random.default_rng(0).standard_normal((200, 16)) + 2 * np.outer(
+        np.linspace(-4, 4, 200), axis
+    )
+    documents = quantise(np.vstack([axis, -axis, others]), mechanism)
+    rows = np.zeros((32, 16), np.int16)
+    query = quantise(axis, mechanism)[None]
+    seen = []
+    for one in documents:
+        rows[0] = one
+        seen.append(int(scores(query, SlotIndex(rows, mechanism), mechanism)[0][0]))
+    steps = mechanism.scale**2 >> mechanism.shift
+    there = seen if relation == "replace" else [mechanism.empty_score]
+    moved = max(abs(a - b) for a in seen for b in there) / steps
+    # A quantised vector is a little shorter than 1, and scores are rounded down to the grid.
+    assert policy.sensitivity * 0.98 - 2 / steps <= moved <= policy.sensitivity
+
+
+def test_the_index_meter_of_clipped_scores_stops_where_their_width_says() -> None:
+    """One question repeated spends fastest; a quarter of the width: 16 times as many of it."""
+    counts = []
+    for clip in (None, (0.0, 0.5)):
+        policy = make_policy(replace(SMALL, clip=clip, sigma=100.0, joint_epsilon=1.0), 16)
+        meter = Odometer(policy.terms)
+        vector = quantise(np.ones(16), policy.mechanism)
+        counts.append(next(n for n in range(5000) if not meter.charge(vector)))
+        most = (policy.budget / policy.terms.worst_mu(1)) ** 2
+        assert counts[-1] == pytest.approx(most, abs=1.5)
+    assert counts[1] / counts[0] == pytest.approx(16, rel=0.1)
+
+
+def test_narrow_bounds_have_a_grid_that_holds_them_apart() -> None:
+    claim = Claim(queries=1000, capacity=16, clip=(0.55, 0.56))
+    policy = make_policy(claim, 64)
+    low, high = policy.mechanism.bounds
+    assert high - low >= 8
+    assert policy.sensitivity == pytest.approx(0.01, rel=0.1)
+
+
+def test_a_policy_from_before_clipping_is_read_as_unclipped() -> None:
+    policy = make_policy(SMALL, 64)
+    old = policy.to_json().replace('"clip": null, ', "")
+    assert "clip" not in old
+    assert TenantPolicy.from_json(old) == policy
+    clipped = make_policy(replace(SMALL, clip=(0.0, 0.5)), 64)
+    assert TenantPolicy.from_json(clipped.to_json()) == clipped
+    with pytest.raises(InputError, match="cannot be read"):
+        TenantPolicy.from_json(clipped.to_json().replace("[0.0, 0.5]", "[0.0]"))

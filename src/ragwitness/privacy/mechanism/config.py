@@ -204,7 +204,8 @@ def mechanism_for(
 ) -> Mechanism:
     """Return a mechanism for noise that is given on the scale of cosines.
 
-    The grid is the coarsest power of two with 256 steps in one sigma, and 8 from 0 to 1.
+    The grid is the coarsest power of two with 256 steps in one sigma, and 8 from 0 to 1 or, where
+    they are closer, between the bounds.
 
     Args:
         dimension: Of the vectors.
@@ -218,9 +219,10 @@ def mechanism_for(
         InputError: A value is outside its range.
     """
     sigma = positive("sigma", sigma)
-    # 256 grid steps in one sigma, at least 8 from 0 to 1, as a power of two.
+    # 256 grid steps in one sigma, at least 8 from 0 to 1 or between bounds, as a power of two.
     most = (MOST_SCALE**2).bit_length() - 1
-    wanted = max(_STEPS / sigma, _FEWEST)
+    width = 1.0 if clip is None or not 0 < clip[1] - clip[0] < 1 else clip[1] - clip[0]
+    wanted = max(_STEPS / sigma, _FEWEST / width)
     bits = most if wanted >= MOST_SCALE**2 else math.ceil(math.log2(wanted))
     steps = 1 << bits
     low, high = (None, None) if clip is None else (_step(clip[0], steps), _step(clip[1], steps))
