@@ -1,13 +1,16 @@
 import json
 import re
+import resource
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import numpy as np
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from ragwitness.errors import ModelError, TargetUnreachableError
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
@@ -20,7 +23,7 @@ from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
 from ragwitness.service.retrieval import RetrievalQuery
-from ragwitness.service.store import StoreGoneError, accounts, documents, windows
+from ragwitness.service.store import StoreGoneError, accounts, documents, tenants, windows
 from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
 from tests.support.parrot import Parrot
 from tests.support.service import SMALL, attempts, make_tenant, marked
@@ -424,3 +427,64 @@ def test_logs_are_json_without_texts_or_keys(
 def test_limit_fields_hold_integers_that_structured_fields_can() -> None:
     headers = limit_headers(Claim(queries=10**18, payer_queries=7), MeterReading(1, 9), 5)
     assert headers["RateLimit"] == '"account";r=999999999999999;t=5, "payer";r=0;t=5'
+
+
+def test_a_clock_set_back_gives_no_number_of_a_window_twice(
+    service: Any, retrieve: Retrieve
+) -> None:
+    """Over HTTP: windows go on where they were left, whatever the clock says; none is refilled."""
+    claim = replace(SMALL, queries=4, window=60, lifetime_epsilon=30.0)
+    [key] = make_tenant(service.store, "t", 1, claim=claim)
+    with service.store.reading() as connection:
+        created = connection.execute(select(tenants.c.created)).scalar_one()
+    seen: list[tuple[int, int]] = []
+    refused = 0
+    for at in (0, 65, 3, -1e9, 125, 64, 0, 119, 61, 130, 2, 66, 180, 1, 0):
+        service.now = created + at
+        reply = retrieve(key)
+        left = int(re.findall(r"t=(\d+)", reply.headers["ratelimit"])[0])
+        assert 1 <= left <= 60
+        if reply.status_code == 429:
+            refused += 1
+            continue
+        told = reply.json()
+        assert told["window"] == max(0, at) // 60
+        seen.append((told["window"], told["sequence"]))
+        used = service.send("/v1/usage", key=key).json()["meters"]["account"]["used"]
+        assert used == told["sequence"] + 1
+    assert len(set(seen)) == len(seen)
+    counts = Counter(window for window, _ in seen)
+    assert counts == {0: 4, 1: 4, 2: 2, 3: 1}
+    assert refused == 4  # windows 0 and 1 have no query left, however often they come back
+    spent = budget_of(service.store, "t", now=created)
+    assert spent.all_epsilon <= spent.life_epsilon <= 30.0 * (1 + 1e-9)
+
+
+def test_a_disk_without_room_is_a_503_and_no_answer_leaves_unpaid(
+    service: Any, retrieve: Retrieve
+) -> None:
+    """The system refuses to let the write-ahead log grow, as a full disk or a quota does."""
+    [key] = make_tenant(
+        service.store, "t", 1, claim=replace(SMALL, queries=400, joint_epsilon=None)
+    )
+    log = Path(service.store._engine.url.database + "-wal")
+    assert retrieve(key).status_code == 200
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 30_000, limits[1]))
+    try:
+        answered = 1
+        while (reply := retrieve(key)).status_code == 200:
+            answered += 1
+        again = retrieve(key)
+        health = service.send("/live")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert 1 < answered < 400
+    for one in (reply, again):
+        assert one.status_code == 503
+        assert one.json()["error"]["code"] == "unavailable"
+        assert "ids" not in one.json()
+    assert health.status_code == 200
+    assert budget_of(service.store, "t").queries == answered
+    # With room again it goes on with the next number: none was skipped, none is given twice.
+    assert retrieve(key).json()["sequence"] == answered

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragwitness.collusion.coalition import log_files
+from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.log_files import read_log
 from ragwitness.errors import InputError, MissingExtraError
 
@@ -192,3 +193,16 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"ragwitness\[data\]"):
         read_log(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_log_of_one_account_is_read_and_refused_by_name(tmp_path, form) -> None:
+    """Nobody to work together with: no estimate, and no p-value of nothing."""
+    one = read_log(_write(tmp_path / f"one.{form}", ["ann"] * 40, _GOOD[1], _vectors().tolist()))
+    several = read_log(_write(tmp_path / f"log.{form}", *_GOOD, _vectors().tolist())).log()
+    assert one.log().names == ("ann",)
+    for ordinary in (None, several):
+        with pytest.raises(InputError, match="holds one account: nobody to work together with"):
+            estimate(one.log(), ordinary=ordinary)
+    with pytest.raises(InputError, match="ordinary traffic"):
+        estimate(several, ordinary=one.log())
