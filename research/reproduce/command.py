@@ -127,6 +127,7 @@ def reproduce(
     from ragwitness.defenses.synthetic.roles import roles_of
     from ragwitness.errors import InputError, MissingExtraError
     from research.canary.study import load_study_table, reproduce_study
+    from research.collusion_tables import reproduce_figure
     from research.proof_cost.costs import load_cost_table, reproduce_costs
     from research.reproduce.case_study import load_case_study, reproduce_case
     from research.reproduce.compare import (
@@ -173,6 +174,13 @@ def reproduce(
                 "Its size is --sizes, its provers are --backends.",
             )
         reproduce_costs(load_cost_table(name, tables), out, sizes, backends)
+        return
+    if kind == "collusion":
+        if model or judge or data or prompts is not None:
+            raise InputError(
+                f"{name} asks no model and reads no corpus.", "It is run without options but --out."
+            )
+        reproduce_figure(name, tables, out)
         return
     if kind == "canary":
         reproduce_study(load_study_table(name, tables), data, out, policies, processes)

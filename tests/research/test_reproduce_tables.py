@@ -38,7 +38,13 @@ def test_every_table_of_the_repository_can_be_run() -> None:
     assert {"mba/table1", "mba/table2", "s-rag/table1", "s-rag/fig6"} <= set(names)
     for name in names:
         if (kind := table_kind(name, _TABLES)) not in ("", "scores"):
-            assert kind in ("canary", "case", "compare", "proofs")  # their own tests have these
+            assert kind in (
+                "canary",
+                "case",
+                "collusion",
+                "compare",
+                "proofs",
+            )  # their own tests have these
             continue
         table = load_table(name, _TABLES)
         assert table.cases
