@@ -107,7 +107,7 @@ def _stored(store: Store, tenant: int) -> Iterator[tuple[int, Iterator[Block]]]:
             select(tenants.c.edition).where(tenants.c.id == tenant)
         ).scalar_one()
         wanted = select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
-        found = connection.execution_options(yield_per=_TOGETHER).execute(wanted)
+        found = connection.execute(wanted.execution_options(yield_per=_TOGETHER))
         yield edition, (_block(rows) for rows in found.partitions())
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.quotes import quote_error
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import Rows, Selection, best_of, check_rows, scan_part
 
@@ -197,11 +198,13 @@ class ShardPool:
         self._seats: list[_Seat] = []
         self._still = ExitStack()
         self._ray: Any = None
+        self._faults: tuple[type[Exception], ...] = (EOFError, OSError, RuntimeError)
         if sharding.ray:
             from ragwitness.audits.engines.ray import Cluster, ray_session
 
             place = Cluster(sharding.count, 0.0, os.environ.get("RAY_ADDRESS"))
             self._ray = self._still.enter_context(ray_session(place))
+            self._faults += (self._ray.exceptions.RayError,)
 
     def hold(self, blocks: Iterable[Block], mechanism: Mechanism) -> ShardedIndex:
         """Return an index cut into parts, with a zero vector wherever no block puts another.
@@ -295,9 +298,9 @@ class ShardPool:
         try:
             for _ in range(self._sharding.count):
                 self._seats.append(_Process() if self._ray is None else _Actor(self._ray))
-        except OSError as error:
+        except self._faults as error:
             self._end()
-            raise ShardGoneError(f"A shard cannot be started: {error.strerror}.") from error
+            raise ShardGoneError(f"A shard cannot be started: {quote_error(error)}.") from error
 
     def _each(
         self, asked: Sequence[tuple[_Seat, Any]], ask: Callable[[_Seat, Any], None]
@@ -310,7 +313,7 @@ class ShardPool:
             for seat, _ in asked:
                 found.append(seat.receive())
             return found
-        except (EOFError, OSError, RuntimeError) as error:
+        except self._faults as error:
             number = self._seats.index(seat) + 1
             # The others' replies to this question would be taken for those to the next.
             self._end()

@@ -307,9 +307,12 @@ class FakeRay:
     def __init__(self) -> None:
         self.dead: set[int] = set()
         self.made = 0
+        self.lost = False
 
     def remote(self, kind):
         def begin():
+            if self.lost:
+                raise self.exceptions.RayError("the cluster is gone")
             number, actor = self.made, kind()
             self.made += 1
             fields = {
@@ -353,6 +356,13 @@ def test_actors_answer_as_the_single_scan_and_a_dead_one_is_an_error(monkeypatch
         index.release(rows[0], keys(1)[0])
     assert index.lost
     assert_same(index_of(pool, rows, mechanism), rows, mechanism)
+    ray.dead.add(ray.made - 1)
+    with pytest.raises(ShardGoneError, match="Shard 3 of 3"):
+        index_of(pool, rows, mechanism)  # it dies while it is sent its part
+    ray.lost = True
+    with pytest.raises(ShardGoneError, match=r"cannot be started.*the cluster is gone"):
+        index_of(pool, rows, mechanism)
+    assert pool._seats == []
     pool.close()
     with pytest.raises(InputError, match="4 workers need 4 CPUs"):
         ShardPool(Sharding.parse("ray:4"))
