@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -222,13 +223,15 @@ class ShardPool:
             ShardGoneError: A shard cannot be started, or ended while it read.
         """
         shape = (mechanism.capacity, mechanism.dimension)
-        with tempfile.NamedTemporaryFile(prefix="ragwitness-shards-") as file:
+        with (
+            tempfile.TemporaryDirectory(prefix="ragwitness-shards-") as folder,
+            Path(folder, "vectors").open("wb", buffering=0) as file,
+        ):
             # 1. All bytes are written first: a mapped file that found no room would end us.
             try:
                 left = 4 * shape[0] * shape[1]
                 while left:
                     left -= file.write(_ZEROS[:left])
-                file.flush()
             except OSError as error:
                 raise InputError(
                     f"There is no room for an index of {shape[0]} slots in {file.name}:"

@@ -1,6 +1,5 @@
 """An index in parts: the single scan's answer byte for byte, or a named error."""
 
-import errno
 import gc
 import hashlib
 import os
@@ -8,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -183,19 +183,7 @@ def test_a_vector_that_is_too_long_is_refused_in_any_block(pool: ShardPool) -> N
 
 
 def test_a_full_disk_is_said_before_anything_is_mapped(pool: ShardPool, monkeypatch) -> None:
-    class Full:
-        name = "/full/file"
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def write(self, part: bytes) -> int:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(shards.tempfile, "NamedTemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(shards, "Path", lambda *_: Path("/dev/full"))
     with pytest.raises(InputError, match=r"no room for an index of 40 slots.*No space left"):
         pool.hold([], mechanism_for(16, 40, 5, 0.2))
 
