@@ -1,8 +1,8 @@
 """``--method auto``: the audit that a target, the documents and the caps admit.
 
-The order of the candidates rests on benchmarks/defaults.py, which counts verdicts found in each
-query and in each second of the auditor's own over three corpora and two worlds, and on what was
-found beside it in documents of one template (docs/design/verdicts.md).
+The order of the candidates is that of benchmarks/defaults.py: members found over four corpora, one
+of a few templates, and two worlds, beside queries and the auditor's own seconds
+(docs/design/verdicts.md).
 """
 
 from __future__ import annotations
