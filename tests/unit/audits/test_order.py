@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.asking.budget import Budget
-from ragwitness.audits.order import Order, Reach, read_manifest, write_manifest
+from ragwitness.audits import order
+from ragwitness.audits.order import Order, Reach, fitted, read_manifest, write_manifest
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import DOCUMENTS, MANIFEST
 from ragwitness.membership.registry import AUDITS, configure
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.types import Document
+from tests.support.copier import Copier
 
 PLAN = AuditPlan(
     documents=(Document("a", "text é \u2028 line", member=True), Document("b", "half \ud800")),
@@ -110,3 +112,32 @@ def test_an_address_with_harmless_options_is_written(tmp_path) -> None:
     target = "lab:corpus.jsonl?k=2&retrieval=minilm&text_field=body"
     write_manifest(tmp_path, _order(target=target))
     assert read_manifest(tmp_path).order.target == target
+
+
+def test_who_is_in_question_decides_nothing_that_is_asked(monkeypatch) -> None:
+    """The opponent of exact ranks: questions that know which documents are known to be outside."""
+    monkeypatch.setattr(order, "load_language_model", lambda _spec: Copier())
+    # Each two of the three parts have words in common that no two documents of one part have.
+    shared = [
+        "red lift",
+        "wet roof",
+        "own 2",
+        "red lift",
+        "dim hall",
+        "own 5",
+        "dim hall",
+        "wet roof",
+    ]
+    texts = [
+        f"Letter {i} about the {words} of house {i}." for i, words in enumerate([*shared, "own 8"])
+    ]
+    one, two, three = (
+        tuple(Document(str(i), texts[i]) for i in range(at, at + 3)) for at in (0, 3, 6)
+    )
+
+    def identity(*parts: tuple[Document, ...]) -> str:
+        plan = AuditPlan(parts[0], known_out=parts[1], known_in=parts[2])
+        return fitted("s-rag", configure("s-rag:few"), "reader", 20, plan)[1]
+
+    assert identity(one, two, three) == identity(two, one, three) == identity(three, two, one)
+    assert len({identity(one, two, three), identity(one, two, ()), identity(one, three, ())}) == 3
