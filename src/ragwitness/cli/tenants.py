@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,7 +15,10 @@ from ragwitness.cli.options import Account, AsJson, Database, Embedder, Queries,
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
+    from ragwitness.service.overview import DocumentSpending
     from ragwitness.service.store import Store
+
+_SHOWN = 10
 
 
 def create(
@@ -348,13 +352,29 @@ def revoke(
     _print({"tenant": tenant, "account": account, "revoked": True}, as_json=as_json)
 
 
-def budget(tenant: Tenant, database: Database = None, as_json: AsJson = False) -> None:
+def budget(
+    tenant: Tenant,
+    documents: Annotated[
+        bool,
+        typer.Option(
+            "--documents",
+            help="Show instead what all answers so far have told of each document. This is as"
+            " secret as the documents.",
+        ),
+    ] = False,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
     """Show what has been spent.
 
     It is shown for a tenant's index, its payers and its accounts.
     """
-    from ragwitness.service.overview import budget_of
+    from ragwitness.service.overview import budget_of, spending_of
 
+    if documents:
+        with _opened(database) as store:
+            _print_documents(spending_of(store, tenant), as_json=as_json)
+        return
     with _opened(database) as store:
         found = budget_of(store, tenant)
     if as_json:
@@ -382,6 +402,28 @@ def budget(tenant: Tenant, database: Database = None, as_json: AsJson = False) -
             f"  {row.name}: {row.queries} of {found.account_limit}; payer {row.payer}:"
             f" {row.payer_queries} of {found.payer_limit}{' (revoked)' if row.revoked else ''}"
         )
+
+
+def _print_documents(found: DocumentSpending, *, as_json: bool) -> None:
+    from ragwitness.kit.quotes import quote
+
+    if as_json:
+        _print_json(asdict(found))
+        return
+    spent = [epsilon for _, epsilon in found.documents]
+    typer.echo(
+        f"{found.tenant}: {found.queries} answers over all windows; epsilon of a document's being"
+        f" there or not, at delta {found.delta:g}"
+    )
+    typer.echo(f"the worst document that there could be: {found.index_epsilon:.4g}")
+    if not spent:
+        typer.echo("the index holds no documents")
+        return
+    typer.echo(f"half of the {len(spent)} documents: at most {statistics.median_high(spent):.4g}")
+    for name, epsilon in found.documents[:_SHOWN]:
+        typer.echo(f"  {epsilon:<9.4g} {quote(name)}")
+    if len(spent) > _SHOWN:
+        typer.echo(f"  and {len(spent) - _SHOWN} more, with less (--json has them all)")
 
 
 @contextmanager

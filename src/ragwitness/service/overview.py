@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
 from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.service.meters import life_of, load_odometer, window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import (
@@ -18,6 +21,7 @@ from ragwitness.service.store import (
     accounts,
     charges,
     documents,
+    lives,
     payers,
     spent,
     tenants,
@@ -116,6 +120,79 @@ class TenantBudget:
     accounts: tuple[AccountRow, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentSpending:
+    """What all answers so far have told of each document of an index: a secret of the index.
+
+    Attributes:
+        tenant: Name.
+        queries: Answered over all windows by all tenants that the budget for life is shared with.
+        delta: Of all epsilons.
+        documents: Id and epsilon of each document, most first, of its being there or not.
+        index_epsilon: Of the worst document that there could be, by the same queries.
+    """
+
+    tenant: str
+    queries: int
+    delta: float
+    documents: tuple[tuple[str, float], ...]
+    index_epsilon: float
+
+
+def spending_of(store: Store, tenant: str) -> DocumentSpending:
+    """Return what each document of a tenant has spent for life, by the odometer of each window.
+
+    A document counts as there in every window, also before it was added, so that removing and
+    adding it again gives nothing back. What tenants have spent that were erased counts in full.
+
+    Raises:
+        InputError: No such tenant.
+    """
+    with store.reading(frozen=True) as connection:
+        row = find_tenant(connection, tenant)
+        policy = TenantPolicy.from_json(row.policy)
+        query = select(documents.c.name, documents.c.text, documents.c.vector)
+        held = connection.execute(
+            query.where(documents.c.tenant == row.id).order_by(documents.c.name)
+        ).all()
+        gone = select(lives.c.used).where(lives.c.id == row.life)
+        erased = float(connection.execute(gone).scalar() or 0.0)
+        squares, worst, queries = np.full(len(held), erased), erased, 0
+        # 1. Tenants with a text in common are asked about the same documents; texts that they do
+        #    not hold count too, since they may have held them.
+        for other in connection.execute(select(tenants).where(tenants.c.life == row.life)).all():
+            theirs = TenantPolicy.from_json(other.policy)
+            vectors = _vectors_for(held, policy, theirs)
+            # 2. Gaussian composition over windows: the squares of mu add up, document by document.
+            for meter in _meters(connection, other.id, theirs).values():
+                queries += meter.queries
+                mu = meter.mu()
+                worst += mu * mu
+                squares += mu * mu if vectors is None else meter.mu_of_documents(vectors) ** 2
+    delta = policy.claim.joint_delta
+    found = [
+        (one.name, epsilon_at(delta, math.sqrt(square)))
+        for one, square in zip(held, squares.tolist(), strict=True)
+    ]
+    found.sort(key=lambda pair: (-pair[1], pair[0]))
+    together = epsilon_at(delta, math.sqrt(worst))
+    return DocumentSpending(tenant, queries, delta, tuple(found), together)
+
+
+def _vectors_for(
+    held: Sequence[Any], mine: TenantPolicy, theirs: TenantPolicy
+) -> NDArray[np.int16] | None:
+    """Vectors of documents as another tenant's index would hold them; None where it is unknown."""
+    same = (mine.claim.embedder, mine.mechanism.scale) == (
+        theirs.claim.embedder,
+        theirs.mechanism.scale,
+    )
+    if not same:
+        return None
+    whole = np.frombuffer(b"".join(one.vector for one in held), "<i2")
+    return whole.reshape(len(held), mine.mechanism.dimension)
+
+
 def list_tenants(store: Store) -> list[TenantRow]:
     """Return all tenants by name."""
     with store.reading() as connection:
@@ -139,7 +216,10 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
         window, left = window_of(row.created, claim.window, moment)
-        every = _mus(connection, row.id, policy)
+        every = {
+            number: (meter.queries, meter.mu())
+            for number, meter in _meters(connection, row.id, policy).items()
+        }
         queries, mu = every.get(window, (0, 0.0))
         most, used = life_of(connection, row.life)
         # Gaussian composition over windows: the squares of mu add up.
@@ -189,8 +269,8 @@ def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy
     )
 
 
-def _mus(connection: Connection, tenant: int, policy: TenantPolicy) -> dict[int, tuple[int, float]]:
-    """Charges and odometer of each window."""
+def _meters(connection: Connection, tenant: int, policy: TenantPolicy) -> dict[int, Odometer]:
+    """Odometer of each window in which anything was charged."""
     found = {}
     for row in connection.execute(select(windows).where(windows.c.tenant == tenant)).all():
         if not row.charged:
@@ -205,7 +285,7 @@ def _mus(connection: Connection, tenant: int, policy: TenantPolicy) -> dict[int,
         vectors = list(connection.execute(later).scalars())
         if vectors:
             meter.add(np.stack([np.frombuffer(one, "<i2") for one in vectors]))
-        found[row.number] = (meter.queries, meter.mu())
+        found[row.number] = meter
     return found
 
 

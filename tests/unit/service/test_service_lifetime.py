@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from sqlalchemy import select, text
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.indexes import tenant_embedder
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, life_of
-from ragwitness.service.overview import budget_of
+from ragwitness.service.overview import budget_of, spending_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import authenticate
 from ragwitness.service.store import Store, open_store, windows
@@ -224,3 +226,87 @@ def test_documents_are_removed_and_replaced_whole(store: Store) -> None:
     # A text that was removed is remembered by its hash: elsewhere it shares the budget.
     tenant(store, "two", [TEXTS[1]])
     assert budget_of(store, "t").shares == ("two",)
+
+
+def test_each_document_has_spent_what_its_own_scores_say(store: Store) -> None:
+    key = tenant(store, "t", TEXTS)
+    for window in range(3):  # two windows that are over and one under way
+        ask(store, key, window, 10)
+    who = authenticate(store, f"Bearer {key}")
+    assert who is not None
+    mechanism, terms = who.policy.mechanism, who.policy.terms
+    query = quantise(np.arange(64) - 31.0, mechanism).astype(float) / mechanism.scale
+    told = spending_of(store, "t")
+    assert told.queries == 30
+    spent = dict(told.documents)
+    assert sorted(spent) == [f"d{at}" for at in range(6)]
+    for at, words in enumerate(TEXTS):
+        document = quantise(tenant_embedder("hashing:64").embed([words])[0], mechanism)
+        score = abs(float(query @ (document / mechanism.scale)))
+        # Ten answers a window, each a shift by the score and one step of the grid at most.
+        mu = (score * math.sqrt(10) + terms.grid * math.sqrt(10)) / terms.sigma * math.sqrt(3)
+        assert spent[f"d{at}"] == pytest.approx(epsilon_at(CLAIM.joint_delta, mu), rel=1e-6)
+        assert spent[f"d{at}"] < told.index_epsilon
+    assert [one for _, one in told.documents] == sorted(spent.values(), reverse=True)
+
+
+def test_a_document_that_is_asked_for_has_spent_as_much_as_any_could(store: Store) -> None:
+    key = tenant(store, "t", TEXTS, replace(CLAIM, relation="add-remove"))
+    who = authenticate(store, f"Bearer {key}")
+    assert who is not None
+    vector = quantise(tenant_embedder("hashing:64").embed([TEXTS[2]])[0], who.policy.mechanism)
+    ask_for = ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)
+    with store.writing() as connection:
+        Meters().charge(connection, [ask_for] * 20)
+    told = spending_of(store, "t")
+    assert told.documents[0][0] == "d2"
+    assert told.documents[0][1] == pytest.approx(told.index_epsilon, rel=1e-2)
+    assert told.documents[1][1] < 0.9 * told.index_epsilon
+
+
+def test_a_document_that_is_removed_and_added_again_has_nothing_back(store: Store) -> None:
+    key = tenant(store, "t", TEXTS)
+    ask(store, key, 0, 10)
+    before = dict(spending_of(store, "t").documents)
+    remove_documents(store, "t", ["d3"])
+    assert "d3" not in dict(spending_of(store, "t").documents)
+    add_documents(store, "t", [Document("again", TEXTS[3])])
+    assert dict(spending_of(store, "t").documents)["again"] == before["d3"]
+
+
+def test_what_another_tenant_answered_of_the_same_texts_counts(store: Store) -> None:
+    one = tenant(store, "one", TEXTS)
+    other = tenant(store, "other", TEXTS[:1])
+    ask(store, one, 0, 10)
+    alone = dict(spending_of(store, "one").documents)
+    ask(store, other, 0, 10)
+    both = dict(spending_of(store, "one").documents)
+    assert all(both[name] > alone[name] for name in alone)
+    assert spending_of(store, "other").queries == 20
+    # An index of another embedder: what it told of each document is unknown, so the worst counts.
+    strange = tenant(store, "strange", TEXTS[:1], replace(CLAIM, embedder="hashing:32"))
+    told = dict(spending_of(store, "one").documents)
+    assert told == pytest.approx(both)
+    who = authenticate(store, f"Bearer {strange}")
+    assert who is not None
+    vector = quantise(np.arange(32) - 15.0, who.policy.mechanism)
+    with store.writing() as connection:
+        Meters().charge(
+            connection,
+            [ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)] * 10,
+        )
+    worse = dict(spending_of(store, "one").documents)
+    assert min(worse[name] - both[name] for name in both) > 0
+    # An erased one leaves a number without directions: what it was granted.
+    erase_tenant(store, "strange")
+    after = dict(spending_of(store, "one").documents)
+    assert all(after[name] >= worse[name] for name in worse)
+
+
+def test_an_index_that_answered_nothing_or_holds_nothing_says_so(store: Store) -> None:
+    create_tenant(store, "t", CLAIM)
+    assert spending_of(store, "t").documents == ()
+    add_documents(store, "t", [Document("d", TEXTS[0])])
+    assert spending_of(store, "t").documents == (("d", 0.0),)
+    with pytest.raises(InputError, match="no tenant"):
+        spending_of(store, "nobody")
