@@ -26,7 +26,7 @@ from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.ranges import probability
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import slot_noise
-from ragwitness.privacy.streams import NoiseRecord, record_key
+from ragwitness.privacy.streams import NoiseRecord, noise_key
 
 CHALLENGE_VERSION = "ragwitness/challenge/v1"
 
@@ -268,7 +268,7 @@ class Disclosure:
 
 
 def noise_of(
-    mechanism: Mechanism, record: QueryRecord, seed: bytes, query: bytes
+    mechanism: Mechanism, record: QueryRecord, seed: bytes, query: bytes, beacon: bytes = b""
 ) -> NDArray[np.int64]:
     """Return the noise of an answer, of all slots, from nothing that its provider could choose.
 
@@ -277,6 +277,7 @@ def noise_of(
         record: Of the answer.
         seed: The record's sub-seed, 32 bytes.
         query: SHA-256 of the query, 32 bytes.
+        beacon: Of the window's noise; none where its log has none.
     """
     request = NoiseRecord(
         window=record.window,
@@ -288,4 +289,4 @@ def noise_of(
         query=query.hex(),
         mechanism=record.mechanism,
     )
-    return slot_noise(mechanism, record_key(seed, request))
+    return slot_noise(mechanism, noise_key(seed, int(record.number), request, beacon))

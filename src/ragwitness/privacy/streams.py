@@ -2,9 +2,12 @@
 
 ::
 
-    window seed ──HKDF──► sub-seed of one record ──HKDF(record)──► key ──SHAKE256──► noise
+    window seed ──HKDF──► sub-seed of one record ──HKDF(coins)──► key ──SHAKE256──► noise
+    beacon, request, number ──SHAKE256──► public coins ──┘
 
-A provider commits to the sub-seeds before the window (their Merkle root) and opens those of
+Nobody chooses a noise alone: the sub-seed is the provider's, committed to before the beacon and the
+client's nonce were drawn, which with the rest of the request make the public coins. A provider
+commits to the sub-seeds before the window (their Merkle root) and opens those of
 challenged records alone: an opened sub-seed takes the noise off that one answer and says nothing
 of the others (``docs/design/mechanism.md``).
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from hashlib import shake_256
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -24,7 +28,12 @@ from ragwitness.privacy.sampler.exact import ShakeBits
 SEED_BYTES = 32
 """Length of a window's seed, of a record's, and of a key."""
 
+BEACON_BYTES = 32
+"""Length of the beacon of a window's noise."""
+
 _NOISE = "ragwitness/noise/v1"
+_MIXED = "ragwitness/noise/v2"
+_COINS = "ragwitness/coins/v1"
 _SUB_SEED = "ragwitness/sub-seed/v1"
 
 
@@ -116,21 +125,88 @@ def record_key(seed: bytes, record: NoiseRecord) -> bytes:
     return hkdf_sha256(_seed(seed), canonical(info))
 
 
-def answer_key(window_seed: bytes, number: int, record: NoiseRecord) -> bytes:
+def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> bytes:
+    """Return an answer's public coins, which its provider could not know when it committed.
+
+    The one place where they are derived: the key of a noise whose sub-seed is opened
+    (:func:`mixed_key`) takes the first 32 bytes, a noise that is proved without being opened takes
+    as many as its slots need.
+
+    Args:
+        beacon: The public value that was drawn after the commitment, 32 bytes; none (a window
+            that logs no beacon, which no verdict passes) leaves the client's nonce alone.
+        record: The request: nonce and checkpoint are the client's, under its signature where it
+            has a key, and ``query`` is the SHA-256 of what was asked.
+        number: See :func:`sub_seed_number`.
+        size: Bytes.
+
+    Returns:
+        ``size`` bytes of SHAKE256 over the canonical JSON of all of it; a longer run begins with a
+        shorter one.
+
+    Raises:
+        InputError: The beacon has another length, a number is no unsigned 64-bit integer, or a
+            field has no UTF-8.
+    """
+    if len(beacon) not in (0, BEACON_BYTES):
+        raise InputError(f"A beacon of noise has {BEACON_BYTES} bytes, not {len(beacon)}.")
+    info = asdict(record) | {
+        "sequence": jcs.u64_text(record.sequence, "sequence"),
+        "number": jcs.u64_text(number),
+        "beacon": beacon.hex(),
+        "domain": _COINS,
+    }
+    return shake_256(canonical(info)).digest(size)
+
+
+def mixed_key(seed: bytes, coins: bytes) -> bytes:
+    """Return the key of one answer's noise: the provider's sub-seed under the public coins.
+
+    Args:
+        seed: The record's :func:`sub_seed`, 32 bytes.
+        coins: First 32 bytes of :func:`public_coins`.
+
+    Raises:
+        InputError: Seed or coins have another length.
+    """
+    if len(coins) != SEED_BYTES:
+        raise InputError(f"A key takes {SEED_BYTES} bytes of coins, not {len(coins)}.")
+    return hkdf_sha256(_seed(seed), canonical({"coins": coins.hex(), "domain": _MIXED}))
+
+
+def noise_key(seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b"") -> bytes:
+    """Return the key of one answer's noise as whoever was shown its sub-seed derives it.
+
+    Args:
+        seed: The record's :func:`sub_seed`, 32 bytes.
+        number: See :func:`sub_seed_number`.
+        record: What is answered.
+        beacon: Of the window; none where its log has none, as in windows of the first version.
+
+    Raises:
+        InputError: As for :func:`record_key` and :func:`public_coins`.
+    """
+    if not beacon:
+        return record_key(seed, record)
+    return mixed_key(seed, public_coins(beacon, record, number, SEED_BYTES))
+
+
+def answer_key(window_seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b"") -> bytes:
     """Return the key of one answer's noise as whoever holds the window's seed derives it.
 
     Args:
         window_seed: 32 secret bytes.
         number: See :func:`sub_seed_number`.
         record: What is answered.
+        beacon: Of the window, as for :func:`noise_key`.
 
     Raises:
-        InputError: As for :func:`sub_seed` and :func:`record_key`.
+        InputError: As for :func:`sub_seed` and :func:`noise_key`.
     """
     # Step 1: the record's own secret, committed to before the window and opened if challenged.
     seed = sub_seed(window_seed, record.window, number)
     # Step 2: bound to the request, which the client has a part in: its nonce and its checkpoint.
-    return record_key(seed, record)
+    return noise_key(seed, number, record, beacon)
 
 
 def slot_bits(key: bytes, number: int) -> ShakeBits:
