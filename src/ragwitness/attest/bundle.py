@@ -347,21 +347,21 @@ def verify_note(bundle: Bundle, log: Sequence[PublicKey]) -> None:
         VerificationError: ``bundle.note`` or ``bundle.signature``.
     """
     # What is signed is this list, and every key of the log signed it.
+    wanted = [key for key in log if key.kind is KeyKind.NOTE]
     try:
         note = Note.parse(bundle.note)
+        lines = note.signatures_of(wanted)
     except VerificationError as error:
         raise VerificationError("bundle.note", error.message) from error
     if note.text != _text(bundle.manifest):
         raise VerificationError("bundle.note", "What is signed is not this bundle's list of files.")
-    wanted = {(key.name, key.key_id): key for key in log if key.kind is KeyKind.NOTE}
-    lines = {(line.name, line.key_id): line.data for line in note.signatures}
-    if not wanted or lines.keys() != wanted.keys():
+    if not wanted or not len(wanted) == len(lines) == len(note.signatures):
         raise VerificationError(
             "bundle.signature", "The bundle is not signed by the log's Ed25519 keys, or by others."
         )
-    for place, key in wanted.items():
+    for key, line in lines.items():
         try:
-            key.verify(note.text.encode(), lines[place])
+            key.verify(note.text.encode(), line.data)
         except VerificationError as error:
             raise VerificationError("bundle.signature", error.message) from error
 

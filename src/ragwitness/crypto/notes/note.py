@@ -64,7 +64,7 @@ class Note:
         """Return the note of a file; whatever :meth:`encode` does not write is refused.
 
         Raises:
-            VerificationError: ``note.size``, ``note.utf8``, ``note.format``, ``note.duplicate`` or
+            VerificationError: ``note.size``, ``note.utf8``, ``note.format`` or
                 ``note.signature_line``.
         """
         if len(data) > MAX_NOTE:
@@ -87,10 +87,26 @@ class Note:
             raise VerificationError(
                 "note.size", f"A note has more than {MAX_SIGNATURES} signatures."
             )
-        signatures = tuple(map(_signature, lines))
-        if len({(s.name, s.key_id) for s in signatures}) != len(signatures):
-            raise VerificationError("note.duplicate", "One key signed the same note twice.")
-        return cls(body + "\n", signatures)
+        return cls(body + "\n", tuple(map(_signature, lines)))
+
+    def signatures_of(self, keys: Sequence[PublicKey]) -> dict[PublicKey, Signature]:
+        """Return the line of each of these keys that has one, unchecked.
+
+        Lines of other keys are passed over, whatever they hold and however often they stand
+        there (C2SP signed-note); two lines of one of these keys refuse the note.
+
+        Raises:
+            VerificationError: ``note.duplicate``.
+        """
+        known = {(key.name, key.key_id): key for key in keys}
+        found: dict[PublicKey, Signature] = {}
+        for line in self.signatures:
+            key = known.get((line.name, line.key_id))
+            if key in found:
+                raise VerificationError("note.duplicate", f"{line.name} signed a note twice.")
+            if key is not None:
+                found[key] = line
+        return found
 
 
 def _signature(line: str) -> Signature:

@@ -85,22 +85,17 @@ def open_checkpoint(data: bytes, policy: Signers) -> SignedCheckpoint:
             "checkpoint.origin",
             f"The checkpoint is of the log {checkpoint.origin!r}, not {policy.origin!r}.",
         )
-    known = {(key.name, key.key_id): key for key in policy.log + policy.witnesses}
-    signed: dict[tuple[str, bytes], int | None] = {}
-    for line in note.signatures:
-        key = known.get((line.name, line.key_id))
-        if key is not None:
-            signed[line.name, line.key_id] = verify_signature(key, checkpoint, line)
-        elif policy.strict:
-            raise VerificationError(
-                "checkpoint.unknown_key", f"{line.name!r} signed with a key that is not known."
-            )
-    if any((key.name, key.key_id) not in signed for key in policy.log):
+    lines = note.signatures_of(policy.log + policy.witnesses)
+    signed = {key: verify_signature(key, checkpoint, line) for key, line in lines.items()}
+    if policy.strict and len(signed) != len(note.signatures):
+        raise VerificationError(
+            "checkpoint.unknown_key", "The checkpoint is signed with a key that is not known."
+        )
+    if any(key not in signed for key in policy.log):
         raise VerificationError(
             "checkpoint.log_signature", f"The log {policy.origin!r} did not sign its checkpoint."
         )
-    watched = ((key.name, key.key_id) for key in policy.witnesses)
-    times = tuple((key[0], signed[key]) for key in watched if key in signed)
+    times = tuple((key.name, signed[key]) for key in policy.witnesses if key in signed)
     if len({name for name, _ in times}) < policy.quorum:
         raise VerificationError(
             "checkpoint.quorum",

@@ -188,6 +188,18 @@ def test_signatures_that_are_missing_false_or_unknown(log):
     _fails(lambda: open_checkpoint(older, POLICY), "signature.invalid")
 
 
+def test_an_unknown_keys_line_is_passed_over_however_often_it_stands_there(log):
+    lax, checkpoint = Signers((LOG.public,)), Checkpoint(ORIGIN, log.size, log.root())
+    data = sign_checkpoint(checkpoint, [LOG])
+    known = LOG.public.key_id
+    for name, key_id in (("unknown.example", b"abcd"), (ORIGIN, b"abcd"), ("other", known)):
+        line = f"\N{EM DASH} {name} {b64(key_id + bytes(64))}\n".encode()
+        for more in (line, line + line, line * 60):
+            assert open_checkpoint(data + more, lax).checkpoint == checkpoint
+    # Two lines of the log itself: two signatures of which one could be another statement.
+    _fails(lambda: open_checkpoint(_lines(data, 0, 0), lax), "note.duplicate")
+
+
 def test_no_byte_of_a_checkpoint_can_change(log):
     data, rng = _signed(log), random.Random(5)
     for place in range(len(data)):
