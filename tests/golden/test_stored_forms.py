@@ -331,6 +331,10 @@ def test_an_open_window_is_closed_with_the_log_that_it_had(attest: Path) -> None
     assert told["queries"] == 3
     assert entries.read_bytes().startswith(before)
     assert entries.read_bytes() == (attest / "window/public/log/entries.bin").read_bytes()
+    # Its tiles are published where the log's prefix is now, from the first entry on.
+    watch = ("monitor", attest / "open/public", "--trust", attest / "trust.json")
+    told = json.loads(done(*watch, "--state", attest / "own", "--json"))
+    assert (told["before"], (attest / "open/public/tile/entries").is_dir()) == (None, True)
     for name in ("close.checkpoint", "estimate.json"):
         stored = attest / "window/public" / name
         assert (attest / "open/public" / name).read_bytes() == stored.read_bytes()

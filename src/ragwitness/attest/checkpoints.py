@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.log.tiles import TileFolder, load_log, write_tiles
+from ragwitness.crypto.log.tiles import Source, TileFolder, load_log, tiles_reach, write_tiles
 from ragwitness.crypto.log.tree import MerkleLog, consistency_path
 from ragwitness.crypto.notes.note import MAX_NOTE, Checkpoint, Note, sign_checkpoint
 from ragwitness.crypto.notes.witness import (
@@ -37,18 +37,37 @@ def sign(log: MerkleLog, keys: Sequence[PrivateKey]) -> bytes:
     return sign_checkpoint(checkpoint, keys, int(time.time()))
 
 
-def publish(public: Path, log: MerkleLog, keys: Sequence[PrivateKey]) -> bytes:
-    """Write the log's tiles, then its signed checkpoint, and return that.
+def publish(
+    public: Path,
+    log: MerkleLog,
+    keys: Sequence[PrivateKey],
+    entries: Callable[[int, int], Sequence[bytes]],
+) -> bytes:
+    """Write the log's tiles and entries, then its signed checkpoint, and return that.
+
+    ``public`` is the log's prefix (C2SP tlog-tiles). A checkpoint of this size that is there
+    stays, with what witnesses have signed under it.
+
+    Args:
+        public: The window's public folder.
+        log: The log.
+        keys: Its own.
+        entries: Returns those from one index to before another.
 
     Raises:
         InputError: There is no key, or the folder cannot be written.
     """
-    note = sign(log, keys)
+    path, note = public / "checkpoint", sign(log, keys)
+    shown = read_file(path, MAX_NOTE) if path.exists() else None
+    known = Checkpoint.parse(Note.parse(shown).text).size if shown else 0
+    since = known if tiles_reach(public, known) else 0
     try:
-        write_tiles(public / "log", log, _published(public / "checkpoint"))
+        write_tiles(public, log, since, entries)
     except OSError as error:
         raise InputError(f"{public} cannot be written: {error.strerror}.") from error
-    replace_file(public / "checkpoint", note)
+    if shown and Note.parse(shown).text == Note.parse(note).text:
+        return shown
+    replace_file(path, note)
     return note
 
 
@@ -103,11 +122,6 @@ def opening_keys(public: Path, keys: Sequence[PrivateKey], window: str) -> tuple
     )
 
 
-def _published(path: Path) -> int:
-    """Return how many entries the tiles cover already."""
-    return Checkpoint.parse(Note.parse(path.read_bytes()).text).size if path.exists() else 0
-
-
 # Watching a window's log from its public folder: nothing that was shown is changed later.
 
 
@@ -127,7 +141,7 @@ class WatchedStep:
 
 
 def watch(
-    log: Path,
+    log: Path | Source,
     note: bytes,
     signers: Signers,
     known: bytes | None = None,
@@ -137,7 +151,7 @@ def watch(
     """Check that a log extends what it showed before, and sign that as a witness.
 
     Args:
-        log: Folder with ``tile/``.
+        log: The log's prefix: a folder with ``tile/``, or what reads files elsewhere.
         note: The signed checkpoint that the log shows now.
         signers: Whose signatures count.
         known: The checkpoint that was seen last, as it was stored; None at the first look, at
@@ -158,7 +172,7 @@ def watch(
     if old is None:
         load_log(log, new.checkpoint.size, new.checkpoint.root)
     else:
-        path = _path(log, old, new.checkpoint)
+        path = _path(log, old, new.checkpoint, new.checkpoint.size)
         verify_extension(old, new.checkpoint, path)
     # 3. Only then a witness signs: a signature says that nothing seen before has changed.
     if witness is not None:
@@ -166,8 +180,18 @@ def watch(
     return WatchedStep(old, new, note)
 
 
-def compare(log: Path, one: bytes, other: bytes, signers: Signers) -> tuple[Checkpoint, Checkpoint]:
+def compare(
+    log: Path | Source, one: bytes, other: bytes, signers: Signers, latest: bytes | None = None
+) -> tuple[Checkpoint, Checkpoint]:
     """Check that two checkpoints, whoever saw them, are of one log; return them by size.
+
+    Args:
+        log: The log's prefix, as for :func:`watch`.
+        one: A signed checkpoint.
+        other: Another.
+        signers: Whose signatures count.
+        latest: What the log shows now. Its tiles prove the others' too, so that the checkpoint of
+            a receipt, for whose size no partial tile may lie there, can be compared.
 
     Raises:
         VerificationError: ``log.split_view`` or ``log.consistency``: two people were shown two
@@ -175,12 +199,13 @@ def compare(log: Path, one: bytes, other: bytes, signers: Signers) -> tuple[Chec
     """
     both = [open_checkpoint(note, signers).checkpoint for note in (one, other)]
     first, second = sorted(both, key=lambda checkpoint: checkpoint.size)
-    verify_extension(first, second, _path(log, first, second))
+    shown = open_checkpoint(latest, signers).checkpoint.size if latest is not None else 0
+    verify_extension(first, second, _path(log, first, second, max(shown, second.size)))
     return first, second
 
 
-def _path(log: Path, old: Checkpoint, new: Checkpoint) -> tuple[bytes, ...]:
-    """Return the proof of consistency out of the log's tiles."""
+def _path(log: Path | Source, old: Checkpoint, new: Checkpoint, size: int) -> tuple[bytes, ...]:
+    """Return the proof of consistency out of the tiles of the log of ``size``."""
     if not 0 < old.size < new.size:
         return ()
-    return consistency_path(TileFolder(log, new.size), old.size, new.size)
+    return consistency_path(TileFolder(log, size), old.size, new.size)

@@ -107,7 +107,7 @@ def close_window(window: Window) -> CoalitionEstimate:
             )
             ledger.append(record)
         # 4. The signed checkpoint of the close; one that witnesses have signed since is kept.
-        note = publish(window.public, ledger.log, window.keys)
+        note = publish(window.public, ledger.log, window.keys, ledger.entries)
         path = window.public / "close.checkpoint"
         if not path.exists():
             replace_file(path, note)

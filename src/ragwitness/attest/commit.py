@@ -242,4 +242,5 @@ def _log(
     replace_file(ledger.path, b"")
     replace_file(folder.journal, b"")
     ledger.append(record)
-    replace_file(folder.public / "open.checkpoint", publish(folder.public, ledger.log, keys))
+    note = publish(folder.public, ledger.log, keys, ledger.entries)
+    replace_file(folder.public / "open.checkpoint", note)

@@ -119,9 +119,13 @@ class WindowLog:
         stop = self._starts[index + 1] if index + 1 < len(self._starts) else self._read
         return next(read_entries(_tail(self.path, start, stop - start)))
 
-    def entries(self) -> list[bytes]:
-        """Return all entries."""
-        return list(read_entries(_tail(self.path, 0)))
+    def entries(self, start: int = 0, stop: int | None = None) -> list[bytes]:
+        """Return the entries from ``start`` to before ``stop``; all of the file without."""
+        if stop is None:
+            return list(read_entries(_tail(self.path, 0)))[start:]
+        first = self._starts[start]
+        last = self._starts[stop] if stop < len(self._starts) else self._read
+        return list(read_entries(_tail(self.path, first, last - first)))
 
     def _apply(self, entry: bytes) -> None:
         record, index = decode(entry), self.log.append(entry)

@@ -348,7 +348,7 @@ class Window:
             InputError: There is no key, or the folder cannot be written.
         """
         with self.writing():
-            return publish(self.public, self.ledger.log, self.keys)
+            return publish(self.public, self.ledger.log, self.keys, self.ledger.entries)
 
     def receipt(self, number: int) -> Receipt:
         """Return the receipt of a query record, by its place among them.

@@ -409,11 +409,14 @@ def monitor(
     from ragwitness.kit.files import read_file, replace_file
 
     who = signers(trust, witnessed=cosign is None and checkpoint is None)
+    # Windows of earlier versions have their tiles beside the entries.
+    prefix = public if (public / "tile").is_dir() else public / "log"
     # Two views of one log: either one is a prefix of the other, or both together prove a split
     # view.
     if checkpoint is not None:
         theirs, mine = read_file(checkpoint, _LONGEST_MONITOR), read_file(state, _LONGEST_MONITOR)
-        first, second = compare(public / "log", theirs, mine, who)
+        latest = read_file(public / "checkpoint", _LONGEST_MONITOR)
+        first, second = compare(prefix, theirs, mine, who, latest)
         sizes: dict[str, object] = {"holds": True, "sizes": [first.size, second.size]}
         print_values({**sizes, "log": first.origin}, as_json=as_json)
         return
@@ -421,7 +424,7 @@ def monitor(
     note = read_file(public / "checkpoint", _LONGEST_MONITOR)
     known = read_file(state, _LONGEST_MONITOR) if state.exists() else None
     key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
-    seen = watch(public / "log", note, who, known, key, int(time.time()))
+    seen = watch(prefix, note, who, known, key, int(time.time()))
     # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
     replace_file(state, seen.note)
     values: dict[str, object] = {

@@ -17,10 +17,11 @@ from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.keys import KeyKind, PrivateKey
+from ragwitness.crypto.log.tiles import TileFolder
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.map import MapEntry, MapProof, SparseMap
 from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
-from ragwitness.crypto.notes.witness import Signers, open_checkpoint
+from ragwitness.crypto.notes.witness import LogProof, Signers, open_checkpoint
 from ragwitness.crypto.transcript.records import (
     CloseRecord,
     QueryRecord,
@@ -199,7 +200,7 @@ def test_each_lie_about_an_account_fails_by_its_own_name(held: Window):
 
 
 def test_a_monitor_follows_the_log_and_a_witness_signs_it(held: Window):
-    log = held.public / "log"
+    log = held.public
     first = watch(log, held.publish(), SIGNERS)
     assert first.old is None
     for i in range(3):
@@ -231,7 +232,7 @@ def test_a_changed_past_a_split_view_and_a_rolled_back_log_are_named(held: Windo
     early = held.publish()
     held.record(ask(held, "b"))
     late = held.publish()
-    log = held.public / "log"
+    log = held.public
     _fails("log.rolled_back", watch, log, early, SIGNERS, late)
     folder, lie = _rewritten(held, 3)
     _fails("log.split_view", watch, folder, lie, SIGNERS, late)
@@ -255,4 +256,28 @@ def test_a_log_of_many_tiles_is_followed_from_every_size(tmp_path: Path, monkeyp
         if i % 130 == 0 or i == 519:
             notes.append(held.publish())
     for known in notes:
-        assert watch(held.public / "log", notes[-1], SIGNERS, known).new.checkpoint.size == 521
+        assert watch(held.public, notes[-1], SIGNERS, known).new.checkpoint.size == 521
+    # One prefix (C2SP tlog-tiles): the bundles hold the records as they were logged.
+    prefix = TileFolder(held.public, 521)
+    assert [one for number in range(3) for one in prefix.entries(number)] == held.entries()
+    assert (held.public / "checkpoint").read_bytes() == notes[-1]
+
+
+def test_a_checkpoint_of_a_size_that_was_never_published_is_compared(held: Window):
+    first = held.publish()
+    receipts = [held.record(ask(held, nonce=str(i))).receipt for i in range(3)]
+    middle = LogProof.parse(receipts[1].proof).checkpoint
+    latest = held.publish()
+    assert [c.size for c in compare(held.public, middle, first, SIGNERS, latest)] == [1, 4]
+    _fails("log.tile", compare, held.public, middle, first, SIGNERS)
+
+
+def test_publishing_again_keeps_what_witnesses_have_signed(held: Window):
+    held.record(ask(held))
+    note = held.publish()
+    signed = watch(held.public, note, SIGNERS, None, WITNESS, 1_700_000_000).note
+    assert signed != note
+    (held.public / "checkpoint").write_bytes(signed)
+    assert held.publish() == signed
+    held.record(ask(held, "b"))
+    assert held.publish() != signed

@@ -1,14 +1,15 @@
 """The log as files that any static server can hand out (C2SP tlog-tiles).
 
-``tile/<level>/<number>`` holds 256 hashes side by side, each the root over a full tile below;
-``tile/entries/<number>`` the entries, each with its length before it in two bytes. The last tile
-of a level may be partial: ``….p/<width>``.
+Under one prefix, beside ``checkpoint``: ``tile/<level>/<number>`` holds 256 hashes side by side,
+each the root over a full tile below; ``tile/entries/<number>`` the entries, each with its length
+before it in two bytes. The last tile of a level may be partial: ``….p/<width>``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,42 +154,70 @@ def split_hashes(data: bytes, width: int) -> list[bytes]:
     return [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
 
 
-# A folder of tiles: written beside a growing log, read to prove or to check it.
+# A prefix of tiles: written beside a growing log, read to prove or to check it.
 
 _KEPT = 1024
 
+Source = Callable[[str, int], bytes]
+"""Reads a file under the log's prefix: its first bytes, as many as are asked for. A file that is
+not there is an :class:`OSError`."""
 
-def write_tiles(folder: Path, nodes: Nodes, since: int = 0) -> int:
-    """Write the hash tiles that are new since the log had ``since`` entries.
 
-    A file appears whole or not at all. Partial tiles of earlier sizes stay: a checkpoint that was
-    handed out may need them.
+def write_tiles(
+    folder: Path,
+    nodes: Nodes,
+    since: int = 0,
+    entries: Callable[[int, int], Sequence[bytes]] | None = None,
+) -> int:
+    """Write the tiles, and the bundles of entries, that are new since the log had ``since``.
+
+    A file appears whole or not at all. A partial tile stays until the full one is there, since a
+    checkpoint that was handed out may need it, and is then removed: whoever asks for it in vain
+    asks for the full one (C2SP tlog-tiles).
+
+    Args:
+        folder: The log's prefix.
+        nodes: The log's hashes.
+        since: How many entries :func:`tiles_reach` says are there.
+        entries: Returns those from one index to before another; without it no bundle is written.
 
     Returns:
         Number of files written.
 
     Raises:
+        InputError: An entry is longer than a bundle allows.
         OSError: The folder cannot be written.
     """
-    count = 0
-    for tile in tiles_of(nodes.size, since):
-        replace_file(folder / tile.path, tile_bytes(nodes, tile))
+    count, size = 0, nodes.size
+    for tile in tiles_of(size, since):
+        _write(folder, tile, tile_bytes(nodes, tile))
+        count += 1
+    # Bundles come last: the last of them says that all is there (tiles_reach).
+    if entries is None or since == size:
+        return count
+    for number in range(since // WIDTH, -(-size // WIDTH)):
+        held = entries(number * WIDTH, min(size, (number + 1) * WIDTH))
+        _write(folder, Tile(-1, number, len(held)), encode_bundle(held))
         count += 1
     return count
 
 
-def write_entries(folder: Path, number: int, entries: Sequence[bytes]) -> None:
-    """Write entries ``number`` · 256 and following as one bundle.
-
-    Raises:
-        InputError: There are none or more than 256, or one is too long.
-        OSError: The folder cannot be written.
-    """
-    replace_file(folder / Tile(-1, number, len(entries)).path, encode_bundle(entries))
+def tiles_reach(folder: Path, size: int) -> bool:
+    """Whether :func:`write_tiles` has written all of a log of ``size``, its entries too."""
+    number, last = divmod(size - 1, WIDTH)
+    tiles = (Tile(-1, number, last + 1), Tile(-1, number))
+    return size == 0 or any((folder / tile.path).is_file() for tile in tiles)
 
 
-def load_log(folder: Path, size: int, root: bytes) -> MerkleLog:
-    """Return the log of a folder after checking that its leaves have this root.
+def _write(folder: Path, tile: Tile, data: bytes) -> None:
+    path = folder / tile.path
+    replace_file(path, data)
+    if tile.width == WIDTH:
+        shutil.rmtree(path.with_name(f"{path.name}.p"), ignore_errors=True)
+
+
+def load_log(prefix: Path | Source, size: int, root: bytes) -> MerkleLog:
+    """Return the log under a prefix after checking that its leaves have this root.
 
     Raises:
         VerificationError: ``log.tile`` or ``log.root``.
@@ -197,11 +226,9 @@ def load_log(folder: Path, size: int, root: bytes) -> MerkleLog:
     log = MerkleLog()
     for number in range(-(-size // WIDTH)):
         width = min(WIDTH, size - number * WIDTH)
-        log.extend_hashes(_read_hashes(folder, Tile(0, number, width)))
+        log.extend_hashes(_read_hashes(prefix, Tile(0, number, width)))
     if log.root() != root:
-        raise VerificationError(
-            "log.root", f"The tiles in {folder} do not have the checkpoint's root."
-        )
+        raise VerificationError("log.root", "The log's tiles do not have the checkpoint's root.")
     return log
 
 
@@ -212,12 +239,12 @@ class TileFolder:
     signed root finds a false tile.
 
     Args:
-        folder: Holds ``tile/``.
+        prefix: Folder that holds ``tile/``, or what reads files of the log elsewhere.
         size: Entries of the tree, from a checkpoint.
     """
 
-    def __init__(self, folder: Path, size: int) -> None:
-        self._folder, self._size = folder, size
+    def __init__(self, prefix: Path | Source, size: int) -> None:
+        self._prefix, self._size = prefix, size
         self._tiles: dict[tuple[int, int], list[bytes]] = {}
 
     @property
@@ -250,7 +277,7 @@ class TileFolder:
             VerificationError: ``log.tile``, ``log.bundle`` or ``log.entry``.
         """
         hashes = self._tile(0, number)
-        data, width = _read(self._folder, Tile(-1, number, len(hashes)))
+        data, width = _read(self._prefix, Tile(-1, number, len(hashes)))
         entries = decode_bundle(data, width)[: len(hashes)]
         if [leaf_hash(entry) for entry in entries] != hashes:
             raise VerificationError(
@@ -262,25 +289,32 @@ class TileFolder:
         found = self._tiles.get((level, number))
         if found is None:
             width = min(WIDTH, (self._size >> (8 * level)) - number * WIDTH)
-            found = _read_hashes(self._folder, Tile(level, number, width))
+            found = _read_hashes(self._prefix, Tile(level, number, width))
             if len(self._tiles) >= _KEPT:
                 self._tiles.clear()
             self._tiles[level, number] = found
         return found
 
 
-def _read_hashes(folder: Path, tile: Tile) -> list[bytes]:
-    data, width = _read(folder, tile)
+def _read_hashes(prefix: Path | Source, tile: Tile) -> list[bytes]:
+    data, width = _read(prefix, tile)
     return split_hashes(data, width)[: tile.width]
 
 
-def _read(folder: Path, tile: Tile) -> tuple[bytes, int]:
+def _read(prefix: Path | Source, tile: Tile) -> tuple[bytes, int]:
     """Return a tile's content and its width: the full file where the partial one is gone."""
-    for candidate in (tile, Tile(tile.level, tile.number)):
+    each = HASH_BYTES if tile.level >= 0 else LENGTH_BYTES + MAX_ENTRY
+    for found in dict.fromkeys((tile, Tile(tile.level, tile.number))):
+        most = found.width * each + 1  # one byte more shows that a file is too long
         try:
-            return (folder / candidate.path).read_bytes(), candidate.width
+            if callable(prefix):
+                return prefix(found.path, most), found.width
+            with (prefix / found.path).open("rb") as file:
+                return file.read(most), found.width
         except OSError:
             continue
     raise VerificationError(
-        "log.tile", f"{folder / tile.path} cannot be read.", "Fetch the log's tiles again."
+        "log.tile",
+        f"The log's {tile.path} cannot be read.",
+        "Fetch the log's tiles again; its provider has to publish all that a checkpoint needs.",
     )

@@ -12,7 +12,7 @@ from ragwitness.crypto.log.tiles import (
     load_log,
     tile_bytes,
     tiles_of,
-    write_entries,
+    tiles_reach,
     write_tiles,
 )
 from ragwitness.crypto.log.tree import MerkleLog, consistency_path, inclusion_path, tree_root
@@ -100,7 +100,7 @@ def test_a_log_is_loaded_again_and_grows_on(tmp_path):
     write_tiles(tmp_path, log)
     log.extend(entries[300:])
     write_tiles(tmp_path, log, since=300)
-    for size in (300, 700):  # an earlier size: its partial tile is still there
+    for size in (300, 700):  # an earlier size: its partial tile is gone, the full one is there
         again = load_log(tmp_path, size, log.root(size))
         assert again.size == size
         assert tree_root(TileFolder(tmp_path, size)) == log.root(size)
@@ -109,32 +109,54 @@ def test_a_log_is_loaded_again_and_grows_on(tmp_path):
     assert again.root() == log.root()
 
 
-def test_a_partial_tile_that_was_removed_is_read_from_the_full_one(tmp_path):
-    log = MerkleLog()
-    entries = [f"entry {i}".encode() for i in range(512)]
-    log.extend(entries[:300])
-    write_tiles(tmp_path, log)
-    log.extend(entries[300:])
-    write_tiles(tmp_path, log, since=300)
-    (tmp_path / "tile/0/001.p/44").unlink()
-    for number in (0, 1):
-        write_entries(tmp_path, number, entries[256 * number : 256 * (number + 1)])
-    folder = TileFolder(tmp_path, 300)
-    assert tree_root(folder) == log.root(300)
-    assert folder.entries(0) + folder.entries(1) == entries[:300]
+def _bundles(entries):
+    return lambda start, stop: entries[start:stop]
+
+
+def test_every_published_size_is_read_and_a_partial_tile_goes_when_the_full_one_is_there(tmp_path):
+    log, entries, sizes = MerkleLog(), [f"entry {i}".encode() for i in range(530)], []
+    for size in (1, 7, 255, 256, 257, 300, 511, 530):
+        log.extend(entries[log.size : size])
+        write_tiles(tmp_path, log, sizes[-1] if sizes else 0, _bundles(entries))
+        sizes.append(size)
+        assert tiles_reach(tmp_path, size)
+        for earlier in sizes:  # every checkpoint that was published is served for good
+            folder = TileFolder(tmp_path, earlier)
+            assert tree_root(folder) == log.root(earlier)
+            held = [one for n in range(-(-earlier // 256)) for one in folder.entries(n)]
+            assert held == entries[:earlier]
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {
+        *("tile/0/000", "tile/0/001", "tile/0/002.p/18"),
+        *("tile/entries/000", "tile/entries/001", "tile/entries/002.p/18"),
+        *("tile/1/000.p/1", "tile/1/000.p/2"),  # its full tile is far away
+    }
+
+
+def test_tiles_that_a_crash_left_without_entries_are_written_again(tmp_path):
+    log, entries = MerkleLog(), [f"entry {i}".encode() for i in range(300)]
+    log.extend(entries)
+    assert tiles_reach(tmp_path, 0)
+    write_tiles(tmp_path, log)  # killed before the bundles, or by an earlier version
+    assert not tiles_reach(tmp_path, 300)
+    write_tiles(tmp_path, log, 0, _bundles(entries))
+    assert tiles_reach(tmp_path, 300)
+    assert tiles_reach(tmp_path, 256)
+    assert TileFolder(tmp_path, 300).entries(1) == entries[256:]
 
 
 def test_a_changed_file_is_found(tmp_path):
     log = MerkleLog()
     entries = [f"entry {i}".encode() for i in range(300)]
     log.extend(entries)
-    write_tiles(tmp_path, log)
-    write_entries(tmp_path, 1, entries[256:])
+    write_tiles(tmp_path, log, 0, _bundles(entries))
     root = log.root()
     cases = [
         ("tile/0/000", lambda data: bytes([data[0] ^ 1]) + data[1:], "log.root"),
         ("tile/0/000", lambda data: data[:-1], "log.tile"),
         ("tile/0/001.p/44", lambda data: data + bytes(32), "log.tile"),
+        ("tile/0/001.p/44", lambda data: data[:-32], "log.tile"),  # of another width
+        ("tile/0/000", lambda data: data * 1000, "log.tile"),  # and not read to its end
     ]
     for name, change, check in cases:
         path = tmp_path / name
