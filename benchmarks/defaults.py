@@ -44,7 +44,7 @@ from ragwitness.stats.evaluation import auc
 from ragwitness.stats.intervals import auc_interval, proportion_interval
 from ragwitness.text.documents import load_documents
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Audit, Document
+from ragwitness.types import Audit, Capability, Document
 
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(_ROOT))
@@ -60,6 +60,7 @@ _METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "s-rag few": ("s-rag", {"mode": "few"}),
     "s2mia": ("s2mia", {}),
     "s-rag:paper": ("s-rag:paper", {}),
+    "passages": ("passages", {}),  # of a system that shows what it retrieved
 }
 _INDEXED, _SHORTEST, _SPLITS, _ALPHA = 500, 40, 200, 0.05
 
@@ -111,6 +112,8 @@ async def _cell(  # one process's work
     setting = load_world(world, _ROOT / "experiments")
     config = replace(rag_config(generator=setting.generator), **dict(setting.rag))  # type: ignore[arg-type]
     target = LabTarget(build_system(split.indexed, config))
+    if Capability.CONTEXTS in audit.requires:
+        target = target.for_owner()
     statistic = await _statistic(audit, asked, out)
     began = time.process_time()
     with Journal(folder / "answers.jsonl") as journal:

@@ -50,6 +50,13 @@ class _GovernedEcho(_Governed):
         return await self._governor.spend(query, lambda _: target.echo(text, top))
 
 
+_LOGPROBS = "Use a model or server that returns log-probabilities"
+_REMEDY = {
+    Capability.CONTEXTS: "Say where its replies have the passages it retrieved (docs/targets.md),"
+    " or take another method",
+}
+
+
 async def require_capabilities(
     target: Target, audit: Audit, governor: Spender | None = None, run: Path | None = None
 ) -> CapabilityReport:
@@ -74,8 +81,8 @@ async def require_capabilities(
         instead = ", or estimate them from samples: --set sampled=20" if sampled else ""
         raise CapabilityError(
             f"{audit.name} needs {', '.join(missing)}, which {target.name} does not give{because}.",
-            f"Use a model or server that returns log-probabilities{instead}; 'ragwitness doctor"
-            " TARGET' shows what this one gives.",
+            f"{_REMEDY.get(missing[0], _LOGPROBS)}{instead}; 'ragwitness doctor TARGET' shows what"
+            " this one gives.",
         )
     _keep(run, found)
     return found

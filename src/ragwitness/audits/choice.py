@@ -1,8 +1,8 @@
 """``--method auto``: the audit that a target, the documents and the caps admit.
 
 The order of the candidates is that of benchmarks/defaults.py: members found over four corpora, one
-of a few templates, and two worlds, beside queries and the auditor's own seconds
-(docs/design/verdicts.md).
+of a few templates, and two worlds, beside queries and the auditor's own seconds; the first needs a
+system that shows what it retrieved (docs/design/verdicts.md).
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from ragwitness.types import Capability, Document
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
+    ("passages", {}),
     ("s-rag:few", {}),
     ("mba", {}),
     ("rag-mia", {}),
 )
 """Methods with their options, the best first."""
+
+USUAL = CANDIDATES[1]
+"""What is foreseen before the target was asked: few systems show what they retrieved."""
 
 _SAMPLE = 5  # documents of each kind that are rehearsed
 _READABLE = 0.5  # share of them that a method must have a question for

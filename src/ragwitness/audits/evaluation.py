@@ -35,7 +35,7 @@ from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
 from ragwitness.results.evaluation import Battery, Cost, Measured
 from ragwitness.stats.evaluation import Rate
-from ragwitness.types import Answer, Audit, Document, Query
+from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 # What is evaluated and how, and what was found.
 
@@ -275,9 +275,9 @@ async def run_battery(
     """
     clock = time.monotonic()
     # 1. Divide, index, and measure the controls that ask nobody.
-    made = (
+    made = [
         build_audit(name, proxy, configure(name, plan.options.get(name))) for name in plan.audits
-    )
+    ]
     split = divide(
         corpus,
         members=plan.members,
@@ -290,6 +290,8 @@ async def run_battery(
     make = build or (lambda documents, rag: LabTarget(build_system(documents, rag)))
     target = make(split.indexed, plan.rag)
     bare = make(split.indexed, replace(plan.rag, retrieve=False))
+    if any(Capability.CONTEXTS in audit.requires for audit in made):
+        target, bare = target.for_owner(), bare.for_owner()
     near, likeness = near_duplicates(split)
     measured: list[Measured] = []
     controls = blind_controls(split)

@@ -50,9 +50,9 @@ def audit(
         str | None,
         typer.Option(
             help="The audit: auto chooses by what the target, the documents and the caps admit, and"
-            " says why. Or s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta"
-            " or twin. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m those with"
-            " thresholds or a classifier.",
+            " says why. Or s-rag, mba, rag-mia, s2mia, min-k, min-k++, interrogation, dcmi, menta,"
+            " passages or twin. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m"
+            " those with thresholds or a classifier.",
             show_default="auto; mba with --collection",
         ),
     ] = None,
@@ -177,7 +177,7 @@ def audit(
 
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.audits.choice import AUTO, CANDIDATES
+    from ragwitness.audits.choice import AUTO, USUAL
     from ragwitness.audits.order import Order, Reach
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import console, key_values, on_cores, read_documents, run_folder
@@ -272,7 +272,7 @@ def audit(
     settings: dict[str, object] = {**chosen, **key_values(options or ())}
     if by_itself := method == AUTO:
         refuse_beside_auto(settings)
-        method, settings = CANDIDATES[0][0], dict(CANDIDATES[0][1])
+        method, settings = USUAL[0], dict(USUAL[1])
     config = configure(method, settings)
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
     # (docs/design/verdicts.md).

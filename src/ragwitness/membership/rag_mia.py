@@ -11,7 +11,7 @@ from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of
 from ragwitness.membership.reading.yes_no import YesNo, proxy_yes, read_yes_no
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.words import core, split_words
+from ragwitness.text.words import core, cut_characters, split_words
 from ragwitness.types import Capability, Document, Evidence, Interval, Probe, Query, Score
 
 # Parameters of RAG-MIA, the paper's beside ours.
@@ -162,21 +162,6 @@ class RagMia:
         opening = text[: words[_SHOWN - 1].end] + " \u2026" if len(words) > _SHOWN else text
         shown = TEMPLATES[self.config.template].replace("{s}", opening)
         return Evidence("Yes", shown, said, math.nan)
-
-
-def cut_characters(text: str, most: int) -> tuple[str, int]:
-    """Cut a text after the last whole word that fits; a single longer word is cut itself.
-
-    Returns:
-        What is left, and the number of words cut off or cut short.
-    """
-    if len(text) <= most:
-        return text, 0
-    words = split_words(text)
-    kept = [word for word in words if word.end <= most]
-    if not kept:
-        return text[:most], len(words)
-    return text[: kept[-1].end], len(words) - len(kept)
 
 
 def _details(reading: YesNo) -> dict[str, float]:

@@ -77,6 +77,21 @@ def passages(text: str, max_words: int, min_words: int) -> list[str]:
     return [text[p[0].start : p[-1].end] for p in parts if len(p) >= min_words]
 
 
+def cut_characters(text: str, most: int) -> tuple[str, int]:
+    """Cut a text after the last whole word that fits; a single longer word is cut itself.
+
+    Returns:
+        What is left, and the number of words cut off or cut short.
+    """
+    if len(text) <= most:
+        return text, 0
+    words = split_words(text)
+    kept = [word for word in words if word.end <= most]
+    if not kept:
+        return text[:most], len(words)
+    return text[: kept[-1].end], len(words) - len(kept)
+
+
 # The language of a text, as far as its letters and commonest words tell.
 #
 # Enough to notice that a model answered in another language than it was given; nothing here names

@@ -32,7 +32,14 @@ def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> N
     found = _chosen(plan)
     assert (found.method, found.config.mode) == ("s-rag:few", "few")
     assert found.why.startswith("auto chose")
-    assert "not " not in found.why
+    assert found.why.count("not ") == 2
+    assert "not passages: the target does not give contexts" in found.why
+
+
+def test_a_target_that_shows_what_it_retrieved_is_read_from_that(plan) -> None:
+    found = _chosen(plan, _ALL | {Capability.CONTEXTS})
+    assert found.method == "passages"
+    assert found.why == "auto chose passages: 1 queries a document."
 
 
 def test_a_target_without_log_probabilities_is_filled_into_a_form(plan) -> None:

@@ -7,9 +7,10 @@ import math
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig, cut_characters
+from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig
 from ragwitness.membership.reading.yes_no import answer_tokens, proxy_yes
 from ragwitness.membership.registry import configure
+from ragwitness.text.words import cut_characters
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier
 
