@@ -17,7 +17,7 @@ from ragwitness.cli.paths import PathRole, map_paths
 if TYPE_CHECKING:
     from rich.console import Console
 
-_PREFERRED = ("s-rag:few", "mba")  # as --method auto; text is enough for MBA
+_PREFERRED = ("passages", "s-rag:few", "mba")  # as --method auto; text is enough for MBA
 
 
 def init(
@@ -37,7 +37,8 @@ def init(
     method: Annotated[
         str | None,
         typer.Option(
-            help="The audit.", show_default="s-rag:few or mba, where the target admits it"
+            help="The audit.",
+            show_default="passages, s-rag:few or mba, the first that the target admits",
         ),
     ] = None,
     alpha: Annotated[
@@ -98,7 +99,7 @@ def init(
         for source in (documents, known_out)
     )
     plan = AuditPlan(mine, known, alpha=alpha)
-    wanted = configs_of([method or _PREFERRED[0]], {})
+    wanted = configs_of([method or _PREFERRED[1]], {})
     told, doubtful = Order(target, plan, *next(iter(wanted.items()))).beforehand()
     # 3. The target: what it can do, measured.
     options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
