@@ -267,7 +267,7 @@ def _mechanism(value: object) -> Mechanism:
     for name in ("low", "high"):
         numbers[name] = None if value[name] is None else _signed(value[name])
     variance, sampler = _fraction(value["variance"]), _text(value["sampler"])
-    return Mechanism(variance=variance, sampler=sampler, **numbers)  # type: ignore[arg-type]
+    return Mechanism(variance=variance, sampler=sampler, **numbers)
 
 
 def _check_tenants(window: str, tenants: Mapping[str, Mechanism]) -> None:

@@ -278,7 +278,7 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
             claim.top,
             sigma,
             clip=claim.clip,
-            sampler=claim.sampler,  # type: ignore[arg-type]  # checked there
+            sampler=claim.sampler,
         )
 
     if claim.sigma is not None:

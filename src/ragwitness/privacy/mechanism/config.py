@@ -6,11 +6,14 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from functools import lru_cache
+from typing import TypeAlias, get_args
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.accounting.losses import Losses, loss_epsilon
 from ragwitness.privacy.accounting.ranges import Relation, positive
+from ragwitness.privacy.sampler.coins import CoinNoise, parse_coins
 from ragwitness.privacy.sampler.exact import EXACT_SAMPLER, as_variance, variance_of
 from ragwitness.privacy.sampler.table import (
     MOST_VARIANCE,
@@ -20,7 +23,8 @@ from ragwitness.privacy.sampler.table import (
 )
 from ragwitness.privacy.streams import canonical
 
-Sampler: TypeAlias = Literal["table", "exact"]
+Sampler: TypeAlias = str
+"""``"table"``, ``"exact"``, or the text of :class:`~ragwitness.privacy.sampler.coins.CoinNoise`."""
 
 MOST_SCALE = 1 << 12
 """Largest norm of an integer embedding: products of two stay exact in 32-bit floats."""
@@ -41,6 +45,9 @@ class Mechanism:
     own discrete Gaussian noise before anything is compared. An empty slot is a row of zeros and
     takes part like any other: neither the result nor its time tells how many are full.
 
+    With a sampler of coins the noise is a sum of uniforms instead, which can be proved without
+    being opened, and is accounted by its own probabilities (docs/design/noise.md).
+
     Attributes:
         dimension: Of the vectors.
         capacity: Slots, empty ones included.
@@ -50,7 +57,8 @@ class Mechanism:
         low: Least score in grid steps; None for the least there can be.
         high: Highest score; None for the highest there can be.
         scale: Bound on the norm of the integer vectors.
-        sampler: ``"table"``, or ``"exact"``, some hundred times slower.
+        sampler: ``"table"``, or ``"exact"``, some hundred times slower; or the noise of coins, e.g.
+            ``"coins:15+8x6+4x5"``, whose variance is then ``variance``.
 
     Raises:
         InputError: A value is outside its range; the message names it.
@@ -81,10 +89,24 @@ class Mechanism:
                 f" its accounting needs {_LEAST_VARIANCE} or more.",
                 "Use a finer score grid (a smaller shift), or more noise.",
             )
-        if self.sampler not in get_args(Sampler):
-            raise InputError(f"There is no sampler {self.sampler!r}.", "Use 'table' or 'exact'.")
-        if self.sampler == "table":
+        if self.coins is not None:
+            if self.coins.variance != self.variance:
+                raise InputError(
+                    f"Noise of {self.sampler} has the variance {self.coins.variance}, not"
+                    f" {self.variance}.",
+                    "Make the mechanism with coin_mechanism.",
+                )
+        elif self.sampler not in ("table", "exact"):
+            raise InputError(
+                f"There is no sampler {self.sampler!r}.", "Use 'table', 'exact' or 'coins:...'."
+            )
+        elif self.sampler == "table":
             check_table(self.variance)
+
+    @property
+    def coins(self) -> CoinNoise | None:
+        """The noise's shape where it is a sum of coins."""
+        return parse_coins(self.sampler) if self.sampler.startswith("coins:") else None
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -128,7 +150,15 @@ class Mechanism:
         with a discrete Gaussian of variance 4 gives this mechanism's, up to a factor
         1 ± 2⁻¹¹⁰ (``docs/design/mechanism.md``). What holds for the continuous one, the exact
         composition among it, holds for this.
+
+        Raises:
+            InputError: The noise is of coins; it has edges, which no Gaussian has.
         """
+        if self.coins is not None:
+            raise InputError(
+                "Noise of coins is no Gaussian: no odometer meters it, and no mu.",
+                "Its account is that of the number of answers (Mechanism.coin_epsilon).",
+            )
         return math.nextafter(math.sqrt(float(Fraction(self.variance) - _SMOOTHING)), 0.0)
 
     def extra_delta(self, epsilon: float, releases: int) -> float:
@@ -141,7 +171,7 @@ class Mechanism:
         Raises:
             InputError: ``epsilon`` or ``releases`` is negative.
         """
-        if self.sampler == "exact":
+        if self.sampler != "table":
             return 0.0
         return gaussian_table(self.variance).extra_delta(epsilon, releases)
 
@@ -166,6 +196,25 @@ class Mechanism:
         found = epsilon_at(left, mu)
         return found if found <= first + 1 else None
 
+    def coin_epsilon(self, delta: float, answers: int, relation: Relation) -> float | None:
+        """Return the exact epsilon at ``delta`` of noise of coins, whatever was asked.
+
+        Args:
+            delta: Of the guarantee.
+            answers: That it covers, over all accounts; each may depend on those before.
+            relation: Which indexes are neighbours.
+
+        Returns:
+            None where no epsilon holds: the noise's edges are reached more often than ``delta``.
+
+        Raises:
+            InputError: The noise is not of coins, or a value is outside its range.
+        """
+        if self.coins is None:
+            raise InputError("Only noise of coins is accounted so.", "Use epsilon_at.")
+        move = self.coins.moved(self.sensitivity(relation))
+        return _coin_epsilon(self.sampler, move, answers, delta)
+
     @property
     def digest(self) -> str:
         """SHA-256, in hex, of the canonical JSON of everything here and the sampler's version."""
@@ -182,7 +231,7 @@ class Mechanism:
         }
         fields = {name: str(value) for name, value in numbers.items()} | {
             "format": _FORMAT,
-            "sampler": TABLE_SAMPLER if table else EXACT_SAMPLER,
+            "sampler": TABLE_SAMPLER if table else self.sampler if self.coins else EXACT_SAMPLER,
             "table": gaussian_table(self.variance).digest if table else "",
             "variance": str(Fraction(self.variance)),
         }
@@ -257,6 +306,34 @@ def provable_mechanism(
     variance = variance_of(positive("sigma", sigma) * scale**2)
     sampler: Sampler = "table" if as_variance(variance) <= MOST_VARIANCE else "exact"
     return Mechanism(dimension, capacity, top, variance, 0, scale=scale, sampler=sampler)
+
+
+def coin_mechanism(
+    dimension: int, capacity: int, top: int, noise: CoinNoise, scale: int
+) -> Mechanism:
+    """Return a mechanism whose noise can be proved without being opened.
+
+    Args:
+        dimension: Of the vectors.
+        capacity: Slots, empty ones included.
+        top: Slots returned.
+        noise: Of every slot, in grid steps.
+        scale: Bound on the norm of the integer vectors; the grid has its square of steps.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    return Mechanism(dimension, capacity, top, noise.variance, 0, scale=scale, sampler=noise.text)
+
+
+@lru_cache(maxsize=1 << 10)
+def _coin_epsilon(sampler: str, move: int, answers: int, delta: float) -> float | None:
+    return loss_epsilon(_coin_losses(sampler, move), answers, delta)
+
+
+@lru_cache(maxsize=64)
+def _coin_losses(sampler: str, move: int) -> Losses:
+    return Losses.of(parse_coins(sampler).pmf(), move)
 
 
 def _step(score: float, steps: int) -> int:

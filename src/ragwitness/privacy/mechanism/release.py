@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import shake_256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -253,6 +254,27 @@ def release_many(
     return found
 
 
+def release_noise(
+    query: ArrayLike, index: SlotIndex, noise: NDArray[np.int64], mechanism: Mechanism
+) -> Selection:
+    """Answer one query with noise that was drawn already, fresh for this answer.
+
+    Args:
+        query: Integer vector, shape (dimension,).
+        index: What is searched.
+        noise: Of every slot, shape (capacity,), of the mechanism's distribution.
+        mechanism: Everything else that the answer depends on.
+
+    Raises:
+        InputError: As for :func:`release`; or the noise is not one number per slot.
+    """
+    _check_index(index, mechanism)
+    if noise.shape != (mechanism.capacity,):
+        raise InputError(f"{mechanism.capacity:,} slots need as many numbers of noise.")
+    [exact] = scores(check_rows(query, mechanism), index, mechanism)
+    return select(exact + noise, mechanism.top)
+
+
 def scores(queries: NDArray[np.int16], index: SlotIndex, mechanism: Mechanism) -> NDArray[np.int32]:
     """Return the scores before the noise, in grid steps, shape (m, capacity).
 
@@ -284,6 +306,10 @@ def slot_noise(
         stop: One past the last; all slots by default.
     """
     stop = mechanism.capacity if stop is None else stop
+    coins = mechanism.coins
+    if coins is not None:
+        secret = coins.secret(shake_256(key).digest(coins.stream_bytes(stop)), stop)[start:]
+        return coins.noise(coins.tossed(secret, np.zeros_like(secret))[0])
     if mechanism.sampler == "table":
         return gaussian_table(mechanism.variance).draw(key, start, stop)
     draws = (discrete_gaussian(mechanism.variance, slot_bits(key, i)) for i in range(start, stop))

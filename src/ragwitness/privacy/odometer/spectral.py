@@ -131,6 +131,29 @@ class Terms:
         return cls(**fields, clip=None if clip is None else (float(clip[0]), float(clip[1])))
 
 
+def worst_epsilon(
+    mechanism: Mechanism, delta: float, answers: int, relation: Relation
+) -> float | None:
+    """Return the exact epsilon at ``delta`` of ``answers`` answers, whatever was asked.
+
+    Args:
+        mechanism: That answers, with Gaussian noise or with noise of coins.
+        delta: Of the guarantee.
+        answers: That it covers, over all accounts.
+        relation: Which indexes are neighbours.
+
+    Returns:
+        None where none is shown to hold.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    if mechanism.coins is not None:
+        return mechanism.coin_epsilon(delta, answers, relation)
+    mu = Terms.of(mechanism, 1.0, relation).worst_mu(answers)
+    return mechanism.epsilon_at(delta, mu, answers)
+
+
 _MAGIC = b"ragwitness odometer 1\n"
 _AHEAD = 1024
 """Queries after which the inverse is made anew."""

@@ -12,17 +12,20 @@ from scipy.stats import chisquare, norm
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import delta_at
-from ragwitness.privacy.mechanism.config import Mechanism, mechanism_for
+from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism, mechanism_for
 from ragwitness.privacy.mechanism.release import (
+    Selection,
     SlotIndex,
     quantise,
     release,
     release_many,
+    release_noise,
     scores,
     select,
     slot_index,
     slot_noise,
 )
+from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.sampler.exact import discrete_gaussian
 from ragwitness.privacy.sampler.table import exact_pmf, gaussian_table
 from ragwitness.privacy.streams import slot_bits
@@ -170,3 +173,21 @@ def test_what_does_not_fit_together_is_refused_by_name():
         release_many([query, query], index, [KEY, KEY], mechanism)
     with pytest.raises(InputError, match="1 queries need"):
         release_many([query], index, [], mechanism)
+
+
+def test_noise_of_coins_from_a_key_is_its_distribution_and_can_be_drawn_in_parts():
+    noise = CoinNoise(4, (3, 3, 3))
+    mechanism = coin_mechanism(4, 4000, 2, noise, 16)
+    drawn = slot_noise(mechanism, KEY)
+    assert np.abs(drawn).max() <= noise.radius
+    assert drawn.var() == pytest.approx(float(noise.variance), rel=0.1)
+    np.testing.assert_array_equal(slot_noise(mechanism, KEY, 100, 300), drawn[100:300])
+
+
+def test_noise_that_was_drawn_already_is_added_as_it_is():
+    mechanism = coin_mechanism(4, 3, 2, CoinNoise(4, (3, 3, 3)), 16)
+    index = SlotIndex(np.array([[3, 0, 0, 0], [2, 0, 0, 0], [1, 0, 0, 0]]), mechanism)
+    found = release_noise([1, 0, 0, 0], index, np.array([0, 0, 9]), mechanism)
+    assert found == Selection((2, 0), (10, 3))
+    with pytest.raises(InputError, match="as many numbers"):
+        release_noise([1, 0, 0, 0], index, np.array([0, 0]), mechanism)
