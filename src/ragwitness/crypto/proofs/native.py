@@ -28,6 +28,18 @@ def native_curve() -> Any:
     return EllipticCurve("BN254")
 
 
+def native_ring() -> Any:
+    """Return zksnake's transforms of polynomials over the scalars.
+
+    Raises:
+        MissingExtraError: zksnake is not installed.
+    """
+    native_curve()  # says so where zksnake is missing
+    from zksnake._algebra import polynomial_bn254
+
+    return polynomial_bn254
+
+
 def to_native_g1(point: G1) -> Any:
     """Return a checked point as zksnake's."""
     kind = native_curve().curve.PointG1

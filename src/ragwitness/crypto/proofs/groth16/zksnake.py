@@ -29,6 +29,7 @@ from ragwitness.crypto.proofs.native import (
     from_native_g2,
     native_curve,
     native_msm,
+    native_ring,
     to_native_g1,
     to_native_g2,
 )
@@ -296,7 +297,7 @@ class _Basis:
 
     @classmethod
     def of(cls, circuit: Circuit, tau: int) -> _Basis:
-        ring, domain = _ring(), _domain(circuit)
+        ring, domain = native_ring(), _domain(circuit)
         # Z is shift^domain - 1 = -2 all over the coset.
         vanishing = (1 - pow(tau, domain, R)) * pow(2, -1, R) % R
         moved = tau * pow(_shift(domain), -1, R) % R
@@ -343,13 +344,6 @@ class _Multiples:
         return PointList(len(scalars), numbers, [self.of(scalars[i]) for i in numbers])
 
 
-def _ring() -> Any:
-    native_curve()  # says so where zksnake is missing
-    from zksnake._algebra import polynomial_bn254
-
-    return polynomial_bn254
-
-
 def _domain(circuit: Circuit) -> int:
     return 1 << (len(circuit.constraints) + circuit.publics).bit_length()
 
@@ -374,13 +368,13 @@ def _quotient(circuit: Circuit, wires: Wires, domain: int) -> list[int]:
 
 def _on_coset(values: Sequence[int], domain: int) -> list[int]:
     """Return the values on the coset of the polynomial with these values on the domain."""
-    coefficients = _ring().ifft([*values, *([0] * (domain - len(values)))], domain)
+    coefficients = native_ring().ifft([*values, *([0] * (domain - len(values)))], domain)
     # f(shift · X) has the values of f on the coset as its values on the domain.
     shift, power, shifted = _shift(domain), 1, []
     for coefficient in coefficients:
         shifted.append(coefficient * power % R)
         power = power * shift % R
-    found: list[int] = _ring().fft(shifted, domain)
+    found: list[int] = native_ring().fft(shifted, domain)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,21 @@ from ragwitness.crypto.proofs.selection.statement import (
 )
 from ragwitness.crypto.proofs.setup import MASKS
 from ragwitness.errors import InputError, VerificationError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenNoise:
+    """Noise that is committed to and not opened, as its prover knows it.
+
+    Attributes:
+        terms: Per chunk scalars and commitments, whose sum commits to it.
+        values: Of every slot, int64, shape (capacity,).
+        blinds: Per chunk the three coefficients behind the slots.
+    """
+
+    terms: tuple[tuple[tuple[int, G1], ...], ...]
+    values: NDArray[np.int64]
+    blinds: tuple[Sequence[int], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +83,7 @@ def prove_selection(
     noise: NDArray[np.int64],
     ids: tuple[int, ...],
     context: bytes,
+    hidden: HiddenNoise | None = None,
 ) -> bytes:
     """Prove that ``ids`` are the highest of V·query + noise, best first, ties by slot.
 
@@ -74,9 +91,10 @@ def prove_selection(
         setup: Of the window.
         secret: The index V and its blinds.
         query: Integer vector, int16, shape (dimension,).
-        noise: Of every slot, int64, shape (capacity,).
+        noise: Of every slot, int64, shape (capacity,); what of it is opened.
         ids: The answer that was given, K slots.
         context: What the proof is bound to besides, e.g. the hash of the log's record.
+        hidden: What of the noise is committed to instead.
 
     Returns:
         96 bytes and 640 for each chunk. Two proofs of one claim have nothing in common but the
@@ -87,7 +105,8 @@ def prove_selection(
             fit the setup.
         MissingExtraError: zksnake or py_ecc is not installed.
     """
-    claim = SelectionClaim(secret.public, query, noise, ids, context)
+    terms = hidden.terms if hidden else ()
+    claim = SelectionClaim(secret.public, query, noise, ids, context, terms)
     try:
         check_claim(claim, setup.shape)
     except VerificationError as error:
@@ -95,6 +114,9 @@ def prove_selection(
             error.message, "Use the setup, the noise and the index of one window."
         ) from error
     inner = secret.rows.astype(np.int64) @ query.astype(np.int64)
+    blinds: tuple[Sequence[int], ...] = ((0,) * MASKS,) * len(secret.blinds)
+    if hidden is not None:  # committed noise stands beside the scores, with blinds of its own
+        inner, blinds = inner + hidden.values, hidden.blinds
     # No proof can be made of another answer than the mechanism's.
     best = tuple(np.argsort(-(inner + noise), kind="stable")[: len(ids)].tolist())
     if best != ids:
@@ -102,16 +124,21 @@ def prove_selection(
             f"The answer names the slots {list(ids)}; score plus noise puts {list(best)} first.",
             "No proof can be made of another answer than the mechanism's.",
         )
-    return _prove(setup, secret, claim, inner).encode()
+    return _prove(setup, secret, claim, inner, blinds).encode()
 
 
 def _prove(
-    setup: ProverSetup, secret: SecretColumns, claim: SelectionClaim, inner: NDArray[np.int64]
+    setup: ProverSetup,
+    secret: SecretColumns,
+    claim: SelectionClaim,
+    inner: NDArray[np.int64],
+    blinds: Sequence[Sequence[int]],
 ) -> SelectionProof:
     # Round 1, statement: the hash of the claim, and apart from it that of the noise.
     digests = statement_digest(setup.verifier.digest_bytes, claim), noise_digest(claim)
 
-    # The secret: z_j = 2(⟨v_j, q⟩ + η_j) + s_j, where s_j = 1 up to the last slot of the answer.
+    # The secret: z_j = 2(⟨v_j, q⟩ + η_j) + s_j, where s_j = 1 up to the last slot of the answer;
+    # ``inner`` has ⟨v_j, q⟩ and what of η_j is committed to.
     noisy = 2 * (inner + claim.noise) + claim.early
     best = [int(noisy[slot]) for slot in claim.ids]
 
@@ -119,7 +146,7 @@ def _prove(
     salt = draw_scalar()
     answer = _Answer(best, salt, threshold_commitment([z % R for z in best], salt))
     chunks = [
-        _commit(setup, secret, claim, (inner, noisy), chunk)
+        _commit(setup, secret, claim, (inner, noisy), chunk, blinds[chunk])
         for chunk in range(len(claim.columns.chunks))
     ]
 
@@ -141,6 +168,7 @@ def _commit(
     claim: SelectionClaim,
     values: tuple[NDArray[np.int64], NDArray[np.int64]],
     chunk: int,
+    added: Sequence[int],
 ) -> _Chunk:
     """Round 2 for one chunk: everything that has to be sent before the challenges."""
     shape = setup.shape
@@ -153,13 +181,12 @@ def _commit(
     # A_m: Okamoto's first message, that C_m is a mask and changes no score.
     nonces = tuple(draw_scalar() for _ in range(MASKS))
 
-    # M_i = 2 Σ_c q_c blind_(c,i) + m_i: what stands above the scores in Y, with the columns'
-    # blinds.
+    # M_i = 2 Σ_c q_c blind_(c,i) + m_i: what stands above the scores in Y, with the blinds of the
+    # columns and of committed noise.
     query = claim.query.tolist()
     effective = tuple(
-        (2 * sum(q * column[i] for q, column in zip(query, secret.blinds[chunk], strict=True)) + m)
-        % R
-        for i, m in enumerate(drawn)
+        (2 * (sum(q * c[i] for q, c in zip(query, secret.blinds[chunk], strict=True)) + a) + m) % R
+        for i, (a, m) in enumerate(zip(added, drawn, strict=True))
     )
 
     # hW: margins w_j (z_j - t for a winner, t - z_j - 1 for the rest) and the masks M_i.

@@ -35,6 +35,8 @@ class SelectionClaim:
         noise: Of every slot, int64, shape (capacity,); the verifier derives it itself.
         ids: Slots of the answer, best first, ties by slot.
         context: What the proof is bound to besides, e.g. the hash of the log's record.
+        hidden: Noise that is committed to and not opened, on top of ``noise``: per chunk scalars
+            and commitments, whose sum commits to it. Its proof is another's (COINS).
     """
 
     columns: Columns
@@ -42,6 +44,7 @@ class SelectionClaim:
     noise: NDArray[np.int64]
     ids: tuple[int, ...]
     context: bytes
+    hidden: tuple[tuple[tuple[int, G1], ...], ...] = ()
 
     @property
     def early(self) -> NDArray[np.bool_]:
@@ -83,10 +86,13 @@ def check_claim(claim: SelectionClaim, shape: Shape) -> None:
         and all(isinstance(slot, int) and 0 <= slot < capacity for slot in ids),
     }
     wrong = [message for message, holds in checks.items() if not holds]
+    if claim.hidden and len(claim.hidden) != len(chunks):
+        wrong.append("the committed noise is not of as many chunks as the index")
     # Bounds: ‖q‖ ≤ S and |noise| ≤ reach keep every z below R/2 (link.md, soundness, step 5).
     if not wrong and int((query.astype(np.int64) ** 2).sum()) > shape.scale**2:
         wrong.append(f"the query's norm is above {shape.scale:,}")
-    if not wrong and (noise.min() < -shape.reach or noise.max() > shape.reach):
+    added = [sum(scalar for scalar, _ in part) for part in claim.hidden] or [0]
+    if not wrong and (noise.min() < -shape.reach or noise.max() + max(added) > shape.reach):
         wrong.append(f"the noise of a slot is above {shape.reach:,}")
     if wrong:
         raise VerificationError(
@@ -107,8 +113,15 @@ def statement_digest(setup_digest: bytes, claim: SelectionClaim) -> bytes:
 
 
 def noise_digest(claim: SelectionClaim) -> bytes:
-    """Return a hash, 32 bytes, of the claim's noise."""
-    return tagged_hash("ragwitness/link-noise/v1", claim.noise.astype("<i8").tobytes())
+    """Return a hash, 32 bytes, of the claim's noise: its numbers, and what is committed to."""
+    numbers = claim.noise.astype("<i8").tobytes()
+    if not claim.hidden:
+        return tagged_hash("ragwitness/link-noise/v1", numbers)
+    # Committed noise is part of Y, so r follows from it as from everything else.
+    terms = (
+        encode_scalar(scalar) + encode_g1(held) for part in claim.hidden for scalar, held in part
+    )
+    return tagged_hash("ragwitness/link-noise/v2", numbers, b"".join(terms))
 
 
 def active(ids: tuple[int, ...], chunk: int, slots: int) -> tuple[list[int], list[int]]:

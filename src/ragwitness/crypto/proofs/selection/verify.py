@@ -8,6 +8,7 @@ checked alone, so that the error names the record and the step.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -31,6 +32,8 @@ _MEANING = {
     "link.mask": "what is added to the scores' commitment is not shown to be a mask alone",
     "link.scores": "the scores are not those of the committed index and this query",
     "link.selection": "the named slots are not shown to be the highest noisy scores, in order",
+    "coins.opening": "the values claimed for the bits' columns are not those committed to",
+    "coins.sum": "the bits are not those of the committed and the public numbers",
 }
 
 
@@ -53,7 +56,10 @@ class ClaimError(VerificationError):
 
 
 def verify_selections(
-    setup: VerifierSetup, claims: Sequence[SelectionClaim], proofs: Sequence[bytes]
+    setup: VerifierSetup,
+    claims: Sequence[SelectionClaim],
+    proofs: Sequence[bytes],
+    beside: Sequence[Equation] = (),
 ) -> None:
     """Check selection proofs; returning means that all hold.
 
@@ -61,12 +67,14 @@ def verify_selections(
         setup: Made by someone the verifier trusts.
         claims: What is claimed. Their noise, queries and answers are the verifier's own.
         proofs: One per claim, of :func:`~ragwitness.crypto.proofs.provider.prove_selection`.
+        beside: What is left of the proofs of their committed noise, to be checked in one product
+            with them (:func:`~ragwitness.crypto.proofs.coins.verify.coin_equations`).
 
     Raises:
         ClaimError: ``link.claim`` (a claim does not fit the setup), ``link.size``, ``point.field``,
             ``point.curve``, ``point.subgroup``, ``link.statement`` (made for another query, index,
             answer, setup or context), ``link.noise`` (made with other noise), ``link.mask``,
-            ``link.scores`` or ``link.selection``. ``place`` is the claim's.
+            ``link.scores``, ``link.selection``, or one of ``beside``. ``place`` is the claim's.
         InputError: There are not as many proofs as claims.
         MissingExtraError: py_ecc is not installed.
     """
@@ -79,10 +87,12 @@ def verify_selections(
         parsed.append(_parsed(setup, digest, claim, data, place))
         _check_noise(setup, claim, parsed[-1], place)
     # Equations of pairings, of all proofs, in groups.
-    equations = itertools.chain.from_iterable(
+    # In order of the claims: committed noise and selection share points, and so multiples.
+    own = itertools.chain.from_iterable(
         _equations(setup, claim, proof, place)
         for place, (claim, proof) in enumerate(zip(claims, parsed, strict=True))
     )
+    equations = heapq.merge(beside, own, key=lambda found: found.place)
     while group := list(itertools.islice(equations, _TOGETHER)):
         wrong = first_false(group)
         if wrong:
@@ -139,12 +149,13 @@ def _equations(
     point, challenge = proof.challenges
     query = [2 * int(value) for value in claim.query]
     for chunk, part in enumerate(proof.chunks):
-        # Round 3, respond. Check: C_Y = 2 Σ q_c C_c + C_m opens to e at r, so e holds all scores
-        # of the committed index. The sum is taken here, where its scalars are short, not in the
-        # product, where weights make them long: that would only pay for some twenty records of
-        # one index.
+        # Round 3, respond. Check: C_Y = 2 Σ q_c C_c + 2 H + C_m opens to e at r, so e holds all
+        # scores of the committed index, and its committed noise H where there is some. The first
+        # sum is taken here, where its scalars are short, not in the product, where weights make
+        # them long: that would only pay for some twenty records of one index.
         held = msm(claim.columns.points(chunk), query)
-        opened = [(1, held), (1, part.mask)]
+        noise = claim.hidden[chunk] if claim.hidden else ()
+        opened = [(1, held), (1, part.mask), *((2 * scalar, at) for scalar, at in noise)]
         terms = opening_terms(opened, point, part.value, part.quotient, setup.tau)
         yield Equation("link.scores", place, chunk, terms)
         # Check: A_m + c·C_m = Σ (k_i + c·m_i) [τⁿ⁺ⁱ] (Okamoto), so C_m changes no score.

@@ -1,0 +1,1 @@
+"""COINS: bits of committed numbers, proved without a circuit (docs/design/noise.md)."""
