@@ -4,8 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +18,7 @@ import pytest
 from ragwitness.attest.commitments import proof_shape
 from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.window import Request, Window
-from ragwitness.crypto.keys import read_key
+from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service.indexes import HashingEmbedder
 from tests.support.windows import stand_in
@@ -228,6 +232,72 @@ def test_a_monitor_follows_and_signs_and_names_what_it_finds(command: Command) -
     code, text = command(*watch)
     assert code == 3
     assert "log.rolled_back" in text
+
+
+@contextmanager
+def _serving(*arguments: object) -> Iterator[list[str]]:
+    """Run a server of ours until the block ends; yield the two lines that it prints."""
+    words = [sys.executable, "-m", "ragwitness", *map(str, arguments), "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield [server.stdout.readline().strip() for _ in range(2)]
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def _handed_out(folder: str) -> Iterator[str]:
+    """Serve a folder by somebody else's static server."""
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("_fast")
+def test_witnesses_sign_over_http_and_a_monitor_reads_a_static_server(command: Command) -> None:
+    write_key(Path("log.key"), PrivateKey("example.org/log", KeyKind.NOTE, bytes(32)))
+    provider = read_key(Path("log.key")).public.text
+    watched = ("attest", "witness", "--log", provider, "--key", "w.key", "--state", "w")
+    with _serving(*watched, "--name", "w.example") as (_, option):
+        code, text = _commit(command, *option.split(), "-o", "W", "--json")
+        assert code == 0, text
+        told, _ = json.JSONDecoder().raw_decode(text)
+        assert (told["witnesses"], told["provider"]) == (["w.example"], provider)
+    trust = json.loads(Path("W/trust.json").read_text())
+    assert (trust["witnesses"], trust["quorum"]) == ([option.partition("#")[2]], 1)
+    _ask("fever for days")
+    with _handed_out("W/public") as url:
+        look = ("monitor", url, "--trust", "W/trust.json", "--state", "seen", "--entries")
+        code, text = command(*look)
+        assert (code, "checkpoint.quorum" in text) == (3, True)  # of what is served in between
+        code, text = command("close", "W", "--key", "log.key", *option.split())
+        assert (code, "w.example did not sign" in text) == (1, True)  # nobody is there
+        # The same witness goes on with what it remembers, and signs the close.
+        with _serving(*watched) as (_, again):
+            closing = ("close", "W", "--key", "log.key", *again.split())
+            code, text = command(*closing)
+            assert code == 0, text
+        assert command(*closing)[0] == 0  # what it has signed is not asked for again
+        code, text = command(*look, "--json")
+        told, _ = json.JSONDecoder().raw_decode(text)  # the server's lines follow
+        assert (code, told["now"]) == (0, 4)
+        assert command(*look)[0] == 0
+        code, text = command("monitor", f"{url}/none", *look[2:])
+        assert (code, "There is no checkpoint" in text) == (2, True)
+    code, text = command(*look)
+    assert (code, "does not answer" in text) == (1, True)
+    again = ("attest", "witness", "--log", provider, "--key", "w.key", "--state", "elsewhere")
+    code, text = command(*again)
+    assert (code, "two histories" in text) == (2, True)
+
+
+@pytest.mark.usefixtures("_fast")
+def test_an_address_of_a_witness_is_checked_before_the_window_opens(command: Command) -> None:
+    code, text = _commit(command, "--witness", "http://w.example", "-o", "W")
+    assert (code, "URL#KEY" in text, Path("W").exists()) == (2, True, False)
 
 
 @pytest.mark.usefixtures("_fast")

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.log.tiles import Source, TileFolder, load_log, tiles_reach, write_tiles
+from ragwitness.crypto.log.tiles import (
+    WIDTH,
+    Source,
+    TileFolder,
+    load_log,
+    tiles_reach,
+    write_tiles,
+)
 from ragwitness.crypto.log.tree import MerkleLog, consistency_path
 from ragwitness.crypto.notes.note import MAX_NOTE, Checkpoint, Note, sign_checkpoint
 from ragwitness.crypto.notes.witness import (
@@ -122,7 +129,10 @@ def opening_keys(public: Path, keys: Sequence[PrivateKey], window: str) -> tuple
     )
 
 
-# Watching a window's log from its public folder: nothing that was shown is changed later.
+# Watching a window's log from its prefix: nothing that was shown is changed later.
+
+MOST_ENTRIES = 1 << 20
+"""Entries of a log that is read; a window has at most some 104,000 (policy)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,8 @@ def watch(
     known: bytes | None = None,
     witness: PrivateKey | None = None,
     time: int = 0,
+    *,
+    entries: bool = False,
 ) -> WatchedStep:
     """Check that a log extends what it showed before, and sign that as a witness.
 
@@ -158,22 +170,30 @@ def watch(
             which all tiles are read.
         witness: Signs the new checkpoint too. Store the returned note before it is handed out.
         time: Of the signature, POSIX seconds.
+        entries: Read the new entries, too, and check that they are those whose hashes are logged.
 
     Raises:
         VerificationError: ``log.rolled_back``, ``log.split_view`` (two roots for one size),
             ``log.consistency`` (what was shown before is changed), ``log.tile``, ``log.root``,
-            or as :func:`~ragwitness.crypto.notes.witness.open_checkpoint`.
+            ``log.size`` (more entries than a window can have), ``log.bundle``, ``log.entry``, or
+            as :func:`~ragwitness.crypto.notes.witness.open_checkpoint`.
     """
     # 1. Signatures under both checkpoints.
     new = open_checkpoint(note, signers)
     old = open_checkpoint(known, signers).checkpoint if known is not None else None
     # 2. At the first look the tiles have the root; later the new log extends the old one.
     path: tuple[bytes, ...] = ()
+    size = new.checkpoint.size
+    if size > MOST_ENTRIES:
+        raise VerificationError("log.size", f"A log of {size:,} entries is no window's.")
     if old is None:
         load_log(log, new.checkpoint.size, new.checkpoint.root)
     else:
         path = _path(log, old, new.checkpoint, new.checkpoint.size)
         verify_extension(old, new.checkpoint, path)
+    tiles = TileFolder(log, size)
+    for number in range(old.size // WIDTH if old else 0, -(-size // WIDTH)) if entries else ():
+        tiles.entries(number)
     # 3. Only then a witness signs: a signature says that nothing seen before has changed.
     if witness is not None:
         note, _ = cosign(old, note, path, signers, witness, time)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +11,25 @@ import typer
 
 from ragwitness.cli.options import AsJson, Embedder, Key, Output, TextField, Trusted, Window
 from ragwitness.cli.paths import PathRole
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, RagwitnessError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ragwitness.attest.commit import Contents
-    from ragwitness.crypto.keys import KeyKind, PrivateKey
+    from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
     from ragwitness.crypto.notes.witness import Signers
+    from ragwitness.tlog.client import Gathered, HttpPrefix, WitnessAddress
+
+Witnesses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--witness",
+        metavar="URL#KEY",
+        help="A witness that signs the checkpoint, as ragwitness attest witness prints it. May be"
+        " repeated.",
+    ),
+]
 
 # Keys and the verifier's trust file, for the verbs of an audit window.
 
@@ -147,6 +160,7 @@ def commit(
         str | None, typer.Option(help="The name of the log, for a new key, e.g. example.org/log.")
     ] = None,
     text_field: TextField = None,
+    witness: Witnesses = None,
     example_policy: Annotated[  # noqa: ARG001  # read before the rest
         bool,
         typer.Option(
@@ -170,11 +184,13 @@ def commit(
     from ragwitness.attest.window import Window
     from ragwitness.cli.attest_indexes import artifacts, held_indexes, read_indexes, take
     from ragwitness.crypto.keys import KeyKind
+    from ragwitness.tlog.client import gather
 
     # Phase A, step 1: the promise. Everything below is committed to under its digest.
     promised = read_policy(policy)
     if output.exists():
         raise InputError(f"{output} exists; a window is opened once.", "Choose another -o.")
+    asked = _witnesses(witness)
     # Step 2: the indexes, from files or from the service's database, and from one of them alone.
     if (database is None) is not bool(index):
         raise InputError(
@@ -188,7 +204,8 @@ def commit(
     else:
         contents, embedder = held.contents, held.embedder
     # Step 3: the log's key, bound to this window.
-    signer = window_key(key_at(key, name, KeyKind.NOTE), promised.window)
+    provider = key_at(key, name, KeyKind.NOTE)
+    signer = window_key(provider, promised.window)
 
     def progress(step: str) -> None:
         sys.stderr.write(f"committing: {step}\n")
@@ -203,32 +220,52 @@ def commit(
         numbers = take(output, promised, database, held, number)
     # Step 6: what an auditor compares with what it knows from elsewhere. The provider's own copy of
     # it proves nothing.
-    digest = _trust(output, signer.public.text)
     window = Window.load(output)
+    gathered = gather(window, asked, ["open.checkpoint"])
+    digest = _trust(output, signer.public, gathered.signed)
     values: dict[str, object] = {
         "window": promised.window,
         "folder": str(output),
         "policy": promised.digest,
         "setup": digest,
         "log": signer.public.text,
+        "provider": provider.public.text,
         "checkpoint": window.checkpoint,
         "tenants": list(promised.tenants),
     }
     if numbers:
         values["numbers"] = numbers
+    if witness:
+        values["witnesses"] = [one.name for one in gathered.signed]
     print_values(values, as_json=as_json)
+    _unsigned(gathered, f"ragwitness attest close {output} --witness …")
 
 
-def _trust(folder: Path, key: str) -> str:
+def _witnesses(given: list[str] | None) -> list[WitnessAddress]:
+    from ragwitness.tlog.client import WitnessAddress
+
+    return [WitnessAddress.parse(one) for one in given or ()]
+
+
+def _unsigned(gathered: Gathered, again: str) -> None:
+    """Name the witnesses that did not sign; what was done stays done.
+
+    Raises:
+        RagwitnessError: There is one.
+    """
+    for name, why in gathered.failed.items():
+        raise RagwitnessError(f"{name} did not sign: {why}", f"They are asked again by: {again}")
+
+
+def _trust(folder: Path, key: PublicKey, witnesses: Sequence[PublicKey]) -> str:
     """Write what an auditor has to compare; return the setup's digest."""
     from ragwitness.attest.commitments import sha256_hex
     from ragwitness.attest.trust import Trust
-    from ragwitness.crypto.keys import PublicKey
     from ragwitness.crypto.notes.witness import Signers
     from ragwitness.kit.files import read_file, replace_file
 
     digest = sha256_hex(read_file(folder / "public" / "setup.json", 1 << 20))
-    trust = Trust(Signers((PublicKey.parse(key),)), digest)
+    trust = Trust(Signers((key,), tuple(witnesses), len(witnesses)), digest)
     replace_file(folder / "trust.json", trust.encode())
     return digest
 
@@ -236,7 +273,7 @@ def _trust(folder: Path, key: str) -> str:
 # ``ragwitness attest close``: end an audit window, phase C.
 
 
-def close(window: Window, key: Key, as_json: AsJson = False) -> None:
+def close(window: Window, key: Key, witness: Witnesses = None, as_json: AsJson = False) -> None:
     """Close a window.
 
     It estimates the coalition, writes it into the log and signs the last checkpoint,
@@ -245,11 +282,13 @@ def close(window: Window, key: Key, as_json: AsJson = False) -> None:
     from ragwitness.attest.close import close_window
     from ragwitness.attest.window import Window
     from ragwitness.crypto.keys import read_key
+    from ragwitness.tlog.client import gather
 
-    held = Window.load(window, [read_key(key)])
+    asked, held = _witnesses(witness), Window.load(window, [read_key(key)])
     # Phase C: the coalition is estimated, written as the last record and signed; no query can
     # follow it.
     found = close_window(held)
+    gathered = gather(held, asked, ["open.checkpoint", "close.checkpoint"])
     cap = held.policy.k_max
     values: dict[str, object] = {
         "window": held.policy.window,
@@ -260,10 +299,13 @@ def close(window: Window, key: Key, as_json: AsJson = False) -> None:
         "within_policy": found.size <= cap,
         "checkpoint": held.checkpoint,
     }
+    if witness:
+        values["witnesses"] = [one.name for one in gathered.signed]
     print_values(values, as_json=as_json)
     # Said at once, although the close succeeds: the provider should not learn it from the auditor.
     if found.size > cap and not as_json:
         typer.echo(f"An audit will fail: {found.size} accounts asked alike, {cap} are declared.")
+    _unsigned(gathered, f"ragwitness attest close {window} --key {key} --witness …")
 
 
 # ``ragwitness attest prove``: answer a challenge with a bundle, phase D of the provider.
@@ -370,7 +412,11 @@ _LONGEST_MONITOR = 1 << 18
 
 def monitor(
     public: Annotated[
-        Path, PathRole.READS, typer.Argument(help="The public folder of a window, or a copy of it.")
+        str,
+        PathRole.READS,
+        typer.Argument(
+            help="The public folder of a window, a copy of it, or the URL at which it is served."
+        ),
     ],
     trust: Trusted,
     state: Annotated[
@@ -392,6 +438,13 @@ def monitor(
         typer.Option(help="Your key as a witness; it is made if --name is given."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Your name as a witness, for a new key.")] = None,
+    entries: Annotated[
+        bool,
+        typer.Option(
+            "--entries",
+            help="Read the new records too, and check that they are those whose hashes are logged.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check that a log only grew.
@@ -409,22 +462,19 @@ def monitor(
     from ragwitness.kit.files import read_file, replace_file
 
     who = signers(trust, witnessed=cosign is None and checkpoint is None)
-    # Windows of earlier versions have their tiles beside the entries.
-    prefix = public if (public / "tile").is_dir() else public / "log"
-    # Two views of one log: either one is a prefix of the other, or both together prove a split
-    # view.
-    if checkpoint is not None:
-        theirs, mine = read_file(checkpoint, _LONGEST_MONITOR), read_file(state, _LONGEST_MONITOR)
-        latest = read_file(public / "checkpoint", _LONGEST_MONITOR)
-        first, second = compare(prefix, theirs, mine, who, latest)
-        sizes: dict[str, object] = {"holds": True, "sizes": [first.size, second.size]}
-        print_values({**sizes, "log": first.origin}, as_json=as_json)
-        return
-    # The usual round: the newest checkpoint against the last one that was accepted.
-    note = read_file(public / "checkpoint", _LONGEST_MONITOR)
-    known = read_file(state, _LONGEST_MONITOR) if state.exists() else None
-    key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
-    seen = watch(prefix, note, who, known, key, int(time.time()))
+    with _prefix(public) as (prefix, note):
+        # Two views of one log: either one is a prefix of the other, or both together prove a split
+        # view.
+        if checkpoint is not None:
+            theirs, mine = (read_file(path, _LONGEST_MONITOR) for path in (checkpoint, state))
+            first, second = compare(prefix, theirs, mine, who, note)
+            sizes: dict[str, object] = {"holds": True, "sizes": [first.size, second.size]}
+            print_values({**sizes, "log": first.origin}, as_json=as_json)
+            return
+        # The usual round: the newest checkpoint against the last one that was accepted.
+        known = read_file(state, _LONGEST_MONITOR) if state.exists() else None
+        key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
+        seen = watch(prefix, note, who, known, key, int(time.time()), entries=entries)
     # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
     replace_file(state, seen.note)
     values: dict[str, object] = {
@@ -435,3 +485,27 @@ def monitor(
         "witness": key.public.text if key else None,
     }
     print_values(values, as_json=as_json)
+
+
+@contextmanager
+def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
+    """Yield what reads a log's tiles, and the checkpoint that the log shows."""
+    from ragwitness.kit.files import read_file
+
+    if "://" not in place:
+        public = Path(place)
+        # Windows of earlier versions have their tiles beside the entries.
+        prefix = public if (public / "tile").is_dir() else public / "log"
+        yield prefix, read_file(public / "checkpoint", _LONGEST_MONITOR)
+        return
+    from ragwitness.tlog.client import HttpPrefix
+
+    with HttpPrefix(place) as remote:
+        try:
+            note = remote("checkpoint", _LONGEST_MONITOR + 1)
+        except FileNotFoundError:
+            raise InputError(
+                f"There is no checkpoint under {place}.",
+                "Give the URL at which a window's public folder is served.",
+            ) from None
+        yield remote, note

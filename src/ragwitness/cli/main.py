@@ -103,6 +103,7 @@ _ATTEST = Group(
         "challenge": Verb("challenge:challenge", "Draw the records to prove."),
         "prove": Verb("attest:prove", "Prove the challenged records."),
         "monitor": Verb("attest:monitor", "Check that a log only grew."),
+        "witness": Verb("witness:witness", "Serve as a witness of logs."),
         "receipt": _RECEIPT,
     },
 )

@@ -1,0 +1,1 @@
+"""The window's log between machines: read over HTTP, and cosigned by witnesses (C2SP)."""
