@@ -44,7 +44,7 @@ _KEY = re.compile(r"(https?://[^#\s]+?)/*#(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpAnswer:
     """What came back.
 
     Attributes:
@@ -113,7 +113,7 @@ class HttpPrefix:
             raise self._wrong(path, f"answers with {reply.status}")
         return reply.body
 
-    def send(self, method: str, path: str, body: bytes, most: int) -> Reply:
+    def send(self, method: str, path: str, body: bytes, most: int) -> HttpAnswer:
         """Send one request; return what came, cut after ``most`` bytes.
 
         Raises:
@@ -122,7 +122,7 @@ class HttpPrefix:
         """
         return self._runner.run(self._send(method, path, body, most))
 
-    async def _send(self, method: str, path: str, body: bytes, most: int) -> Reply:
+    async def _send(self, method: str, path: str, body: bytes, most: int) -> HttpAnswer:
         url = f"{self._url}/{path}"
         left = self._until - time.monotonic()
         try:
@@ -146,7 +146,9 @@ class HttpPrefix:
                     found = zlib.decompressobj(_GZIP).decompress(found, most)
                 elif coded != "identity":
                     raise self._wrong(path, f"answers in the coding {coded[:20]!r}")
-                return Reply(reply.status_code, reply.headers.get("content-type", ""), found[:most])
+                return HttpAnswer(
+                    reply.status_code, reply.headers.get("content-type", ""), found[:most]
+                )
         except (TimeoutError, httpx2.TimeoutException):
             raise TargetUnreachableError(
                 f"{url} gave no complete reply in time.", "Nothing was decided; try again later."
