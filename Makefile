@@ -25,7 +25,7 @@ llama: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
 	  tests/services/test_llama_cpp.py tests/services/test_llama_cpp_canary.py
 
-# Against a foreign server, frameworks, stores, Ray, PostgreSQL and a browser.
+# Against a foreign server, frameworks, stores, Ray, PostgreSQL, a browser, Go's logs and snarkjs.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
 	command -v chromium >/dev/null || apt-get install -qy --no-install-recommends chromium || \
@@ -33,6 +33,12 @@ services: hf $(VENV)/.dev
 	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || \
 	  apt-get install -qy --no-install-recommends postgresql || \
 	  echo "no PostgreSQL: the service's tests on it are skipped"
+	ls -d /usr/share/gocode/src/golang.org/x/mod >/dev/null 2>&1 && command -v go >/dev/null || \
+	  apt-get install -qy --no-install-recommends golang-go golang-golang-x-mod-dev || \
+	  echo "no Go: the log is not read by its x/mod"
+	ls $(VENV)/npm/node_modules/snarkjs >/dev/null 2>&1 || \
+	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm snarkjs@0.7.6 || \
+	  echo "no snarkjs: it does not check the proofs"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
 	  tests/services tests/unit/canary tests/research \
 	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \

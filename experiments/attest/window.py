@@ -68,7 +68,7 @@ def phases(paths: Paths, data: Path) -> list[Phase]:
             command(f"commit --policy {policy} --index {config['tenant']}={paths.corpus} {opened}"),
             (public,),
         ),
-        Phase("serve", step("serve"), (public / "log",)),
+        Phase("serve", step("serve"), (public / "log", public / "tile")),
         Phase("close", command(f"close {paths.window} {keys}")),
         # The auditor's: it made the setup, and knows the log's key from the provider's site.
         Phase("challenge", command(f"challenge {public} {drawn}")),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.options import AsJson, Embedder, Key, Output, TextField, Trusted, Window
+from ragwitness.cli.options import AsJson, Embedder, Key, Output, TextField, Window
 from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError, RagwitnessError
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from ragwitness.attest.commit import Contents
     from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
     from ragwitness.crypto.notes.witness import Signers
-    from ragwitness.tlog.client import Gathered, HttpPrefix, WitnessAddress
+    from ragwitness.tlog.client import Gathered, WitnessAddress
 
 Witnesses = Annotated[
     list[str] | None,
@@ -405,107 +403,35 @@ def setup(
     print_values({"setup": str(output), "digest": made.digest, **asdict(shape)}, as_json=as_json)
 
 
-# ``ragwitness attest monitor``: does a log still hold what it showed before?
-
-_LONGEST_MONITOR = 1 << 18
+# ``ragwitness attest export``: a bundle's proofs for another verifier.
 
 
-def monitor(
-    public: Annotated[
-        str,
-        PathRole.READS,
-        typer.Argument(
-            help="The public folder of a window, a copy of it, or the URL at which it is served."
-        ),
+def export(
+    bundle: Annotated[
+        Path, PathRole.READS, typer.Argument(help="The bundle that ragwitness attest prove wrote.")
     ],
-    trust: Trusted,
-    state: Annotated[
+    output: Annotated[
         Path,
-        PathRole.KEEPS,
-        typer.Option(help="The file in which you keep the last checkpoint that you accepted."),
+        PathRole.FILLS,
+        typer.Option("--out", "-o", help="The folder for the files, to be made."),
     ],
-    checkpoint: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="A checkpoint that somebody else was shown. It is compared with that in --state,"
-            " and nothing else is done."
-        ),
-    ] = None,
-    cosign: Annotated[
-        Path | None,
-        PathRole.KEEPS,
-        typer.Option(help="Your key as a witness; it is made if --name is given."),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Your name as a witness, for a new key.")] = None,
-    entries: Annotated[
-        bool,
-        typer.Option(
-            "--entries",
-            help="Read the new records too, and check that they are those whose hashes are logged.",
-        ),
-    ] = False,
-    as_json: AsJson = False,
 ) -> None:
-    """Check that a log only grew.
+    """Write the proofs of a bundle for snarkjs.
 
-    It compares the log with the last checkpoint in --state. With --cosign you sign, as a witness,
-    that it holds; then --state holds the checkpoint with your signature, for the provider to
-    publish. It exits with 3 if the log was changed (log.rolled_back, log.split_view,
-    log.consistency); then --state and the checkpoint, both signed by the log, are the
-    evidence.
+    It writes a verification_key.json for each of the two circuits, and a public.json and a
+    proof.json for each proof, which snarkjs groth16 verify reads. snarkjs checks the circuits
+    alone; that they speak of the committed index is left to ragwitness verify.
     """
-    import time
-
-    from ragwitness.attest.checkpoints import compare, watch
-    from ragwitness.crypto.keys import KeyKind
+    from ragwitness.attest.bundle import MAX_ARCHIVE
+    from ragwitness.attest.export import KEY, snarkjs_files
     from ragwitness.kit.files import read_file, replace_file
 
-    who = signers(trust, witnessed=cosign is None and checkpoint is None)
-    with _prefix(public) as (prefix, note):
-        # Two views of one log: either one is a prefix of the other, or both together prove a split
-        # view.
-        if checkpoint is not None:
-            theirs, mine = (read_file(path, _LONGEST_MONITOR) for path in (checkpoint, state))
-            first, second = compare(prefix, theirs, mine, who, note)
-            sizes: dict[str, object] = {"holds": True, "sizes": [first.size, second.size]}
-            print_values({**sizes, "log": first.origin}, as_json=as_json)
-            return
-        # The usual round: the newest checkpoint against the last one that was accepted.
-        known = read_file(state, _LONGEST_MONITOR) if state.exists() else None
-        key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
-        seen = watch(prefix, note, who, known, key, int(time.time()), entries=entries)
-    # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
-    replace_file(state, seen.note)
-    values: dict[str, object] = {
-        "holds": True,
-        "log": seen.new.checkpoint.origin,
-        "before": seen.old.size if seen.old else None,
-        "now": seen.new.checkpoint.size,
-        "witness": key.public.text if key else None,
-    }
-    print_values(values, as_json=as_json)
-
-
-@contextmanager
-def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
-    """Yield what reads a log's tiles, and the checkpoint that the log shows."""
-    from ragwitness.kit.files import read_file
-
-    if "://" not in place:
-        public = Path(place)
-        # Windows of earlier versions have their tiles beside the entries.
-        prefix = public if (public / "tile").is_dir() else public / "log"
-        yield prefix, read_file(public / "checkpoint", _LONGEST_MONITOR)
-        return
-    from ragwitness.tlog.client import HttpPrefix
-
-    with HttpPrefix(place) as remote:
-        try:
-            note = remote("checkpoint", _LONGEST_MONITOR + 1)
-        except FileNotFoundError:
-            raise InputError(
-                f"There is no checkpoint under {place}.",
-                "Give the URL at which a window's public folder is served.",
-            ) from None
-        yield remote, note
+    if output.exists():
+        raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")
+    files = snarkjs_files(read_file(bundle, MAX_ARCHIVE))
+    for name, text in files.items():
+        replace_file(output / name, text)
+    proofs = sorted(name.rpartition("/")[0] for name in files if name.endswith("proof.json"))
+    one = output / proofs[0]
+    typer.echo(f"{output}: {len(proofs)} proofs. Check the first one with:")
+    typer.echo(f"snarkjs groth16 verify {one.parent / KEY} {one}/public.json {one}/proof.json")

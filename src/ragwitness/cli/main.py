@@ -102,8 +102,9 @@ _ATTEST = Group(
         "close": Verb("attest:close", "Close a window."),
         "challenge": Verb("challenge:challenge", "Draw the records to prove."),
         "prove": Verb("attest:prove", "Prove the challenged records."),
-        "monitor": Verb("attest:monitor", "Check that a log only grew."),
-        "witness": Verb("witness:witness", "Serve as a witness of logs."),
+        "export": Verb("attest:export", "Write the proofs of a bundle for snarkjs."),
+        "monitor": Verb("monitor:monitor", "Check that a log only grew."),
+        "witness": Verb("monitor:witness", "Serve as a witness of logs."),
         "receipt": _RECEIPT,
     },
 )

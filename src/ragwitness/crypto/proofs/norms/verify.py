@@ -41,16 +41,8 @@ def verify_norms(setup: VerifierSetup, columns: Columns, context: bytes, proof: 
             context, columns or setup are others), ``norm.opening`` or ``norm.rows``.
         MissingExtraError: py_ecc is not installed.
     """
-    chunks, size = len(columns.chunks), chunk_bytes(setup.shape)
-    if not chunks or any(len(chunk) != setup.shape.dimension for chunk in columns.chunks):
-        raise VerificationError("columns.size", "The columns are not of the setup's dimension.")
-    if len(proof) != chunks * size:
-        raise VerificationError(
-            "norm.size",
-            f"A norm proof for {chunks} chunks has {chunks * size:,} bytes, not {len(proof):,}.",
-        )
     # Sizes, points and scalars of all chunks first: nothing is multiplied for a malformed proof.
-    parts = [NormProof.parse(proof[i : i + size], setup.shape) for i in range(0, len(proof), size)]
+    parts = parse_norms(setup, columns, proof)
     digest = columns.digest
     equations: list[Equation] = []
     for chunk, part in enumerate(parts):
@@ -60,6 +52,23 @@ def verify_norms(setup: VerifierSetup, columns: Columns, context: bytes, proof: 
     found = first_false(equations)
     if found is not None:
         raise _error(found.check, found.chunk)
+
+
+def parse_norms(setup: VerifierSetup, columns: Columns, proof: bytes) -> list[NormProof]:
+    """Return a norm proof's parts, one per chunk of the columns.
+
+    Raises:
+        VerificationError: As :func:`verify_norms` for sizes, points and scalars.
+    """
+    chunks, size = len(columns.chunks), chunk_bytes(setup.shape)
+    if not chunks or any(len(chunk) != setup.shape.dimension for chunk in columns.chunks):
+        raise VerificationError("columns.size", "The columns are not of the setup's dimension.")
+    if len(proof) != chunks * size:
+        raise VerificationError(
+            "norm.size",
+            f"A norm proof for {chunks} chunks has {chunks * size:,} bytes, not {len(proof):,}.",
+        )
+    return [NormProof.parse(proof[i : i + size], setup.shape) for i in range(0, len(proof), size)]
 
 
 def _check_chunk(

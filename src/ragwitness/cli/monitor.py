@@ -1,0 +1,172 @@
+"""``ragwitness attest monitor`` and ``witness``: does a log still hold what it showed before?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragwitness.cli.attest import key_at, print_values, signers
+from ragwitness.cli.options import AsJson, Trusted
+from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError
+
+if TYPE_CHECKING:
+    from ragwitness.tlog.client import HttpPrefix
+
+_NOTE = 1 << 18
+
+
+def monitor(
+    public: Annotated[
+        str,
+        PathRole.READS,
+        typer.Argument(
+            help="The public folder of a window, a copy of it, or the URL at which it is served."
+        ),
+    ],
+    trust: Trusted,
+    state: Annotated[
+        Path,
+        PathRole.KEEPS,
+        typer.Option(help="The file in which you keep the last checkpoint that you accepted."),
+    ],
+    checkpoint: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            help="A checkpoint that somebody else was shown. It is compared with that in --state,"
+            " and nothing else is done."
+        ),
+    ] = None,
+    cosign: Annotated[
+        Path | None,
+        PathRole.KEEPS,
+        typer.Option(help="Your key as a witness; it is made if --name is given."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Your name as a witness, for a new key.")] = None,
+    entries: Annotated[
+        bool,
+        typer.Option(
+            "--entries",
+            help="Read the new records too, and check that they are those whose hashes are logged.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a log only grew.
+
+    It compares the log with the last checkpoint in --state. With --cosign you sign, as a witness,
+    that it holds; then --state holds the checkpoint with your signature, for the provider to
+    publish. It exits with 3 if the log was changed (log.rolled_back, log.split_view,
+    log.consistency); then --state and the checkpoint, both signed by the log, are the
+    evidence.
+    """
+    import time
+
+    from ragwitness.attest.checkpoints import compare, watch
+    from ragwitness.crypto.keys import KeyKind
+    from ragwitness.kit.files import read_file, replace_file
+
+    who = signers(trust, witnessed=cosign is None and checkpoint is None)
+    with _prefix(public) as (prefix, note):
+        # Two views of one log: either one is a prefix of the other, or both together prove a split
+        # view.
+        if checkpoint is not None:
+            theirs, mine = (read_file(path, _NOTE) for path in (checkpoint, state))
+            first, second = compare(prefix, theirs, mine, who, note)
+            sizes: dict[str, object] = {"holds": True, "sizes": [first.size, second.size]}
+            print_values({**sizes, "log": first.origin}, as_json=as_json)
+            return
+        # The usual round: the newest checkpoint against the last one that was accepted.
+        known = read_file(state, _NOTE) if state.exists() else None
+        key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
+        seen = watch(prefix, note, who, known, key, int(time.time()), entries=entries)
+    # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
+    replace_file(state, seen.note)
+    values: dict[str, object] = {
+        "holds": True,
+        "log": seen.new.checkpoint.origin,
+        "before": seen.old.size if seen.old else None,
+        "now": seen.new.checkpoint.size,
+        "witness": key.public.text if key else None,
+    }
+    print_values(values, as_json=as_json)
+
+
+@contextmanager
+def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
+    """Yield what reads a log's tiles, and the checkpoint that the log shows."""
+    from ragwitness.kit.files import read_file
+
+    if "://" not in place:
+        public = Path(place)
+        # Windows of earlier versions have their tiles beside the entries.
+        prefix = public if (public / "tile").is_dir() else public / "log"
+        yield prefix, read_file(public / "checkpoint", _NOTE)
+        return
+    from ragwitness.tlog.client import HttpPrefix
+
+    with HttpPrefix(place) as remote:
+        try:
+            note = remote("checkpoint", _NOTE + 1)
+        except FileNotFoundError:
+            raise InputError(
+                f"There is no checkpoint under {place}.",
+                "Give the URL at which a window's public folder is served.",
+            ) from None
+        yield remote, note
+
+
+# ``ragwitness attest witness``: sign, for others, that a log only grew.
+
+
+def witness(
+    log: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY",
+            help="The public key of a log that you watch, as ragwitness attest commit prints it"
+            " under provider: it stands for all windows of that provider. May be repeated.",
+        ),
+    ],
+    key: Annotated[
+        Path, PathRole.KEEPS, typer.Option(help="Your key; it is made if --name is given.")
+    ],
+    state: Annotated[
+        Path,
+        PathRole.KEEPS,
+        typer.Option(help="The folder in which you keep what you have signed last of each log."),
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Your name, for a new key, e.g. witness.example.net.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8767,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Serve as a witness of logs.
+
+    Providers send their checkpoints (C2SP tlog-witness), and you sign those that extend what you
+    signed before. Never continue from an old copy of --state: you could sign two histories of one
+    log. Give the printed address, URL#KEY, to providers for --witness.
+    """
+    from ragwitness.crypto.keys import KeyKind, PublicKey
+    from ragwitness.kit.server import listen, origin, serve_app
+    from ragwitness.tlog.witness import Witness, create_app
+
+    logs = [PublicKey.parse(text) for text in log]
+    # The key and what it has signed belong together: one without the other does not start.
+    new = not key.exists()
+    held = key_at(key, name, KeyKind.COSIGNATURE)
+    app = create_app(Witness(state, held, logs, new=new))
+    listener = listen(host, port)
+    url = origin(host, listener)
+
+    def ready() -> None:
+        typer.echo(f"Listening on {url}\n--witness {url}#{held.public.text}")
+
+    serve_app(app, listener, ready)
+    typer.echo("Stopped.")
