@@ -193,6 +193,10 @@ def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
             "receipt", "check", f"{name}.json", "--trust", "W/trust.json", "--json"
         )
         assert (code, json.loads(text)["records"]) == (0, count)
+        for option in ("--query", "--nonce", "--checkpoint"):  # not passed over in silence
+            counted = ("receipt", "check", f"{name}.json", "--trust", "W/trust.json")
+            code, text = command(*counted, option, "x")
+            assert (code, "proof of a count" in text) == (2, True)
         lookalike = ("--account", name + "\N{ZERO WIDTH SPACE}")
         code, text = command(
             "receipt", "check", f"{name}.json", "--trust", "W/trust.json", *lookalike

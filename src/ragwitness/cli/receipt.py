@@ -10,7 +10,7 @@ import typer
 from ragwitness.cli.attest import print_values
 from ragwitness.cli.options import AsJson, Key, Output, Trusted, Window
 from ragwitness.cli.paths import PathRole
-from ragwitness.errors import VerificationError
+from ragwitness.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
     from ragwitness.crypto.notes.witness import Signers
@@ -46,7 +46,13 @@ def check(
     data = read_file(file, MOST_RECEIPT)
     who = signers(trust)
     known = {"account": account, "nonce": nonce, "checkpoint": checkpoint}
-    # Two kinds of files look alike to a user; what stands in them tells them apart.
+    # Two kinds of files look alike to a user; what stands in them tells them apart. What a file
+    # says nothing of is not compared in silence.
+    if _ACCOUNT in data and (query, nonce, checkpoint) != (None, None, None):
+        raise InputError(
+            "This is a proof of a count: it has no query, no nonce and no checkpoint to compare.",
+            "Leave --query, --nonce and --checkpoint out, or give the receipt of one query.",
+        )
     found = _account(data, who) if _ACCOUNT in data else _query(data, who, query)
     # What the user knows is compared with what was signed: the noise follows from exactly these
     # values.

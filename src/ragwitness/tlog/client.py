@@ -321,8 +321,9 @@ def _sign_file(window: Window, name: str, prefix: HttpPrefix, key: PublicKey) ->
     if Note.parse(data).signatures_of([key]):
         return
     line = ask_witness(prefix, key, data, window.ledger.log)
+    # The file by whose name it is asked for comes last: what a crash left out is asked for again.
     with window.writing():
-        for file in dict.fromkeys((path, newest)):
+        for file in dict.fromkeys((newest, path)):
             held = Note.parse(read_file(file, MAX_NOTE))
-            if held.text == Note.parse(data).text:
+            if held.text == Note.parse(data).text and not held.signatures_of([key]):
                 replace_file(file, Note(held.text, (*held.signatures, line)).encode())

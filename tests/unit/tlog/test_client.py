@@ -268,6 +268,20 @@ def test_witnesses_sign_opening_and_close_and_a_lost_one_is_named(held: Window, 
     open_checkpoint((held.public / "open.checkpoint").read_bytes(), two)
 
 
+def test_a_crash_between_two_files_leaves_each_with_one_line(held: Window, witness: Witness):
+    newest, named = held.public / "checkpoint", held.public / "close.checkpoint"
+    named.write_bytes(newest.read_bytes())
+    one = WitnessAddress("http://w.example", WITNESS.public)
+    transports = {one.url: httpx2.ASGITransport(create_app(witness))}
+    assert gather(held, [one], ["close.checkpoint"], transports).signed == [WITNESS.public]
+    named.write_bytes(sign_checkpoint(Checkpoint.parse(Note.parse(named.read_bytes()).text), [KEY]))
+    assert gather(held, [one], ["close.checkpoint"], transports).signed == [WITNESS.public]
+    quorum = Signers((KEY.public,), (WITNESS.public,), 1)
+    for file in (newest, named):
+        assert len(Note.parse(file.read_bytes()).signatures) == 2
+        open_checkpoint(file.read_bytes(), quorum)
+
+
 def test_a_witness_that_has_seen_more_or_another_log_is_named(held: Window, witness: Witness):
     app = httpx2.ASGITransport(create_app(witness))
     _asked(app, held, (held.public / "checkpoint").read_bytes())
