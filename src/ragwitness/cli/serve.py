@@ -40,6 +40,14 @@ def serve(
         PathRole.READS,
         typer.Option(help="The log's private key, with --attest.", show_default=False),
     ] = None,
+    public_logs: Annotated[
+        bool,
+        typer.Option(
+            "--public-logs",
+            help="Hand out the windows' logs to everybody, under /logs/WINDOW/ (C2SP tlog-tiles)."
+            " They show the names of accounts.",
+        ),
+    ] = False,
     shards: Annotated[
         str | None,
         typer.Option(
@@ -97,5 +105,6 @@ def serve(
         rate=0.0 if rate is None else rate,
         metrics="" if metrics is None else str(metrics),
         shards=shards or "",
+        public=public_logs,
     )
     serve_tenants(settings, host, port, workers)

@@ -6,8 +6,9 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,7 +18,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ragwitness.errors import TargetError
+from ragwitness.crypto.log.tiles import Tile
+from ragwitness.errors import InputError, TargetError
+from ragwitness.kit.files import read_file
 from ragwitness.rag.pipeline import QueryTooLongError
 from ragwitness.rag.protocol import ApiError, ChatRequest, chat_reply, chat_stream, parse_request
 from ragwitness.service import lines
@@ -342,6 +345,7 @@ def create_app(
     retriever: Retriever | None = None,
     metrics: Metrics | None = None,
     rates: KeyRates | None = None,
+    prefixes: Mapping[str, Path] | None = None,
 ) -> Any:
     """Return the ASGI application.
 
@@ -351,6 +355,7 @@ def create_app(
         retriever: Used instead of one over ``store``.
         metrics: Counts requests and is read at ``/metrics``; None: neither.
         rates: Of each key; None: any.
+        prefixes: Public folders of windows whose logs everybody may read, by the window's name.
     """
     service = _Service(store, generator, retriever or Retriever(store), metrics, rates)
     routes: list[tuple[str, str, _Handler]] = [
@@ -379,6 +384,8 @@ def create_app(
         return JSONResponse(document)
 
     routes.append(("/openapi.json", "GET", describe))
+    if prefixes:
+        routes.append(("/logs/{window}/{path:path}", "GET", _log_files(prefixes)))
     return Starlette(
         routes=[
             Route(path, _guarded(path, run, metrics), methods=[verb]) for path, verb, run in routes
@@ -396,6 +403,26 @@ _DOES = {
     "/v1/retrieval": "Select slots by noisy scores; charged.",
     "/v1/chat/completions": "Answer the last user message from selected documents; charged.",
 }
+
+
+def _log_files(prefixes: Mapping[str, Path]) -> _Handler:
+    """Return the handler of logs that everybody may read, each a prefix of C2SP tlog-tiles."""
+
+    async def log_file(request: Request) -> Response:
+        folder, path = prefixes.get(request.path_params["window"]), request.path_params["path"]
+        # The checkpoint and tiles, by the one path that each has: no other file of the folder.
+        try:
+            name = path if path == "checkpoint" else Tile.parse(path).path
+            if folder is None:
+                raise InputError("There is no such log.")
+            data = await asyncio.to_thread(read_file, folder / name)
+        except InputError:
+            raise ApiError("There is nothing here.", status=404) from None
+        plain = "text/plain; charset=utf-8"
+        media = plain if name == "checkpoint" else "application/octet-stream"
+        return Response(data, media_type=media)
+
+    return log_file
 
 
 def _guarded(path: str, handler: _Handler, metrics: Metrics | None = None) -> _Handler:

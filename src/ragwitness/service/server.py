@@ -44,6 +44,7 @@ class ServiceSettings:
         rate: Requests per second of one key in one worker; 0: any.
         metrics: File with the token that ``/metrics`` asks for; empty: there is none.
         shards: ``N``, ``ray`` or ``ray:N``; empty: each worker scans an index as a whole.
+        public: Whether everybody may read the windows' logs.
     """
 
     database: str
@@ -55,6 +56,7 @@ class ServiceSettings:
     rate: float = 0.0
     metrics: str = ""
     shards: str = ""
+    public: bool = False
 
     def to_json(self) -> str:
         """Return the settings as JSON."""
@@ -281,7 +283,10 @@ def make_app(settings: ServiceSettings) -> Any:
     metrics, rates = _watch(settings)
     pool = ShardPool(Sharding.parse(settings.shards)) if settings.shards else None
     retriever = Retriever(store, plain=settings.plain, logs=logs, shards=pool)
-    return create_app(store, generator, retriever=retriever, metrics=metrics, rates=rates)
+    shown = logs.prefixes if settings.public else None
+    return create_app(
+        store, generator, retriever=retriever, metrics=metrics, rates=rates, prefixes=shown
+    )
 
 
 def _watch(settings: ServiceSettings) -> tuple[Metrics | None, KeyRates | None]:
