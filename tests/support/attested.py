@@ -156,19 +156,19 @@ def believing(audited, data):
     return replace(audited.trust, close=token, records=count)
 
 
-def make_audited(folder: Path, setup: Path, count=9) -> Audited:
+def make_audited(folder: Path, setup: Path, count=9, policy=POLICY) -> Audited:
     """Serve a window from open to close and prove ``count`` of its nine records."""
     from ragwitness.crypto.proofs import provider
 
     loaded = provider.load_prover_setup(setup)  # its keys are read once
     contents = {
         name: Contents(rows(seed), ["5e" * 32] * 12 + [""] * 4)
-        for seed, name in enumerate(POLICY.tenants)
+        for seed, name in enumerate(policy.tenants)
     }
     embedder = CommittedEmbedder({"weights": "5e" * 32}, bytes(32))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(provider, "load_prover_setup", lambda folder: loaded)
-        open_window(folder / "window", POLICY, contents, embedder, setup, (LOG,))
+        open_window(folder / "window", policy, contents, embedder, setup, (LOG,))
     window = Window.load(folder / "window", (LOG,))
     receipts = []
     for tenant, account in ACCOUNTS:

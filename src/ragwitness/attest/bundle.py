@@ -238,8 +238,9 @@ _FIXED = {
 }
 _TENANT = re.compile(r"tenants/(0|[1-9][0-9]{0,2})/(.+)", re.ASCII)
 _TENANT_SIZES = {"columns.bin": 64 * _MB, "index.json": 4 * _KB, "norms.bin": 64 * _MB}
-_RECORD = re.compile(r"records/(0|[1-9][0-9]{0,8})\.(json|proof)", re.ASCII)
+_RECORD = re.compile(r"records/(0|[1-9][0-9]{0,8})\.(json|proof|coins)", re.ASCII)
 _RECORD_SIZES = {"json": 256 * _KB, "proof": 4 * _MB}
+_COINS_SIZE = 64 * _MB
 _MOST_TENANTS = 128
 
 
@@ -275,7 +276,7 @@ def member_limit(name: str) -> int | None:
     if (tenant := _TENANT.fullmatch(name)) and int(tenant[1]) < _MOST_TENANTS:
         return _TENANT_SIZES.get(tenant[2])
     if record := _RECORD.fullmatch(name):
-        return _RECORD_SIZES[record[2]]
+        return _RECORD_SIZES.get(record[2], _COINS_SIZE)
     return _FIXED.get(name)
 
 
@@ -424,10 +425,12 @@ def _complete(names: Sequence[str]) -> tuple[int, tuple[int, ...]]:
     here = set(names)
     tenants = len({name.split("/")[1] for name in here if name.startswith("tenants/")})
     records = sorted({int(name[8:].split(".")[0]) for name in here if _RECORD.fullmatch(name)})
-    # Everything fixed, three files per tenant, two per record: no more and no fewer.
+    # Everything fixed, three files per tenant, two per record, or three where noise is proved: no
+    # more and no fewer.
     wanted = {*_FIXED}
     wanted |= {f"tenants/{i}/{file}" for i in range(max(1, tenants)) for file in TENANT_FILES}
-    wanted |= {f"records/{i}.{end}" for i in records or (0,) for end in _RECORD_SIZES}
+    ends = [*_RECORD_SIZES, *(["coins"] if any(n.endswith(".coins") for n in here) else [])]
+    wanted |= {f"records/{i}.{end}" for i in records or (0,) for end in ends}
     if missing := sorted(wanted - here):
         raise VerificationError(
             "bundle.missing",

@@ -279,7 +279,18 @@ def noise_of(
         query: SHA-256 of the query, 32 bytes.
         beacon: Of the window's noise; none where its log has none.
     """
-    request = NoiseRecord(
+    request = noise_record_of(record, query)
+    return slot_noise(mechanism, noise_key(seed, int(record.number), request, beacon))
+
+
+def noise_record_of(record: QueryRecord, query: bytes) -> NoiseRecord:
+    """Return what decides the noise of an answer, from its record.
+
+    Args:
+        record: Of the answer.
+        query: SHA-256 of the query, 32 bytes.
+    """
+    return NoiseRecord(
         window=record.window,
         tenant=record.tenant,
         account=record.account,
@@ -289,4 +300,3 @@ def noise_of(
         query=query.hex(),
         mechanism=record.mechanism,
     )
-    return slot_noise(mechanism, noise_key(seed, int(record.number), request, beacon))

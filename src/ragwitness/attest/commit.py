@@ -26,6 +26,7 @@ from ragwitness.attest.commitments import (
 )
 from ragwitness.attest.folder import Folder
 from ragwitness.attest.ledger import WindowLog
+from ragwitness.attest.noise import coin_tree, coins_of, commit_numbers
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.seeds import SeedTree
@@ -116,6 +117,8 @@ def open_window(
             replace_file(folder.public / name, data)
         # 5. The root over all sub-seeds (in place of the paper's C_s), and the open record.
         progress("sub-seeds")
+        if coins_of(policy):
+            replace_file(folder.coins, commit_numbers(policy, _seed(folder), prover, progress))
         _log(folder, policy, cards, embedder, keys)
         # 6. From here on the window is open.
         draft.chmod(0o755)
@@ -136,8 +139,13 @@ def document_blinding(seed: bytes, window: str, tenant: str, slot: int) -> bytes
     return hkdf_sha256(seed, canonical(fields))
 
 
-def seed_tree(seed: bytes, policy: WindowPolicy) -> SeedTree:
-    """Return the tree over all sub-seeds of a window (G4)."""
+def number_tree(folder: Folder, seed: bytes, policy: WindowPolicy) -> SeedTree:
+    """Return the tree over what decides the noise of every answer of a window (G4).
+
+    Its leaves are the answers' sub-seeds, or what commits to their noise where that is proved.
+    """
+    if coins_of(policy):
+        return coin_tree(folder.coins.read_bytes(), policy.seed_count)
     return SeedTree(sub_seed(seed, policy.window, number) for number in range(policy.seed_count))
 
 
@@ -229,7 +237,7 @@ def _log(
 ) -> None:
     """Log the open record and sign the checkpoint that covers it."""
     # All sub-seeds are committed to before the first query: noise cannot be chosen later (A2).
-    tree = seed_tree(_seed(folder), policy)
+    tree = number_tree(folder, _seed(folder), policy)
     record = OpenRecord(
         window=policy.window,
         embedder=embedder.commitment,

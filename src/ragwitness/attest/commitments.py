@@ -202,7 +202,9 @@ def proof_shape(policy: WindowPolicy) -> Shape:
     [(dimension, top, scale)] = alike
     # 3. The largest noise that can be proved: the table's radius, or 40 sigma of the exact sampler.
     reach = max(
-        gaussian_table(mechanism.variance).radius
+        mechanism.coins.radius
+        if mechanism.coins
+        else gaussian_table(mechanism.variance).radius
         if mechanism.sampler == "table"
         else _SIGMAS * (math.isqrt(math.ceil(mechanism.variance)) + 1)
         for mechanism in policy.tenants.values()

@@ -53,6 +53,11 @@ class Folder:
         return self.secret / "records.jsonl"
 
     @property
+    def coins(self) -> Path:
+        """Commitments to the noise of every answer that the window may give."""
+        return self.secret / "coins.bin"
+
+    @property
     def seed(self) -> Path:
         """The window's seed, 32 bytes."""
         return self.secret / "seed"

@@ -10,6 +10,7 @@ import hashlib
 import math
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
@@ -22,8 +23,9 @@ from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.bounds import composition_slack
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for
 from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
-from ragwitness.privacy.mechanism.config import Mechanism, provable_mechanism
-from ragwitness.privacy.odometer.spectral import Terms
+from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism, provable_mechanism
+from ragwitness.privacy.odometer.spectral import Terms, worst_epsilon
+from ragwitness.privacy.sampler.coins import MOST_STEP, coin_step, fine_bits
 
 VERSION = "ragwitness/policy/v1"
 ESTIMATORS = ("pairs", "cores")
@@ -46,6 +48,8 @@ delta = 1e-8
 k_max = 4                 # declared cap on a coalition
 joint_delta = 1e-6        # of the joint guarantee; must be above k_max x delta
 nonces_required = true    # refuse queries without a nonce of the client
+noise = "proved"          # of challenged answers too nobody learns the noise; "opened": whoever
+                          # holds the bundle does (for an auditor under contract)
 
 [estimator]               # of the coalition's size
 name = "pairs"            # the paper's; or "cores", which chains of chance do not join
@@ -56,7 +60,7 @@ dimension = 384           # of the embedder
 capacity = 1000           # slots, public; empty ones are searched like the others
 top = 4                   # slots per answer
 scale = 128               # largest norm of the integer vectors; above sigma x scale^2 = 16,384
-                          # noise comes from no table: slower, about 15 microseconds a slot
+                          # opened noise comes from no table: slower, 15 microseconds a slot
 # sigma = 60.0            # noise; 1 is a perfect match. Without it the least that keeps epsilon.
 """
 """What ``ragwitness commit --example-policy`` prints."""
@@ -69,6 +73,7 @@ _MOST_PLACES = 100_000  # queries: a verifier estimates the coalition over all p
 _MOST_ACCOUNTS = 4_096
 _MOST_DIMENSION = 8_192  # the odometer holds a square of it
 _MOST_DELTA = 0.01
+_MOST_COMMITTED = 25_000 * 1_024  # slots over all answers: some minutes before the window opens
 _WHOLES = ("queries", "accounts_most", "k_max")
 _REALS = ("epsilon", "delta", "joint_delta")
 _TENANT = ("dimension", "capacity", "top", "scale")
@@ -276,6 +281,12 @@ def _check_tenants(window: str, tenants: Mapping[str, Mechanism]) -> None:
             f"A policy has 1 to {_MOST_TENANTS} tenants, not {len(tenants)}.",
             "Open one window for each part of them.",
         )
+    if len({mechanism.coins for mechanism in tenants.values()}) > 1:
+        raise InputError(
+            "Noise that is proved is committed to before an answer has a tenant, and these tenants"
+            " differ in it.",
+            "Give all of them one sigma and one scale, or open a window for each.",
+        )
     widest = max(mechanism.dimension for mechanism in tenants.values())
     if widest > _MOST_DIMENSION:
         raise InputError(
@@ -350,9 +361,12 @@ def read_policy(path: Path) -> WindowPolicy:
         raise InputError(f"{path}: tenants is no table.", "Write [tenants.NAME] above its fields.")
     numbers = {name: whole(name, value[name]) for name in _WHOLES}
     reals = {name: float(positive(name, value[name])) for name in _REALS}
+    noise = value.get("noise", "opened")
+    if noise not in ("proved", "opened"):
+        raise InputError(f"Noise is proved or opened, not {noise!r}.", 'Write noise = "proved".')
     relation = value["relation"]
     delta = probability("delta", reals["delta"])
-    needs = _Promise(reals["epsilon"], delta, numbers["queries"], relation)
+    needs = _Promise(reals["epsilon"], delta, numbers["queries"], relation, noise == "proved")
     made = WindowPolicy(
         window=str(value["window"]),
         tenants={name: _mechanism_of(name, one, needs) for name, one in tenants.items()},
@@ -363,6 +377,14 @@ def read_policy(path: Path) -> WindowPolicy:
         **reals,  # type: ignore[arg-type]
     )
     _check_joint(made)
+    committed = made.seed_count * max(one.capacity for one in made.tenants.values())
+    if noise == "proved" and committed > _MOST_COMMITTED:
+        raise InputError(
+            f"{made.seed_count:,} answers that the window may give have {committed:,} slots of"
+            f" noise to commit to: more than {_MOST_COMMITTED:,}, which take some minutes.",
+            'Allow fewer accounts or queries, or write noise = "opened" and show the bundle to an'
+            " auditor under contract alone.",
+        )
     return made
 
 
@@ -371,8 +393,7 @@ def _check_joint(policy: WindowPolicy) -> None:
     # The exact epsilon of a whole coalition, as the verifier will compute it.
     answers = policy.k_max * policy.queries
     for name, mechanism in policy.tenants.items():
-        mu = Terms.of(mechanism, 1.0, policy.relation).worst_mu(answers)
-        found = mechanism.epsilon_at(policy.joint_delta, mu, answers)
+        found = worst_epsilon(mechanism, policy.joint_delta, answers, policy.relation)
         if found is None or found > MOST_EPSILON:
             raise InputError(
                 f"{policy.k_max} accounts of {name} together would know too much: no joint epsilon"
@@ -390,6 +411,12 @@ class _Promise:
     delta: float
     queries: int
     relation: Relation
+    proved: bool
+
+    def kept(self, mechanism: Mechanism) -> bool:
+        """Return whether noise of coins keeps it."""
+        found = mechanism.coin_epsilon(self.delta, self.queries, self.relation)
+        return found is not None and found <= self.epsilon
 
     def worst(self, mechanism: Mechanism) -> float:
         """Return mu of all its queries, whatever they are."""
@@ -416,6 +443,8 @@ def _mechanism_of(name: str, value: object, promise: _Promise) -> Mechanism:
         raise InputError(f"The tenant {name!r} is no table.", "Write [tenants.NAME].")
     _expect_keys(value, set(_TENANT), f"the tenant {name}", {"sigma"})
     numbers = {field: whole(field, value[field]) for field in _TENANT}
+    if promise.proved:
+        return _coined(name, numbers, promise, value.get("sigma"))
     if "sigma" not in value:
         return _least(numbers, promise)
     made = provable_mechanism(sigma=positive("sigma", value["sigma"]), **numbers)
@@ -428,6 +457,25 @@ def _mechanism_of(name: str, value: object, promise: _Promise) -> Mechanism:
             "Raise sigma or epsilon, allow fewer queries, or leave sigma out to have it computed.",
         )
     return made
+
+
+def _coined(
+    name: str, numbers: Mapping[str, int], promise: _Promise, sigma: float | None
+) -> Mechanism:
+    """Return the mechanism with the least noise of coins that keeps the promise, and has sigma."""
+    fine = fine_bits(numbers["scale"] ** 2 * (2 if promise.relation == "replace" else 1))
+    least = 0.0 if sigma is None else (positive("sigma", sigma) * numbers["scale"] ** 2) ** 2
+    each = (coin_mechanism(noise=coin_step(fine, step), **numbers) for step in range(MOST_STEP + 1))
+    made = [one for one in each if one.variance >= least]
+    first = bisect_left(made, True, key=promise.kept) if sigma is None else 0
+    if first < len(made) and promise.kept(made[first]):
+        return made[first]
+    raise InputError(
+        f"No noise that is proved keeps epsilon {promise.epsilon:g} for an account of {name}"
+        f" after {promise.queries} queries"
+        + (", or sigma is too small for it." if sigma is not None else "."),
+        'Raise epsilon, allow fewer queries, leave sigma out, or write noise = "opened".',
+    )
 
 
 def _least(numbers: Mapping[str, int], promise: _Promise) -> Mechanism:
@@ -457,7 +505,7 @@ def _estimator(value: object) -> Estimator:
 def _expect_keys(
     value: Mapping[str, object], needed: set[str], what: str, extra: set[str] | None = None
 ) -> None:
-    known = needed | (extra if extra is not None else {"estimator", "nonces_required"})
+    known = needed | (extra if extra is not None else {"estimator", "nonces_required", "noise"})
     hint = "ragwitness attest commit --example-policy prints a whole one."
     if missing := sorted(needed - value.keys()):
         raise InputError(f"The field {missing[0]!r} is missing in {what}.", hint)

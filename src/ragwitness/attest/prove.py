@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragwitness.attest.bundle import TENANT_FILES, write_bundle
-from ragwitness.attest.challenge import Challenge, Disclosure, draw_records, noise_of
+from ragwitness.attest.challenge import (
+    Challenge,
+    Disclosure,
+    draw_records,
+    noise_of,
+    noise_record_of,
+)
 from ragwitness.attest.commitments import link_context, vector_bytes
+from ragwitness.attest.noise import coin_claim, coins_of, public_numbers, secret_coins
 from ragwitness.attest.receipts import KeptOpening
 from ragwitness.attest.window import Window
 from ragwitness.crypto.notes.note import Checkpoint, Note
@@ -25,6 +32,8 @@ from ragwitness.kit.files import read_file, replace_file
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.provider import ProverSetup
     from ragwitness.crypto.proofs.secret import SecretColumns
+    from ragwitness.crypto.proofs.selection.prove import HiddenNoise
+    from ragwitness.privacy.sampler.coins import CoinNoise
 
 _MOST_FILE = 1 << 30
 
@@ -69,9 +78,8 @@ def prove_window(
             rows[record.tenant] = window.secret_columns(record.tenant)
         opened = _disclosure(window, record, kept)
         files[f"records/{place}.json"] = opened.encode()
-        files[f"records/{place}.proof"] = _proof(
-            window, setup, rows[record.tenant], record, kept, opened
-        )
+        made = _proofs(window, setup, rows[record.tenant], record, kept, opened)
+        files |= {f"records/{place}.{end}": data for end, data in made.items()}
     progress("proofs", count, count)
     # 4. One file, its list signed with the log's key.
     files["challenge.json"] = challenge.encode()
@@ -150,24 +158,49 @@ def _disclosure(window: Window, record: QueryRecord, kept: KeptOpening) -> Discl
     )
 
 
-def _proof(
+def _proofs(
     window: Window,
     setup: ProverSetup,
     rows: SecretColumns,
     record: QueryRecord,
     kept: KeptOpening,
     opened: Disclosure,
-) -> bytes:
-    """Return a record's proof: kept from an earlier run, or made and kept."""
+) -> dict[str, bytes]:
+    """Return a record's proofs: kept from an earlier run, or made and kept."""
     from ragwitness.crypto.proofs.provider import prove_selection
 
-    path = window.folder.secret / "proofs" / f"{record_hash(record).hex()}.proof"
-    if path.exists():
-        return read_file(path, _MOST_FILE)
-    # The noise again, from the sub-seed that is opened: the same that the verifier will derive.
+    ends = ("coins", "proof") if coins_of(window.policy) else ("proof",)
+    name = window.folder.secret / "proofs" / record_hash(record).hex()
+    paths = {end: name.with_suffix(f".{end}") for end in ends}
+    if all(path.exists() for path in paths.values()):
+        return {end: read_file(path, _MOST_FILE) for end, path in paths.items()}
     mechanism = window.policy.tenants[record.tenant]
-    noise = noise_of(mechanism, record, opened.seed, opened.query)
-    vector = kept.opened.vector.astype(np.int16)
-    made = prove_selection(setup, rows, vector, noise, opened.ids, link_context(record))
-    replace_file(path, made)
+    vector, context = kept.opened.vector.astype(np.int16), link_context(record)
+    made: dict[str, bytes] = {}
+    if mechanism.coins:
+        # The noise stays closed: its bits are proved, and the selection takes them committed.
+        made["coins"], hidden = _coins(window, setup, record, opened.query, mechanism.coins)
+        noise = np.full(mechanism.capacity, -mechanism.coins.centre, np.int64)
+        made["proof"] = prove_selection(setup, rows, vector, noise, opened.ids, context, hidden)
+    else:
+        # The noise again, from the sub-seed that is opened: the same that the verifier will derive.
+        noise = noise_of(mechanism, record, opened.seed, opened.query)
+        made["proof"] = prove_selection(setup, rows, vector, noise, opened.ids, context)
+    for end, data in made.items():
+        replace_file(paths[end], data)
     return made
+
+
+def _coins(
+    window: Window, setup: ProverSetup, record: QueryRecord, query: bytes, noise: CoinNoise
+) -> tuple[bytes, HiddenNoise]:
+    """Return a record's committed noise with the proof of its bits, and the noise itself."""
+    from ragwitness.crypto.proofs.coins.prove import SecretCoins, prove_coins
+
+    number, slots = int(record.number), window.policy.tenants[record.tenant].capacity
+    points = window.coin_points(number)
+    public = public_numbers(noise, b"", noise_record_of(record, query), number, slots)
+    claim = coin_claim(noise, points, public, record, setup.shape.slots)
+    secret = secret_coins(window.policy, window.sub_seed(number))
+    proved = prove_coins(setup, claim, SecretCoins(secret.numbers[:slots], secret.seed))
+    return points + proved.proof.encode(), proved.hidden(noise.coefficients)

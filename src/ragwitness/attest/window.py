@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from ragwitness.attest.checkpoints import check_published, opening_keys, publish, sign
-from ragwitness.attest.commit import seed_tree
+from ragwitness.attest.commit import number_tree
 from ragwitness.attest.commitments import checkpoint_token, parse_token
 from ragwitness.attest.folder import Folder, locked, read_rows
 from ragwitness.attest.ledger import LoggedAccount, WindowLog
+from ragwitness.attest.noise import coin_leaf, coins_of, drawn_noise, split_points
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
 from ragwitness.attest.receipts import KeptOpening, Opened, OpeningsJournal, Receipt
 from ragwitness.crypto.commitments import commit, draw_blinding
@@ -34,7 +35,7 @@ from ragwitness.crypto.seeds import SeedOpening, SeedTree
 from ragwitness.crypto.transcript.records import AdmitRecord, QueryRecord, decode, record_hash
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import read_file
-from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, release
+from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, release, release_noise
 from ragwitness.privacy.streams import (
     SEED_BYTES,
     NoiseRecord,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 # One query: what may be asked under the policy, and the record that it becomes (R2).
 
+_MOST_COINS = 1 << 30
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NONCE = re.compile(r"[\x20-\x7e]{0,256}", re.ASCII)
 
@@ -319,9 +321,16 @@ class Window:
             vector = np.asarray(request.vector).reshape(-1)
             # 4. The key of the noise: the committed sub-seed, bound to this request (A2).
             number = sub_seed_number(account.place, self.policy.queries, account.count)
-            key = answer_key(self._seed, number, noise_record(self.policy, request, account.count))
+            made_of = noise_record(self.policy, request, account.count)
             # 5. Noise, then select (A3, A4).
-            found = release(vector, self._index(request.tenant), key, mechanism)
+            index = self._index(request.tenant)
+            if mechanism.coins:
+                seed = sub_seed(self._seed, self.policy.window, number)
+                slots = mechanism.capacity
+                noise = drawn_noise(mechanism.coins, seed, b"", made_of, number, slots)
+                found = release_noise(vector, index, noise, mechanism)
+            else:
+                found = release(vector, index, answer_key(self._seed, number, made_of), mechanism)
             # 6. Opening, record, receipt; then the answer.
             return self._log(request, account, found.ids)
 
@@ -378,12 +387,29 @@ class Window:
     def seed_opening(self, number: int) -> SeedOpening:
         """Return the proof that a sub-seed is the one committed to before the window.
 
+        Where the noise is proved, of its commitment instead.
+
         Raises:
             InputError: There is no such sub-seed.
         """
         if self._tree is None:
-            self._tree = seed_tree(self._seed, self.policy)
-        return self._tree.open(number, sub_seed(self._seed, self.policy.window, number))
+            self._tree = number_tree(self.folder, self._seed, self.policy)
+        if coins_of(self.policy):
+            return self._tree.open(number, coin_leaf(self.coin_points(number)))
+        return self._tree.open(number, self.sub_seed(number))
+
+    def sub_seed(self, number: int) -> bytes:
+        """Return an answer's sub-seed: secret, and opened only where the policy's noise is."""
+        return sub_seed(self._seed, self.policy.window, number)
+
+    def coin_points(self, number: int) -> bytes:
+        """Return what commits to the noise of an answer.
+
+        Raises:
+            InputError: The window's noise is not of coins, or the file is damaged.
+        """
+        data = read_file(self.folder.coins, _MOST_COINS)
+        return list(split_points(data, self.policy.seed_count))[number]
 
     def secret_columns(self, tenant: str) -> SecretColumns:
         """Return the rows and blinds behind a tenant's commitments.

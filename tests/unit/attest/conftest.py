@@ -1,6 +1,7 @@
 """One audit window with real proofs, made once for all tests of a session."""
 
 import hashlib
+import os
 import shutil
 
 import pytest
@@ -52,10 +53,11 @@ def proofs_that_held_are_not_multiplied_again():
     def of_norms(setup, columns, context, proof):
         return setup.digest_bytes, columns.encode(), context, proof
 
-    def of_selections(setup, claims, proofs):
+    def of_selections(setup, claims, proofs, beside=()):
         sides = [(statement.statement_digest(setup.digest_bytes, c), c) for c in claims]
         said = [digest + statement.noise_digest(claim) for digest, claim in sides]
-        return [b"selections", *said, b"proofs", *proofs]
+        once = os.urandom(16) if beside else b""  # equations have no bytes: checked every time
+        return [b"selections", once, *said, b"proofs", *proofs]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(norms, "verify_norms", remembering(norms.verify_norms, of_norms))

@@ -68,9 +68,13 @@ def label(case: VerifierCase) -> str:
     worst = 0.0
     for tenant, mechanism in found.tenants.items():
         # The exact epsilon of q answers of this noise, its table's failures taken off delta.
-        mu = Terms.of(mechanism, 1.0, found.relation).worst_mu(found.queries)
-        extra = mechanism.extra_delta(found.epsilon, found.queries)
-        real = epsilon_at(found.delta - extra, mu) if found.delta > extra else float("inf")
+        if mechanism.coins:
+            own = mechanism.coin_epsilon(found.delta, found.queries, found.relation)
+            real = float("inf") if own is None else own
+        else:
+            mu = Terms.of(mechanism, 1.0, found.relation).worst_mu(found.queries)
+            extra = mechanism.extra_delta(found.epsilon, found.queries)
+            real = epsilon_at(found.delta - extra, mu) if found.delta > extra else float("inf")
         if real > found.epsilon:
             raise refuse(
                 "policy.label",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ragwitness.attest.bundle import Bundle
 from ragwitness.attest.challenge import Challenge, Disclosure, parse_challenge
 from ragwitness.attest.commitments import CommittedEmbedder, IndexCard
+from ragwitness.attest.noise import coins_of
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.crypto.commitments import BLINDING_BYTES
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
@@ -142,6 +143,8 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
     opened = wrong.of(
         lambda: tuple(Disclosure.parse(files[f"records/{i}.json"]) for i in bundle.records)
     )
+    if policy:
+        wrong.of(lambda: _check_coins(bundle, policy))
     columns = vectors = None
     if setup and policy:
         shape = setup.shape
@@ -166,6 +169,14 @@ def _setup(data: bytes) -> VerifierSetup:
     from ragwitness.crypto.proofs.setup import VerifierSetup
 
     return VerifierSetup.parse(data)
+
+
+def _check_coins(bundle: Bundle, policy: WindowPolicy) -> None:
+    """Check that noise is proved where the policy says so, and nowhere else."""
+    here = any(name.endswith(".coins") for name in bundle.files)
+    if (coins_of(policy) is not None) != here:
+        check, what = ("bundle.extra", "opened, not") if here else ("bundle.missing", "not opened,")
+        raise VerificationError(check, f"The policy's noise is {what} proved in records/*.coins.")
 
 
 class _Wrong:

@@ -5,13 +5,14 @@ All at the policy's delta*, so that they can be compared.
 
 from __future__ import annotations
 
+from ragwitness.attest.noise import coins_of
 from ragwitness.attest.policy import MOST_EPSILON
 from ragwitness.attest.verdict import Empirical, Numbers
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon
-from ragwitness.privacy.odometer.spectral import Odometer, Terms
+from ragwitness.privacy.odometer.spectral import Odometer, Terms, worst_epsilon
 
 
 def numbers_of(evidence: BundleEvidence, empirical: Empirical | None) -> tuple[Numbers, ...]:
@@ -41,8 +42,7 @@ def attacked(case: VerifierCase) -> str:
         raise NotCheckedError("the lower bound is of another mechanism than the policy's")
     answers = found.accounts * found.queries
     # What the noise allows at the attack's own delta and number of answers.
-    mu = Terms.of(matching[0], 1.0, policy.relation).worst_mu(answers)
-    allowed = matching[0].epsilon_at(found.delta, mu, answers)
+    allowed = worst_epsilon(matching[0], found.delta, answers, policy.relation)
     if allowed is None:
         raise NotCheckedError("the noise allows more than any attack can show")
     if found.epsilon > allowed:
@@ -63,6 +63,12 @@ def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]
         for n in numbers
         if n.odometer is not None and n.exact is not None and n.odometer > n.exact
     ]
+    if coins_of(evidence.policy):
+        said.append(
+            "The noise of opened records is proved and stays closed: whoever holds the bundle"
+            " learns of it what the accounts do. That the provider told nobody its part cannot be"
+            " proved. No odometer meters this noise; the exact number counts answers."
+        )
     bare = sum(not record.nonce for _, record in evidence.queries)
     if bare:
         said.append(
@@ -83,21 +89,24 @@ def _numbers(evidence: BundleEvidence, name: str, empirical: Empirical | None) -
     mechanism, goal = policy.tenants[name], policy.joint_delta
     # The paper's number from the label, the exact one of k_max accounts, and the odometer's of
     # all accounts.
-    terms = Terms.of(mechanism, 1.0, policy.relation)
     cap = policy.k_max * policy.queries
     paper, why = _paper(evidence)
-    meter = Odometer(terms)
     asked = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
-    if asked:
+    odometer: float | None = 0.0
+    if mechanism.coins:  # no odometer meters it (docs/design/noise.md)
+        odometer = None
+    elif asked:
+        meter = Odometer(Terms.of(mechanism, 1.0, policy.relation))
         meter.add(evidence.vectors[asked])
+        odometer = mechanism.epsilon_at(goal, meter.mu(), len(asked))
     shown = empirical is not None and empirical.mechanism == mechanism.digest
     return Numbers(
         tenant=name,
         delta=goal,
         paper=paper,
         why=why,
-        exact=mechanism.epsilon_at(goal, terms.worst_mu(cap), cap),
-        odometer=mechanism.epsilon_at(goal, meter.mu(), len(asked)) if asked else 0.0,
+        exact=worst_epsilon(mechanism, goal, cap, policy.relation),
+        odometer=odometer,
         empirical=empirical.epsilon if empirical is not None and shown else None,
         answers=len(asked),
         cap=cap,

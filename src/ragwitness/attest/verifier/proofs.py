@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragwitness.attest.challenge import Disclosure, draw_records, noise_of
+from ragwitness.attest.challenge import Disclosure, draw_records, noise_of, noise_record_of
 from ragwitness.attest.commitments import (
     answer_opening,
     checkpoint_token,
@@ -16,15 +16,19 @@ from ragwitness.attest.commitments import (
     norm_context,
     query_opening,
 )
+from ragwitness.attest.noise import coin_claim, coin_leaf, coins_of, largest, public_numbers
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
 from ragwitness.crypto.commitments import commit
+from ragwitness.crypto.proofs.curve import G1, G1_BYTES
 from ragwitness.crypto.seeds import SeedOpening, verify_seed
 from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import quantise
 
 if TYPE_CHECKING:
+    from ragwitness.crypto.proofs.coins.statement import CoinClaim
     from ragwitness.crypto.proofs.selection.statement import SelectionClaim
+    from ragwitness.privacy.sampler.coins import CoinNoise
 
 _ROUNDING = 1
 
@@ -99,7 +103,13 @@ def seeds(case: VerifierCase) -> str:
     # Each leaf under the root that was published before the first query.
     root = bytes.fromhex(case.evidence.open.seed_root)
     count = int(case.evidence.open.seed_count)
+    coins = coins_of(case.evidence.policy)
     for place, record, found in case.evidence.challenged:
+        if coins and coin_leaf(_points(case, place)) != found.seed:
+            raise refuse(
+                "coins.commitment",
+                f"What commits to the noise of record {place:,} is not what was committed to.",
+            )
         opening = SeedOpening(int(record.number), found.seed, found.seed_path)
         try:
             verify_seed(root, count, opening)
@@ -108,7 +118,14 @@ def seeds(case: VerifierCase) -> str:
                 "seed.opening",
                 f"The sub-seed of record {place:,} is not the one that was committed to.",
             ) from error
-    return f"{len(case.evidence.disclosures):,} sub-seeds lead to the open record's root"
+    what = "commitments to noise" if coins else "sub-seeds"
+    return f"{len(case.evidence.disclosures):,} {what} lead to the open record's root"
+
+
+def _points(case: VerifierCase, place: int) -> bytes:
+    """Return what a record's file of coins begins with: the commitment to its noise."""
+    size = largest(case.evidence.policy) // case.evidence.setup.shape.slots * G1_BYTES
+    return case.evidence.bundle.files[f"records/{place}.coins"][:size]
 
 
 def embedded(case: VerifierCase) -> str:
@@ -168,6 +185,7 @@ def norms(case: VerifierCase) -> str:
 
 def links(case: VerifierCase) -> str:
     """Check that each challenged answer is what index, vector and sub-seed select (A2 to A4)."""
+    from ragwitness.crypto.proofs.coins.verify import coin_equations
     from ragwitness.crypto.proofs.selection.verify import verify_selections
 
     rows = case.evidence.challenged
@@ -177,11 +195,17 @@ def links(case: VerifierCase) -> str:
         case.progress("answers", start, len(rows))
         part = rows[start : start + group]
         # The claim is the verifier's own: columns, vector and noise are derived here, not read.
-        claims = [_claim(case, *row) for row in part]
+        coins = coins_of(case.evidence.policy)
+        made = [_coins(case, coins, *row) for row in part] if coins else []
         files = case.evidence.bundle.files
         proofs = [files[f"records/{place}.proof"] for place, _, _ in part]
         try:
-            verify_selections(case.evidence.setup, claims, proofs)
+            # Noise that is not opened: its bits are checked in one product with the answers.
+            setup = case.evidence.setup
+            read, beside = coin_equations(setup, [m[0] for m in made], [m[1] for m in made])
+            shown = [one.mapped(coins.coefficients) for one in read] if coins else [()] * len(part)
+            claims = [_claim(case, *row, hidden) for row, hidden in zip(part, shown, strict=True)]
+            verify_selections(setup, claims, proofs, beside)
         except VerificationError as error:
             at = part[getattr(error, "place", 0)][0]
             _, _, said = error.message.partition(": ")
@@ -192,15 +216,33 @@ def links(case: VerifierCase) -> str:
     return f"{len(rows):,} answers are the top of committed scores and committed noise"
 
 
+def _coins(
+    case: VerifierCase, coins: CoinNoise, place: int, record: QueryRecord, found: Disclosure
+) -> tuple[CoinClaim, bytes]:
+    """Return what a record's proof of coins has to be about, and the proof."""
+    points, slots = _points(case, place), case.evidence.mechanism(record).capacity
+    made_of = noise_record_of(record, found.query)
+    public = public_numbers(coins, b"", made_of, int(record.number), slots)
+    claim = coin_claim(coins, points, public, record, case.evidence.setup.shape.slots)
+    return claim, case.evidence.bundle.files[f"records/{place}.coins"][len(points) :]
+
+
 def _claim(
-    case: VerifierCase, place: int, record: QueryRecord, found: Disclosure
+    case: VerifierCase,
+    place: int,
+    record: QueryRecord,
+    found: Disclosure,
+    hidden: tuple[tuple[tuple[int, G1], ...], ...],
 ) -> SelectionClaim:
     from ragwitness.crypto.proofs.selection.statement import SelectionClaim
 
     mechanism = case.evidence.mechanism(record)
     columns = case.evidence.columns[case.evidence.tenants[record.tenant]]
-    # A2: the noise from the opened sub-seed and the record.
-    noise = noise_of(mechanism, record, found.seed, found.query)
+    # A2: the noise from the opened sub-seed and the record; or, where it stays closed, its centre.
+    if mechanism.coins:
+        noise = np.full(mechanism.capacity, -mechanism.coins.centre, np.int64)
+    else:
+        noise = noise_of(mechanism, record, found.seed, found.query)
     return SelectionClaim(
-        columns, case.evidence.vectors[place], noise, found.ids, link_context(record)
+        columns, case.evidence.vectors[place], noise, found.ids, link_context(record), hidden
     )

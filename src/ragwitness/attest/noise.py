@@ -1,0 +1,189 @@
+"""Noise that is proved without being opened, in a window: what is committed, drawn and proved.
+
+Before the window the provider commits, for every number that an answer can have, to secret integers
+of all slots (in place of its sub-seed's hash). Public coins follow from the request. The noise is
+read off the bits of their sum, and the proof of a challenged record opens none of it
+(docs/design/noise.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import shake_256
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.attest.commitments import link_context
+from ragwitness.crypto.hashing import tagged_hash
+from ragwitness.crypto.proofs.curve import G1_BYTES
+from ragwitness.crypto.seeds import SeedTree
+from ragwitness.errors import InputError
+from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.streams import (
+    NoiseRecord,
+    canonical,
+    hkdf_sha256,
+    public_coins,
+    sub_seed,
+)
+
+if TYPE_CHECKING:
+    from ragwitness.attest.policy import WindowPolicy
+    from ragwitness.crypto.proofs.coins.prove import SecretCoins
+    from ragwitness.crypto.proofs.coins.statement import CoinClaim
+    from ragwitness.crypto.proofs.provider import ProverSetup
+    from ragwitness.crypto.transcript.records import QueryRecord
+
+_NUMBERS = b"ragwitness/coin-numbers/v1\n"
+
+
+def coins_of(policy: WindowPolicy) -> CoinNoise | None:
+    """Return a policy's noise of coins, one for all its tenants; None where seeds are opened."""
+    return next(iter(policy.tenants.values())).coins
+
+
+def largest(policy: WindowPolicy) -> int:
+    """Return the slots of a policy's largest index: numbers are committed before they have one."""
+    return max(mechanism.capacity for mechanism in policy.tenants.values())
+
+
+def secret_numbers(noise: CoinNoise, seed: bytes, slots: int) -> NDArray[np.uint32]:
+    """Return the secret integers of one answer, of its first slots, as limbs.
+
+    Args:
+        noise: Of the policy.
+        seed: The answer's sub-seed, 32 bytes, which is never opened.
+        slots: How many.
+    """
+    stream = shake_256(_NUMBERS + seed).digest(noise.stream_bytes(slots))
+    return noise.secret(stream, slots)
+
+
+def public_numbers(
+    noise: CoinNoise, beacon: bytes, record: NoiseRecord, number: int, slots: int
+) -> NDArray[np.uint32]:
+    """Return the public integers of one answer, as limbs.
+
+    Args:
+        noise: Of the policy.
+        beacon: Of the window's noise; none where its log has none.
+        record: The request.
+        number: Of the answer among all that the window may give.
+        slots: How many.
+    """
+    size = noise.stream_bytes(slots)
+    return noise.secret(public_coins(beacon, record, number, size), slots)
+
+
+def drawn_noise(
+    noise: CoinNoise, seed: bytes, beacon: bytes, record: NoiseRecord, number: int, slots: int
+) -> NDArray[np.int64]:
+    """Return the noise of an answer, of all slots, as its provider draws it.
+
+    Args:
+        noise: Of the policy.
+        seed: The answer's sub-seed.
+        beacon: Of the window's noise.
+        record: The request.
+        number: Of the answer.
+        slots: Of the index.
+    """
+    public = public_numbers(noise, beacon, record, number, slots)
+    bits, _ = noise.tossed(secret_numbers(noise, seed, slots), public)
+    return noise.noise(bits)
+
+
+# What is committed before the window.
+
+
+def commit_numbers(
+    policy: WindowPolicy, seed: bytes, prover: ProverSetup, progress: Callable[[str], None]
+) -> bytes:
+    """Return the commitments to the secret integers of every answer that a window may give.
+
+    Args:
+        policy: With noise of coins.
+        seed: Of the window.
+        prover: Its setup.
+        progress: Called now and then with what is done.
+    """
+    found: list[bytes] = []
+    for number in range(policy.seed_count):
+        if number % 500 == 0:
+            progress(f"noise of answers {number:,} to {policy.seed_count:,}")
+        secret = secret_coins(policy, sub_seed(seed, policy.window, number))
+        found += secret.commit(prover.powers, prover.shape.slots)
+    return b"".join(found)
+
+
+def secret_coins(policy: WindowPolicy, seed: bytes) -> SecretCoins:
+    """Return what opens one answer's commitment, over the slots of the largest index.
+
+    Args:
+        policy: With noise of coins.
+        seed: The answer's sub-seed.
+    """
+    from ragwitness.crypto.proofs.coins.prove import SecretCoins
+
+    noise = coins_of(policy)
+    assert noise is not None  # noqa: S101  # only asked of windows whose noise is of coins
+    numbers = whole_numbers(secret_numbers(noise, seed, largest(policy)))
+    blinds = hkdf_sha256(seed, canonical({"domain": "ragwitness/coin-blinds/v1"}))
+    return SecretCoins(numbers, blinds)
+
+
+def whole_numbers(limbs: NDArray[np.uint32]) -> tuple[int, ...]:
+    """Return integers out of their limbs."""
+    return tuple(int.from_bytes(row.tobytes(), "little") for row in limbs.astype("<u4"))
+
+
+def coin_leaf(points: bytes) -> bytes:
+    """Return what the tree over all answers holds in place of a sub-seed, 32 bytes."""
+    return tagged_hash("ragwitness/coin-commitment/v1", points)
+
+
+def split_points(data: bytes, count: int) -> Iterator[bytes]:
+    """Return each answer's commitments out of those of all.
+
+    Raises:
+        InputError: They are not as many for each.
+    """
+    size, rest = divmod(len(data), count)
+    if rest or not size or size % G1_BYTES:
+        raise InputError(
+            "The file of the window's committed noise is damaged.", "Restore it from a backup."
+        )
+    return (data[i : i + size] for i in range(0, len(data), size))
+
+
+def coin_tree(data: bytes, count: int) -> SeedTree:
+    """Return the tree over all answers' commitments."""
+    return SeedTree(map(coin_leaf, split_points(data, count)))
+
+
+# What a challenged record proves.
+
+
+def coin_claim(
+    noise: CoinNoise,
+    points: bytes,
+    limbs: NDArray[np.uint32],
+    record: QueryRecord,
+    slots: int,
+) -> CoinClaim:
+    """Return what a record's proof of coins is about.
+
+    Args:
+        noise: Of the policy.
+        points: The number's commitments; those of the record's index are the first of them.
+        limbs: Of :func:`public_numbers`, of all slots of the index.
+        record: Of the answer.
+        slots: Of a chunk.
+    """
+    from ragwitness.crypto.proofs.coins.statement import CoinClaim
+
+    chunks = len(limbs) // slots
+    committed = tuple(points[i * G1_BYTES : (i + 1) * G1_BYTES] for i in range(chunks))
+    return CoinClaim(noise.bits, committed, whole_numbers(limbs), link_context(record))

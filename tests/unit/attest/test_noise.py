@@ -1,0 +1,236 @@
+"""A whole window whose noise is proved and stays closed, and a provider who lies about it."""
+
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+from ragwitness.attest.bundle import read_bundle, write_bundle
+from ragwitness.attest.challenge import Disclosure, noise_record_of
+from ragwitness.attest.noise import (
+    coin_claim,
+    coins_of,
+    drawn_noise,
+    public_numbers,
+    secret_coins,
+    split_points,
+)
+from ragwitness.attest.policy import EXAMPLE, WindowPolicy, read_policy
+from ragwitness.attest.verifier import verify
+from ragwitness.crypto.proofs.coins.prove import SecretCoins, prove_coins
+from ragwitness.errors import InputError
+from ragwitness.privacy.mechanism.config import coin_mechanism
+from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.streams import sub_seed
+from tests.support.attested import LOG, POLICY, Audited, make_audited, make_setup_for
+
+NOISE = CoinNoise(9, (3,) * 12)
+COINED = coin_mechanism(8, 16, 2, NOISE, 16)
+PROVED = replace(POLICY, tenants=dict.fromkeys(POLICY.tenants, COINED), epsilon=6.0, delta=1e-8)
+
+
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory) -> Audited:
+    folder = tmp_path_factory.mktemp("coins")
+    return make_audited(folder, make_setup_for(PROVED, folder / "setup"), 3, PROVED)
+
+
+def verdict(audited, files=None):
+    bundle = read_bundle(audited.bundle)
+    data = audited.bundle
+    if files is not None:
+        data = write_bundle(bundle.window, {**bundle.files, **files}, (LOG,))
+    return verify(data, audited.trust, receipts=audited.receipts)
+
+
+def failed(audited, files, check):
+    found = verdict(audited, files)
+    assert found.outcome == "fail"
+    assert found.why.startswith(f"{check}: "), found.why
+
+
+def challenged(audited):
+    """The first opened record: its place, the record, its file of coins and what opens it."""
+    bundle = read_bundle(audited.bundle)
+    place = bundle.records[0]
+    record = [r for r in audited.records if hasattr(r, "sequence")][place]
+    coins, opened = (bundle.files[f"records/{place}.{end}"] for end in ("coins", "json"))
+    return place, record, coins, Disclosure.parse(opened)
+
+
+def test_a_window_whose_noise_stays_closed_passes(proved):
+    found = verdict(proved)
+    assert found.outcome == "pass", found.why
+    [number, _] = found.numbers
+    assert number.odometer is None
+    assert number.exact == COINED.coin_epsilon(PROVED.joint_delta, number.cap, "replace")
+    assert any("stays closed" in note for note in found.notes)
+
+
+def test_no_sub_seed_is_in_the_bundle(proved):
+    bundle = read_bundle(proved.bundle)
+    window, everything = proved.window, b"".join(bundle.files.values())
+    for number in range(PROVED.seed_count):
+        seed = window.sub_seed(number)
+        assert seed not in everything
+        assert seed.hex().encode() not in everything
+
+
+def test_the_answers_are_those_of_the_noise_that_both_sides_give(proved):
+    place, record, _, opened = challenged(proved)
+    number, kept = int(record.number), proved.window.kept(place).opened
+    seed = proved.window.sub_seed(number)
+    made_of = noise_record_of(record, opened.query)
+    noise = drawn_noise(NOISE, seed, b"", made_of, number, 16)
+    scores = proved.window.rows(record.tenant).astype(np.int64) @ kept.vector.astype(np.int64)
+    assert tuple(np.argsort(-(scores + noise), kind="stable")[:2].tolist()) == kept.ids
+    other = drawn_noise(NOISE, seed, b"", replace(made_of, nonce="another"), number, 16)
+    assert (noise != other).any()
+
+
+def test_commitments_are_those_of_the_numbers_and_no_two_are_alike(proved):
+    window = proved.window
+    data = window.folder.coins.read_bytes()
+    every = list(split_points(data, PROVED.seed_count))
+    assert len(set(every)) == PROVED.seed_count
+    again = secret_coins(PROVED, sub_seed(window._seed, PROVED.window, 5))
+    assert b"".join(again.commit(proved.setup.powers, 16)) == every[5]
+
+
+def test_a_challenge_that_is_answered_again_shows_nothing_more(proved):
+    place, record, coins, opened = challenged(proved)
+    for path in (proved.window.folder.secret / "proofs").glob("*.coins"):
+        path.unlink()
+    from ragwitness.attest.prove import _coins
+
+    again, _ = _coins(proved.window, proved.setup, record, opened.query, NOISE)
+    assert again == coins
+    assert place == read_bundle(proved.bundle).records[0]
+
+
+# Lies about the noise.
+
+
+def test_another_number_s_commitment_is_refused(proved):
+    place, record, coins, _ = challenged(proved)
+    other = proved.window.coin_points(int(record.number) ^ 1)
+    failed(proved, {f"records/{place}.coins": other + coins[64:]}, "coins.commitment")
+
+
+def test_a_commitment_that_no_leaf_holds_is_refused(proved):
+    """The provider draws new numbers for an answer that it has seen asked."""
+    place, record, _, opened = challenged(proved)
+    fresh = secret_coins(PROVED, sha256(b"fresh").digest())
+    points = b"".join(fresh.commit(proved.setup.powers, 16))
+    made_of = noise_record_of(record, opened.query)
+    public = public_numbers(NOISE, b"", made_of, int(record.number), 16)
+    claim = coin_claim(NOISE, points, public, record, 16)
+    data = points + prove_coins(proved.setup, claim, fresh).proof.encode()
+    from ragwitness.attest.noise import coin_leaf
+
+    changed = {f"records/{place}.coins": data}
+    failed(proved, changed, "coins.commitment")
+    bent = replace(opened, seed=coin_leaf(points)).encode()
+    failed(proved, {**changed, f"records/{place}.json": bent}, "seed.opening")
+
+
+@pytest.mark.parametrize("what", ["nonce", "checkpoint", "query", "number", "account", "beacon"])
+def test_coins_of_another_request_are_refused(proved, what):
+    """A provider proves its answer's bits under the public coins that it would have liked."""
+    place, record, coins, opened = challenged(proved)
+    made_of = noise_record_of(record, opened.query)
+    number, beacon = int(record.number), b""
+    if what == "number":
+        number += 1
+    elif what == "beacon":
+        beacon = bytes(32)
+    else:
+        made_of = replace(made_of, **{what: "other"})
+    public = public_numbers(NOISE, beacon, made_of, number, 16)
+    claim = coin_claim(NOISE, coins[:64], public, record, 16)
+    secret = secret_coins(PROVED, proved.window.sub_seed(int(record.number)))
+    made = prove_coins(proved.setup, claim, SecretCoins(secret.numbers, secret.seed))
+    failed(proved, {f"records/{place}.coins": coins[:64] + made.proof.encode()}, "coins.statement")
+
+
+def test_another_record_s_proof_is_refused(proved):
+    one, two, _ = read_bundle(proved.bundle).records
+    files = read_bundle(proved.bundle).files
+    swapped = {f"records/{one}.coins": files[f"records/{two}.coins"]}
+    failed(proved, swapped, "coins.commitment")
+    failed(proved, {f"records/{one}.proof": files[f"records/{two}.proof"]}, "link.statement")
+
+
+def test_a_bundle_without_the_proof_of_its_noise_is_refused(proved, audited):
+    bundle = read_bundle(proved.bundle)
+    files = {name: data for name, data in bundle.files.items() if not name.endswith(".coins")}
+    found = verify(write_bundle(bundle.window, files, (LOG,)), proved.trust)
+    assert found.why.startswith("bundle.missing")
+    # And one that proves noise which its policy opens.
+    bundle = read_bundle(audited.bundle)
+    more = {f"records/{place}.coins": b"x" for place in bundle.records}
+    found = verify(write_bundle(bundle.window, {**bundle.files, **more}, (LOG,)), audited.trust)
+    assert found.why.startswith("bundle.extra")
+
+
+def test_every_part_of_the_file_of_coins_is_bound(proved):
+    place, _, coins, _ = challenged(proved)
+    for at in range(5, len(coins), 1031):
+        bent = coins[:at] + bytes([coins[at] ^ 1]) + coins[at + 1 :]
+        assert verdict(proved, {f"records/{place}.coins": bent}).outcome == "fail", at
+    for bent in (b"", coins[:64], coins[:-1], coins + b"\0"):
+        assert verdict(proved, {f"records/{place}.coins": bent}).outcome == "fail"
+
+
+# Policies.
+
+
+def written(tmp_path, **changes):
+    text = EXAMPLE
+    for old, new in changes.values():
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_example_proves_its_noise_and_keeps_its_promise(tmp_path):
+    policy = read_policy(written(tmp_path))
+    noise = coins_of(policy)
+    [mechanism] = policy.tenants.values()
+    assert noise is not None
+    found = mechanism.coin_epsilon(policy.delta, policy.queries, policy.relation)
+    assert 0.9 * policy.epsilon < found <= policy.epsilon
+    assert WindowPolicy.parse(policy.encode()) == policy
+
+
+def test_opened_seeds_are_a_mode_by_name(tmp_path):
+    path = written(tmp_path, noise=('noise = "proved"', 'noise = "opened"'))
+    assert coins_of(read_policy(path)) is None
+    with pytest.raises(InputError, match="proved or opened"):
+        read_policy(written(tmp_path, noise=('noise = "proved"', 'noise = "hidden"')))
+
+
+def test_a_given_sigma_is_reached_and_has_to_keep_the_promise(tmp_path):
+    policy = read_policy(written(tmp_path, sigma=("# sigma = 60.0  ", "sigma = 80.0")))
+    [mechanism] = policy.tenants.values()
+    assert 80 <= float(mechanism.variance) ** 0.5 / 128**2 < 84
+    with pytest.raises(InputError, match="sigma is too small"):
+        read_policy(written(tmp_path, sigma=("# sigma = 60.0  ", "sigma = 8.0")))
+
+
+def test_more_answers_than_can_be_committed_to_are_refused_with_the_other_mode(tmp_path):
+    path = written(tmp_path, most=("accounts_most = 20 ", "accounts_most = 2000 "))
+    with pytest.raises(InputError, match="slots of noise to commit to") as caught:
+        read_policy(path)
+    assert 'noise = "opened"' in caught.value.hint
+
+
+def test_tenants_with_different_noise_are_refused():
+    other = coin_mechanism(8, 16, 2, CoinNoise(9, (4,) * 12), 16)
+    with pytest.raises(InputError, match="before an answer has a tenant"):
+        replace(PROVED, tenants={"clinic": COINED, "archive": other})
+    with pytest.raises(InputError, match="before an answer has a tenant"):
+        replace(PROVED, tenants={"clinic": COINED, "archive": next(iter(POLICY.tenants.values()))})
