@@ -11,6 +11,7 @@ from ragwitness.attest.policy import Estimator, WindowPolicy
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.proofs.curve import G1_GENERATOR, encode_g1
+from ragwitness.crypto.proofs.native import to_native_g1
 from ragwitness.crypto.proofs.opening import Columns
 from ragwitness.crypto.proofs.secret import SecretColumns
 from ragwitness.privacy.mechanism.config import Mechanism
@@ -63,7 +64,9 @@ def stand_in(monkeypatch, shape):
         return SecretColumns(held, blinds, Columns(points))
 
     made = ModuleType("ragwitness.crypto.proofs.provider")
-    made.load_prover_setup = lambda folder: SimpleNamespace(verifier=SimpleNamespace(shape=shape))
+    powers = [to_native_g1(G1_GENERATOR)] * shape.coefficients  # of 1: they bind to nothing
+    held = SimpleNamespace(verifier=SimpleNamespace(shape=shape), shape=shape, powers=powers)
+    made.load_prover_setup = lambda folder: held
     made.commit_columns = commit_columns
     made.prove_norms = lambda setup, secret, context: b"norms of " + context
     monkeypatch.setitem(sys.modules, made.__name__, made)

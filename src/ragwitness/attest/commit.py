@@ -26,7 +26,7 @@ from ragwitness.attest.commitments import (
 )
 from ragwitness.attest.folder import Folder
 from ragwitness.attest.ledger import WindowLog
-from ragwitness.attest.noise import coin_tree, coins_of, commit_numbers
+from ragwitness.attest.noise import coin_leaf, coins_of, commit_numbers, split_points
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.seeds import SeedTree
@@ -145,7 +145,7 @@ def number_tree(folder: Folder, seed: bytes, policy: WindowPolicy) -> SeedTree:
     Its leaves are the answers' sub-seeds, or what commits to their noise where that is proved.
     """
     if coins_of(policy):
-        return coin_tree(folder.coins.read_bytes(), policy.seed_count)
+        return SeedTree(map(coin_leaf, split_points(folder.coins.read_bytes(), policy.seed_count)))
     return SeedTree(sub_seed(seed, policy.window, number) for number in range(policy.seed_count))
 
 

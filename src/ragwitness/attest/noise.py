@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ragwitness.attest.commitments import link_context
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.curve import G1_BYTES
-from ragwitness.crypto.seeds import SeedTree
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import (
@@ -50,13 +49,7 @@ def largest(policy: WindowPolicy) -> int:
 
 
 def secret_numbers(noise: CoinNoise, seed: bytes, slots: int) -> NDArray[np.uint32]:
-    """Return the secret integers of one answer, of its first slots, as limbs.
-
-    Args:
-        noise: Of the policy.
-        seed: The answer's sub-seed, 32 bytes, which is never opened.
-        slots: How many.
-    """
+    """Return an answer's secret integers, of its first slots, as limbs; the seed stays closed."""
     stream = shake_256(_NUMBERS + seed).digest(noise.stream_bytes(slots))
     return noise.secret(stream, slots)
 
@@ -64,15 +57,7 @@ def secret_numbers(noise: CoinNoise, seed: bytes, slots: int) -> NDArray[np.uint
 def public_numbers(
     noise: CoinNoise, beacon: bytes, record: NoiseRecord, number: int, slots: int
 ) -> NDArray[np.uint32]:
-    """Return the public integers of one answer, as limbs.
-
-    Args:
-        noise: Of the policy.
-        beacon: Of the window's noise; none where its log has none.
-        record: The request.
-        number: Of the answer among all that the window may give.
-        slots: How many.
-    """
+    """Return an answer's public integers as limbs, by beacon, request and the answer's number."""
     size = noise.stream_bytes(slots)
     return noise.secret(public_coins(beacon, record, number, size), slots)
 
@@ -80,16 +65,7 @@ def public_numbers(
 def drawn_noise(
     noise: CoinNoise, seed: bytes, beacon: bytes, record: NoiseRecord, number: int, slots: int
 ) -> NDArray[np.int64]:
-    """Return the noise of an answer, of all slots, as its provider draws it.
-
-    Args:
-        noise: Of the policy.
-        seed: The answer's sub-seed.
-        beacon: Of the window's noise.
-        record: The request.
-        number: Of the answer.
-        slots: Of the index.
-    """
+    """Return the noise of all slots of an answer, as its provider draws it."""
     public = public_numbers(noise, beacon, record, number, slots)
     bits, _ = noise.tossed(secret_numbers(noise, seed, slots), public)
     return noise.noise(bits)
@@ -101,30 +77,17 @@ def drawn_noise(
 def commit_numbers(
     policy: WindowPolicy, seed: bytes, prover: ProverSetup, progress: Callable[[str], None]
 ) -> bytes:
-    """Return the commitments to the secret integers of every answer that a window may give.
-
-    Args:
-        policy: With noise of coins.
-        seed: Of the window.
-        prover: Its setup.
-        progress: Called now and then with what is done.
-    """
+    """Return the commitments to the secret integers of every answer that a window may give."""
     found: list[bytes] = []
+    progress(f"noise of {policy.seed_count:,} answers")
     for number in range(policy.seed_count):
-        if number % 500 == 0:
-            progress(f"noise of answers {number:,} to {policy.seed_count:,}")
         secret = secret_coins(policy, sub_seed(seed, policy.window, number))
         found += secret.commit(prover.powers, prover.shape.slots)
     return b"".join(found)
 
 
 def secret_coins(policy: WindowPolicy, seed: bytes) -> SecretCoins:
-    """Return what opens one answer's commitment, over the slots of the largest index.
-
-    Args:
-        policy: With noise of coins.
-        seed: The answer's sub-seed.
-    """
+    """Return what opens an answer's commitment, from its sub-seed, over the largest index."""
     from ragwitness.crypto.proofs.coins.prove import SecretCoins
 
     noise = coins_of(policy)
@@ -135,7 +98,7 @@ def secret_coins(policy: WindowPolicy, seed: bytes) -> SecretCoins:
 
 
 def whole_numbers(limbs: NDArray[np.uint32]) -> tuple[int, ...]:
-    """Return integers out of their limbs."""
+    """Return integers out of limbs."""
     return tuple(int.from_bytes(row.tobytes(), "little") for row in limbs.astype("<u4"))
 
 
@@ -158,11 +121,6 @@ def split_points(data: bytes, count: int) -> Iterator[bytes]:
     return (data[i : i + size] for i in range(0, len(data), size))
 
 
-def coin_tree(data: bytes, count: int) -> SeedTree:
-    """Return the tree over all answers' commitments."""
-    return SeedTree(map(coin_leaf, split_points(data, count)))
-
-
 # What a challenged record proves.
 
 
@@ -175,12 +133,7 @@ def coin_claim(
 ) -> CoinClaim:
     """Return what a record's proof of coins is about.
 
-    Args:
-        noise: Of the policy.
-        points: The number's commitments; those of the record's index are the first of them.
-        limbs: Of :func:`public_numbers`, of all slots of the index.
-        record: Of the answer.
-        slots: Of a chunk.
+    The points are the number's; those of the record's index come first. The limbs are public.
     """
     from ragwitness.crypto.proofs.coins.statement import CoinClaim
 

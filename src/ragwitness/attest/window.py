@@ -325,8 +325,7 @@ class Window:
             # 5. Noise, then select (A3, A4).
             index = self._index(request.tenant)
             if mechanism.coins:
-                seed = sub_seed(self._seed, self.policy.window, number)
-                slots = mechanism.capacity
+                seed, slots = self.sub_seed(number), mechanism.capacity
                 noise = drawn_noise(mechanism.coins, seed, b"", made_of, number, slots)
                 found = release_noise(vector, index, noise, mechanism)
             else:

@@ -8,9 +8,8 @@ the dots", Doroshenko et al. 2207.04380). The sum is taken by FFT under an expon
 brings the part that delta depends on to the middle: rounding is then small beside delta itself, not
 beside 1.
 
-One pair serves every answer where the noise is log-concave and symmetric: a smaller move tells less
-(:func:`~ragwitness.privacy.sampler.coins.CoinNoise.moved`; docs/design/noise.md has the proof), so
-questions may depend on earlier answers.
+One pair serves every answer where the noise is log-concave and symmetric (docs/design/noise.md has
+the proof), so questions may depend on earlier answers.
 """
 
 from __future__ import annotations
@@ -134,12 +133,8 @@ def _chernoff(losses: Losses, answers: int, delta: float) -> tuple[float, float]
 class _Curve:
     """The sum of losses on a grid, under a tilt.
 
-    Attributes:
-        at: The grid.
-        masses: Tilted, of sum 1.
-        tilt: Of the masses.
-        log: T ln E[e^(tilt · loss)]: what turns a tilted mass back, with e^(-tilt · at).
-        outside: Bound on the probability above the grid.
+    The masses are tilted, of sum 1; e^(log - tilt · at) turns one back, and ``outside`` bounds the
+    probability above the grid.
     """
 
     at: Floats

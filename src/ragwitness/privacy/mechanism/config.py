@@ -13,7 +13,7 @@ from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.accounting.losses import Losses, loss_epsilon
 from ragwitness.privacy.accounting.ranges import Relation, positive
-from ragwitness.privacy.sampler.coins import CoinNoise, parse_coins
+from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.sampler.exact import EXACT_SAMPLER, as_variance, variance_of
 from ragwitness.privacy.sampler.table import (
     MOST_VARIANCE,
@@ -106,7 +106,7 @@ class Mechanism:
     @property
     def coins(self) -> CoinNoise | None:
         """The noise's shape where it is a sum of coins."""
-        return parse_coins(self.sampler) if self.sampler.startswith("coins:") else None
+        return CoinNoise.parse(self.sampler) if self.sampler.startswith("coins:") else None
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -313,12 +313,7 @@ def coin_mechanism(
 ) -> Mechanism:
     """Return a mechanism whose noise can be proved without being opened.
 
-    Args:
-        dimension: Of the vectors.
-        capacity: Slots, empty ones included.
-        top: Slots returned.
-        noise: Of every slot, in grid steps.
-        scale: Bound on the norm of the integer vectors; the grid has its square of steps.
+    As :func:`provable_mechanism`, with the noise of a slot in grid steps in place of sigma.
 
     Raises:
         InputError: A value is outside its range.
@@ -333,7 +328,7 @@ def _coin_epsilon(sampler: str, move: int, answers: int, delta: float) -> float 
 
 @lru_cache(maxsize=64)
 def _coin_losses(sampler: str, move: int) -> Losses:
-    return Losses.of(parse_coins(sampler).pmf(), move)
+    return Losses.of(CoinNoise.parse(sampler).pmf(), move)
 
 
 def _step(score: float, steps: int) -> int:

@@ -257,13 +257,7 @@ def release_many(
 def release_noise(
     query: ArrayLike, index: SlotIndex, noise: NDArray[np.int64], mechanism: Mechanism
 ) -> Selection:
-    """Answer one query with noise that was drawn already, fresh for this answer.
-
-    Args:
-        query: Integer vector, shape (dimension,).
-        index: What is searched.
-        noise: Of every slot, shape (capacity,), of the mechanism's distribution.
-        mechanism: Everything else that the answer depends on.
+    """Answer one query with noise of all slots, shape (capacity,), fresh for this answer.
 
     Raises:
         InputError: As for :func:`release`; or the noise is not one number per slot.

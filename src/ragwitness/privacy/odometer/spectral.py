@@ -136,14 +136,7 @@ def worst_epsilon(
 ) -> float | None:
     """Return the exact epsilon at ``delta`` of ``answers`` answers, whatever was asked.
 
-    Args:
-        mechanism: That answers, with Gaussian noise or with noise of coins.
-        delta: Of the guarantee.
-        answers: That it covers, over all accounts.
-        relation: Which indexes are neighbours.
-
-    Returns:
-        None where none is shown to hold.
+    For Gaussian noise and for noise of coins; None where none is shown to hold.
 
     Raises:
         InputError: A value is outside its range.

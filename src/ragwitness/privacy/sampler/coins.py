@@ -169,6 +169,7 @@ class CoinNoise:
         return summed - self.centre
 
     @classmethod
+    @lru_cache(maxsize=64)  # of a class, which stays
     def parse(cls, text: str) -> CoinNoise:
         """Return the noise of a :attr:`text`.
 
@@ -186,12 +187,6 @@ class CoinNoise:
             f"{text[:60]!r} is no noise of coins.",
             "An example: coins:15+8x6+4x5 (docs/privacy.md).",
         )
-
-
-@lru_cache(maxsize=64)
-def parse_coins(text: str) -> CoinNoise:
-    """Return :meth:`CoinNoise.parse`, remembered."""
-    return CoinNoise.parse(text)
 
 
 def fine_bits(sensitivity: int) -> int:

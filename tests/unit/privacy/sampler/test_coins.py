@@ -14,7 +14,6 @@ from ragwitness.privacy.sampler.coins import (
     CoinNoise,
     coin_step,
     fine_bits,
-    parse_coins,
 )
 
 SMALL = CoinNoise(3, (2, 2, 1))
@@ -108,7 +107,7 @@ def test_what_lies_below_the_unit_says_nothing_of_the_score(score):
 
 @pytest.mark.parametrize("noise", [SMALL, coin_step(15, 100), CoinNoise(0, (1,))])
 def test_a_spelling_is_read_back(noise):
-    assert parse_coins(noise.text) == noise
+    assert CoinNoise.parse(noise.text) == noise
 
 
 @pytest.mark.parametrize(

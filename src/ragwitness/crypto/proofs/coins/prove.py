@@ -28,10 +28,12 @@ from ragwitness.crypto.proofs.native import (
 from ragwitness.crypto.proofs.norms.polynomials import (
     MASK_COEFFICIENTS,
     combine,
+    dot,
     powers,
     split_parts,
 )
-from ragwitness.crypto.proofs.norms.proof import Evaluations
+from ragwitness.crypto.proofs.norms.proof import Evaluations, cut
+from ragwitness.crypto.proofs.norms.prove import summed
 from ragwitness.crypto.proofs.opening import divide
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.selection.prove import HiddenNoise
@@ -100,16 +102,16 @@ class _Columns:
         held = powers(point, slots + MASKS)
         inner = combine(self.bits.T, held[:slots])
         values = [
-            (value + _dot(blinds, held[slots:])) % R
+            (value + dot(blinds, held[slots:])) % R
             for value, blinds in zip(inner, self.blinds, strict=True)
         ]
-        return (*values, _dot(self.mask, held))
+        return (*values, dot(self.mask, held))
 
     def weighted(self, weights: Sequence[int]) -> list[int]:
         """Return the coefficients of the weighted sum of all columns."""
         *each, last = weights
         low = combine(self.bits, each)
-        high = [_dot(each, row) for row in zip(*self.blinds, strict=True)]
+        high = [dot(each, row) for row in zip(*self.blinds, strict=True)]
         return [(x + last * m) % R for x, m in zip([*low, *high], self.mask, strict=True)]
 
     def ends(self, kappa: int) -> list[int]:
@@ -141,7 +143,7 @@ class _Columns:
                 total[middle + k - j] += scales[k] * (value - ones)
                 total[middle + j - k] += scales[j] * value
             for at, other in enumerate(rows, slots):
-                total[middle + k - at] += scales[k] * _dot(scaled, other)
+                total[middle + k - at] += scales[k] * dot(scaled, other)
         # The mask column with the three powers behind the slots.
         for j, (scale, value) in enumerate(zip(scales, self.mask, strict=True)):
             product = last * scale * value % R
@@ -187,7 +189,7 @@ class ProvedCoins:
             self.proof.mapped(coefficients),
             self.bits.astype(np.int64) @ np.array(coefficients, np.int64),
             tuple(
-                tuple(_dot(coefficients, row) for row in zip(*chunk, strict=True))
+                tuple(dot(coefficients, row) for row in zip(*chunk, strict=True))
                 for chunk in self.blinds
             ),
         )
@@ -244,7 +246,7 @@ def _columns(
     below = pow(1 << claim.bits, -1, R)
     scales = [1 << place for place in range(claim.bits)]
     rows = zip(secret.blinds(chunk), zip(*blinds, strict=True), strict=True)
-    blinds.append([(a - _dot(scales, row)) * below % R for a, row in rows])
+    blinds.append([(a - dot(scales, row)) * below % R for a, row in rows])
     mask = drawn[count : count + slots + MASKS]
     columns = _Columns(bits[:, : claim.bits + 1].astype(np.int16), blinds, mask)
     return columns, drawn[-2 * MASK_COEFFICIENTS :]
@@ -286,8 +288,8 @@ def _prove(
     public = claim.public[chunk * slots : (chunk + 1) * slots]
     together = columns.weighted(weights.columns)
     first, second = weights.first, weights.second
-    low = _sum([(1, together), (first, b), (second, parts.q)])
-    middle = _sum([(1, a), (first, parts.p)])
+    low = summed([(1, together), (first, b), (second, parts.q)])
+    middle = summed([(1, a), (first, parts.p)])
     quotients = (
         *(divide(poly, at)[1] for poly, at in ((together, upper_at), (low, inverse), (middle, z))),
         end_quotient,
@@ -304,19 +306,4 @@ def _draw(seed: bytes, label: bytes, chunk: int, count: int) -> list[int]:
     stream.absorb("label", label)
     stream.absorb("chunk", chunk.to_bytes(8, "big"))
     data = stream.expand("scalars", count * _DRAW_BYTES)
-    return [
-        int.from_bytes(data[i : i + _DRAW_BYTES], "big") % R
-        for i in range(0, len(data), _DRAW_BYTES)
-    ]
-
-
-def _sum(parts: Sequence[tuple[int, Sequence[int]]]) -> list[int]:
-    total = [0] * max(len(poly) for _, poly in parts)
-    for weight, poly in parts:
-        for i, value in enumerate(poly):
-            total[i] += weight * value
-    return [value % R for value in total]
-
-
-def _dot(left: Sequence[int], right: Sequence[int]) -> int:
-    return sum(x * y for x, y in zip(left, right, strict=True)) % R
+    return [int.from_bytes(part, "big") % R for part in cut(data, _DRAW_BYTES)]

@@ -32,7 +32,7 @@ from ragwitness.crypto.proofs.curve import (
 )
 from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
 from ragwitness.crypto.proofs.norms.polynomials import powers
-from ragwitness.crypto.proofs.norms.proof import Evaluations, OpeningWeights
+from ragwitness.crypto.proofs.norms.proof import Evaluations, OpeningWeights, cut
 from ragwitness.crypto.proofs.opening import MOST_CHUNKS
 from ragwitness.crypto.proofs.setup import VerifierSetup
 from ragwitness.errors import VerificationError
@@ -149,8 +149,8 @@ class CoinChunk:
         """
         width = bits + 2
         ends_at = (width + _POINTS) * G1_BYTES
-        points = [parse_g1(part) for part in _cut(data[:ends_at], G1_BYTES)]
-        constant, end, *rest = map(parse_scalar, _cut(data[ends_at:], SCALAR_BYTES))
+        points = [parse_g1(part) for part in cut(data[:ends_at], G1_BYTES)]
+        constant, end, *rest = map(parse_scalar, cut(data[ends_at:], SCALAR_BYTES))
         g, a, b, p, q, *quotients = points[width:]
         values = Evaluations(
             tuple(rest[:width]), tuple(rest[width : 2 * width]), *rest[2 * width :]
@@ -201,7 +201,7 @@ class CoinProof:
                 f"A proof of {bits} coins a slot for {chunks} chunks has {due:,} bytes, not"
                 f" {len(data):,}.",
             )
-        parts = _cut(data[_STATEMENT_BYTES:], size)
+        parts = cut(data[_STATEMENT_BYTES:], size)
         return cls(data[:_STATEMENT_BYTES], tuple(CoinChunk.parse(part, bits) for part in parts))
 
 
@@ -252,9 +252,7 @@ class CoinConversation:
         # Round 5, evaluations. Wrong ones would cancel under weights that are known first.
         self.transcript.absorb_scalars("evaluations", [*values.scalars, end])
         data = self.transcript.expand("weights", (self.width + 2) * _WEIGHT_BYTES)
-        *columns, first, second = (
-            int.from_bytes(part, "big") for part in _cut(data, _WEIGHT_BYTES)
-        )
+        *columns, first, second = (int.from_bytes(part, "big") for part in cut(data, _WEIGHT_BYTES))
         return OpeningWeights(tuple(columns), first, second)
 
     def _nonzero(self, label: str) -> int:
@@ -288,7 +286,3 @@ def identity_holds(
     # ωF + A/X + X·B(1/X) = T* + X·P + Q(1/X)/X.
     left = omega * found + values.a * inverse + values.b * z
     return (left - total - z * values.p - inverse * values.q) % R == 0
-
-
-def _cut(data: bytes, size: int) -> list[bytes]:
-    return [data[i : i + size] for i in range(0, len(data), size)]

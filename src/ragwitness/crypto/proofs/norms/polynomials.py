@@ -235,7 +235,7 @@ class Matrix:
 
     def weighted(self, weights: Sequence[int]) -> list[int]:
         """Return the D coefficients of Σ_c weights[c] V_c(X)."""
-        return combine(self.rows, weights) + [_dot(weights, row) for row in self.blinds]
+        return combine(self.rows, weights) + [dot(weights, row) for row in self.blinds]
 
     def coefficients(self, projections: Projections, challenges: Challenges) -> list[int]:
         """Return F's coefficients, those of X^(1-D) to X^(D-1)."""
@@ -277,7 +277,7 @@ class Matrix:
                 total[middle + i - j] += weights[i] * product
                 total[middle + j - i] += weights[j] * product
             for k, other in enumerate(self.blinds, count):
-                total[middle + i - k] += weights[i] * _dot(blind, other)
+                total[middle + i - k] += weights[i] * dot(blind, other)
         return total
 
     def _crossed(self, projections: Projections, challenges: Challenges) -> list[int]:
@@ -373,12 +373,13 @@ def identity_holds(
     inverse = pow(point, -1, R)
     total, a, b, p, q = parts
     upper, lower = columns
-    squares = _dot(upper, lower)
+    squares = dot(upper, lower)
     across = powers(point, projections.rows.shape[1])
     crossed = projections.bilinear(challenges.zeta, lower, across)
     left = challenges.omega * (squares + challenges.kappa * crossed) + a * inverse + b * point
     return (left - total - point * p - inverse * q) % R == 0
 
 
-def _dot(left: Sequence[int], right: Sequence[int]) -> int:
+def dot(left: Sequence[int], right: Sequence[int]) -> int:
+    """Return Σ left · right modulo R."""
     return sum(x * y for x, y in zip(left, right, strict=True)) % R

@@ -107,9 +107,9 @@ class NormProof:
         # In the order of ``encode``: scalars, then points, then the circuit's proof.
         scalars_end = (2 * shape.dimension + _SCALARS) * SCALAR_BYTES
         points_end = scalars_end + _POINTS * G1_BYTES
-        commitment, total, *rest = map(parse_scalar, _cut(data[:scalars_end], SCALAR_BYTES))
+        commitment, total, *rest = map(parse_scalar, cut(data[:scalars_end], SCALAR_BYTES))
         first, second, third, fourth, *quotients = map(
-            parse_g1, _cut(data[scalars_end:points_end], G1_BYTES)
+            parse_g1, cut(data[scalars_end:points_end], G1_BYTES)
         )
         width = shape.dimension
         values = Evaluations(
@@ -184,9 +184,7 @@ class Conversation:
         # Round 4, evaluations. Wrong ones would cancel under weights that are known first.
         self._transcript.absorb_scalars("evaluations", evaluations.scalars)
         data = self._transcript.expand("weights", (self._shape.dimension + 2) * _WEIGHT_BYTES)
-        *columns, first, second = (
-            int.from_bytes(part, "big") for part in _cut(data, _WEIGHT_BYTES)
-        )
+        *columns, first, second = (int.from_bytes(part, "big") for part in cut(data, _WEIGHT_BYTES))
         return OpeningWeights(tuple(columns), first, second)
 
     def _nonzero(self, label: str) -> int:
@@ -211,5 +209,6 @@ def chunk_bytes(shape: Shape) -> int:
     return scalars * SCALAR_BYTES + _POINTS * G1_BYTES + PROOF_BYTES
 
 
-def _cut(data: bytes, size: int) -> Iterator[bytes]:
+def cut(data: bytes, size: int) -> Iterator[bytes]:
+    """Return data in pieces of one size."""
     return (data[i : i + size] for i in range(0, len(data), size))

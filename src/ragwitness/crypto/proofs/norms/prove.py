@@ -181,14 +181,15 @@ def open_parts(
     """Return the openings of weighted sums at ξz, z and 1/z: all columns; A, P; columns, B, Q."""
     # One set of weights serves the columns at both points: it is drawn after all values.
     columns = matrix.weighted(weights.columns)
-    middle = _sum([(1, parts.a), (weights.first, parts.p)])
-    lower = _sum([(1, columns), (weights.first, parts.b), (weights.second, parts.q)])
+    middle = summed([(1, parts.a), (weights.first, parts.p)])
+    lower = summed([(1, columns), (weights.first, parts.b), (weights.second, parts.q)])
     opened = (columns, xi * point % R), (middle, point), (lower, pow(point, -1, R))
     upper, between, last = (native_commit(powers, divide(poly, at)[1]) for poly, at in opened)
     return upper, between, last
 
 
-def _sum(parts: Sequence[tuple[int, Sequence[int]]]) -> list[int]:
+def summed(parts: Sequence[tuple[int, Sequence[int]]]) -> list[int]:
+    """Return the coefficients of a weighted sum of polynomials."""
     total = [0] * max(len(poly) for _, poly in parts)
     for weight, poly in parts:
         for i, value in enumerate(poly):
