@@ -7,7 +7,7 @@ one machine and below it on another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,8 @@ from ragwitness.collusion.coalition.pairs import Links, component_labels, core_g
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError
 
-_VERSION = "ragwitness/estimate/v1"
+_VERSION = "ragwitness/estimate/v2"
+_APART = "ragwitness/estimate/v1"  # of a policy of version 1: each tenant by itself
 _BLOCK = 1024
 _LIMB = 24
 _LOW = (1 << _LIMB) - 1
@@ -32,26 +33,24 @@ class CoalitionEstimate:
 
     Attributes:
         window: Identifier of the window.
-        estimator: Its name.
-        threshold: Least cosine, as the policy spells it.
+        estimator: As the policy has it.
         queries: Number of query records that it was computed from.
-        groups: By tenant its groups of two accounts and more, largest first; under ``"cores"``
-            the innermost core alone.
+        groups: Groups of two accounts and more, as (tenant, account), largest first; under
+            ``"cores"`` the innermost core alone.
+        tenants: Whose groups were formed by themselves (version 1); empty where accounts of all
+            tenants could be one coalition.
     """
 
     window: str
-    estimator: str
-    threshold: str
+    estimator: Estimator
     queries: int
-    groups: Mapping[str, tuple[tuple[str, ...], ...]]
+    groups: tuple[tuple[Who, ...], ...]
+    tenants: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
-        """Accounts of the largest group, the estimated coalition; 1 where nobody asked alike.
-
-        Groups are of one tenant: a coalition is one against an index.
-        """
-        return max((len(group) for groups in self.groups.values() for group in groups), default=1)
+        """Accounts of the largest group, the estimated coalition; 1 where nobody asked alike."""
+        return max(map(len, self.groups), default=1)
 
 
 def estimate(
@@ -59,8 +58,12 @@ def estimate(
 ) -> CoalitionEstimate:
     """Estimate the coalition of a window.
 
+    An account is one of a tenant: the same name under two tenants is two accounts. Those of all
+    tenants count together, since one person may hold accounts of several (§5.5 clusters all
+    accounts of the ledger).
+
     Args:
-        policy: Names estimator and threshold.
+        policy: Names estimator, threshold and span.
         accounts: Tenant and account of each query record, in the log's order.
         vectors: Their integer vectors, shape (queries, dimension).
 
@@ -70,39 +73,52 @@ def estimate(
     rows = np.asarray(vectors)
     if len(rows) != len(accounts):
         raise InputError(f"{len(accounts):,} queries have {len(rows):,} vectors.")
-    # Per tenant: a coalition is one against an index.
-    groups = {}
-    for tenant in policy.tenants:
+    used, apart = policy.estimator, tuple(policy.tenants)
+    if used.together:
+        found = _groups(used, accounts, rows)
+        return CoalitionEstimate(policy.window, used, len(accounts), found)
+    groups: list[tuple[Who, ...]] = []
+    for tenant in apart:
         mine = [i for i, (name, _) in enumerate(accounts) if name == tenant]
-        asked = [accounts[i][1] for i in mine]
-        groups[tenant] = _groups(policy, asked, rows[mine]) if mine else ()
-    threshold = repr(float(policy.estimator.threshold))
-    return CoalitionEstimate(policy.window, policy.estimator.name, threshold, len(accounts), groups)
+        groups += _groups(used, [accounts[i] for i in mine], rows[mine])
+    return CoalitionEstimate(policy.window, used, len(accounts), tuple(groups), apart)
 
 
 def certificate(found: CoalitionEstimate) -> bytes:
     """Return the canonical JSON whose SHA-256 the close record holds."""
+    used = found.estimator
+    estimator: dict[str, str] = {"name": used.name, "threshold": repr(float(used.threshold))}
+    groups: object = [[list(who) for who in group] for group in found.groups]
+    if found.tenants:
+        groups = {
+            tenant: [[name for _, name in group] for group in found.groups if group[0][0] == tenant]
+            for tenant in found.tenants
+        }
+    else:
+        estimator["span"] = str(used.span)
     return canonical(
         {
             "coalition": str(found.size),
-            "estimator": {"name": found.estimator, "threshold": found.threshold},
-            "groups": {name: [list(g) for g in groups] for name, groups in found.groups.items()},
+            "estimator": estimator,
+            "groups": groups,
             "queries": str(found.queries),
-            "version": _VERSION,
+            "version": _APART if found.tenants else _VERSION,
             "window": found.window,
         }
     )
 
 
 def _groups(
-    policy: WindowPolicy, asked: Sequence[str], vectors: NDArray[np.integer]
-) -> tuple[tuple[str, ...], ...]:
+    used: Estimator, asked: Sequence[Who], vectors: NDArray[np.integer]
+) -> tuple[tuple[Who, ...], ...]:
+    if not asked:
+        return ()
     # Links, groups of linked accounts, and those in one fixed order.
     names = sorted(set(asked))
     place = {name: at for at, name in enumerate(names)}
     who = np.array([place[name] for name in asked], dtype=np.int64)
-    links = _links(who, vectors, policy.estimator.steps, len(names))
-    if policy.estimator.name == "cores":
+    links = _links(who, vectors, used, len(names))
+    if used.name == "cores":
         found = [core_group(links)] if links.first.size else []
     else:
         labels = component_labels(links)
@@ -111,20 +127,24 @@ def _groups(
     return tuple(sorted(named, key=lambda group: (-len(group), group)))
 
 
-def _links(who: NDArray[np.int64], vectors: NDArray[np.integer], steps: int, n: int) -> Links:
-    """Return the pairs of accounts with two queries of cosine ``steps`` / 10,000 or more."""
+def _links(who: NDArray[np.int64], vectors: NDArray[np.integer], used: Estimator, n: int) -> Links:
+    """Return the pairs of accounts with two queries that are alike, within the span (W)."""
     # Two accounts are linked if some query of one is close enough to some query of the other.
     wide = vectors.astype(np.int64)
     squares = np.einsum("nd,nd->n", wide, wide)
     joined = np.zeros((n, n), bool)
+    span = used.span or len(who)
     for start in range(0, len(who), _BLOCK):
         rows = slice(start, start + _BLOCK)
         mine = vectors[rows].astype(np.float64)
-        for other in range(start, len(who), _BLOCK):
+        for other in range(start, min(len(who), start + _BLOCK + span), _BLOCK):
             columns = slice(other, other + _BLOCK)
             # Exact: a part of a sum of products is a whole number of size at most 2²⁴.
             products = (mine @ vectors[columns].astype(np.float64).T).astype(np.int64)
-            first, second = np.nonzero(_alike(products, squares[rows], squares[columns], steps))
+            alike = _alike(products, squares[rows], squares[columns], used.steps)
+            first, second = np.nonzero(alike)
+            near = np.abs(second + other - first - start) <= span
+            first, second = first[near], second[near]
             one, two = who[rows][first], who[columns][second]
             joined[np.minimum(one, two), np.maximum(one, two)] = True
     low, high = (places.astype(np.int64) for places in np.nonzero(np.triu(joined, 1)))

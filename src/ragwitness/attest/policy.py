@@ -27,7 +27,8 @@ from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism, prova
 from ragwitness.privacy.odometer.spectral import Terms, worst_epsilon
 from ragwitness.privacy.sampler.coins import MOST_STEP, coin_step, fine_bits
 
-VERSION = "ragwitness/policy/v1"
+VERSION = "ragwitness/policy/v2"
+_APART = "ragwitness/policy/v1"  # its estimator looks at each tenant by itself, without a span
 ESTIMATORS = ("pairs", "cores")
 """Coalition estimators whose result is the same on every machine."""
 
@@ -54,6 +55,7 @@ noise = "proved"          # of challenged answers too nobody learns the noise; "
 [estimator]               # of the coalition's size
 name = "pairs"            # the paper's; or "cores", which chains of chance do not join
 threshold = 0.95          # least cosine of two queries that joins their accounts
+span = 0                  # only queries at most so many places apart in the log; 0: all of them
 
 [tenants.clinic]
 dimension = 384           # of the embedder
@@ -89,6 +91,10 @@ class Estimator:
             chains of chance links do not make.
         threshold: Least cosine of two queries that joins their accounts: from 0 to 1, with at
             most four decimals.
+        span: The paper's sliding window W: two queries are compared if they stand at most so many
+            places apart in the log, which has no clock that a verifier could check; 0 for all.
+        together: Whether accounts of different tenants can be one coalition; False under a policy
+            of version 1.
     """
 
     STEPS: ClassVar[int] = 10_000
@@ -96,8 +102,13 @@ class Estimator:
 
     name: str = "pairs"
     threshold: float = 0.9
+    span: int = 0
+    together: bool = True
 
     def __post_init__(self) -> None:
+        whole("span", self.span, 0)
+        if self.span and not self.together:
+            raise InputError("An estimator that takes tenants apart (version 1) has no span.")
         if self.name not in ESTIMATORS:
             raise InputError(
                 f"There is no estimator {self.name!r} that a verifier can recompute.",
@@ -196,13 +207,18 @@ class WindowPolicy:
         """Return the policy's one text: canonical JSON, numbers as strings."""
         found: dict[str, object] = {name: str(getattr(self, name)) for name in _WHOLES}
         found |= {name: repr(float(getattr(self, name))) for name in _REALS}
-        threshold = repr(float(self.estimator.threshold))
+        estimator = {
+            "name": self.estimator.name,
+            "threshold": repr(float(self.estimator.threshold)),
+        }
+        if self.estimator.together:
+            estimator["span"] = str(self.estimator.span)
         found |= {
-            "version": VERSION,
+            "version": VERSION if self.estimator.together else _APART,
             "window": self.window,
             "tenants": {name: _written(one) for name, one in self.tenants.items()},
             "relation": self.relation,
-            "estimator": {"name": self.estimator.name, "threshold": threshold},
+            "estimator": estimator,
             "nonces_required": self.nonces_required,
         }
         return canonical(found)
@@ -218,8 +234,12 @@ class WindowPolicy:
                 :func:`~ragwitness.crypto.canonical.parse` ``policy.*``.
         """
         value = parse(data, MOST_BYTES, "policy")
-        if not isinstance(value, dict) or value.get("version") != VERSION:
-            raise VerificationError("policy.version", f"This is no policy of {VERSION}.")
+        if not isinstance(value, dict) or value.get("version") not in (VERSION, _APART):
+            raise VerificationError(
+                "policy.version",
+                f"This is no policy of {VERSION} or {_APART}.",
+                "Install the version of ragwitness that wrote it, or a newer one.",
+            )
         _expect(value, (*_WHOLES, *_REALS, *_OTHERS), "policy")
         try:
             policy = _read(value)
@@ -239,8 +259,10 @@ def _read(value: dict[str, Any]) -> WindowPolicy:
             raise VerificationError("policy.fields", f"The policy's {name} is no JSON object.")
     if not isinstance(value["nonces_required"], bool):
         raise VerificationError("policy.fields", "nonces_required is neither true nor false.")
-    _expect(value["estimator"], ("name", "threshold"), "policy's estimator")
-    estimator = Estimator(_text(value["estimator"]["name"]), _real(value["estimator"]["threshold"]))
+    given, together = value["estimator"], value["version"] == VERSION
+    _expect(given, ("name", "threshold", *(["span"] if together else [])), "policy's estimator")
+    span = _whole(given["span"]) if together else 0
+    estimator = Estimator(_text(given["name"]), _real(given["threshold"]), span, together)
     return WindowPolicy(
         window=_text(value["window"]),
         tenants={name: _mechanism(one) for name, one in value["tenants"].items()},
@@ -390,10 +412,8 @@ def read_policy(path: Path) -> WindowPolicy:
 
 def _check_joint(policy: WindowPolicy) -> None:
     """Refuse a policy whose audit could not pass."""
-    # The exact epsilon of a whole coalition, as the verifier will compute it.
-    answers = policy.k_max * policy.queries
     for name, mechanism in policy.tenants.items():
-        found = worst_epsilon(mechanism, policy.joint_delta, answers, policy.relation)
+        found = joint_epsilon(policy, mechanism)
         if found is None or found > MOST_EPSILON:
             raise InputError(
                 f"{policy.k_max} accounts of {name} together would know too much: no joint epsilon"
@@ -401,6 +421,15 @@ def _check_joint(policy: WindowPolicy) -> None:
                 " could pass.",
                 "Lower epsilon, queries or k_max.",
             )
+
+
+def joint_epsilon(policy: WindowPolicy, mechanism: Mechanism) -> float | None:
+    """Return the exact epsilon of k_max accounts with all their queries, as a verifier computes it.
+
+    At delta*; None where no epsilon holds.
+    """
+    answers = policy.k_max * policy.queries
+    return worst_epsilon(mechanism, policy.joint_delta, answers, policy.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,12 +523,13 @@ def _least(numbers: Mapping[str, int], promise: _Promise) -> Mechanism:
 def _estimator(value: object) -> Estimator:
     if not isinstance(value, dict):
         raise InputError("The estimator is no table.", "Write [estimator] above its fields.")
-    _expect_keys(value, set(), "the estimator", {"name", "threshold"})
+    _expect_keys(value, set(), "the estimator", {"name", "threshold", "span"})
     default = Estimator()
     name, threshold = value.get("name", default.name), value.get("threshold", default.threshold)
+    span = whole("span", value.get("span", default.span), 0)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         raise InputError(f"The estimator's threshold is no number: {threshold!r}.")
-    return Estimator(str(name), float(threshold))
+    return Estimator(str(name), float(threshold), span)
 
 
 def _expect_keys(

@@ -34,7 +34,7 @@ def test_it_is_the_estimator_of_the_collusion_package(name, seed):
     group = largest_component(links) if name == "pairs" else core_group(links)
     assert found.size == max(1, len(group))
     if name == "cores" and len(group) > 1:
-        assert found.groups["clinic"] == (tuple(sorted(log.names[i] for i in group)),)
+        assert found.groups == (tuple(sorted(("clinic", log.names[i]) for i in group)),)
 
 
 @pytest.mark.parametrize("text", ["0.5", "0.6", "0.8", "0.9", "0.95", "1.0"])
@@ -88,12 +88,35 @@ def test_opposite_and_empty_queries_join_nobody():
         assert found.size == 1
 
 
-def test_a_coalition_is_one_against_one_index():
+def test_accounts_of_two_tenants_are_one_coalition():
+    """A tenant apiece hid half of them: four accounts with one probe were counted as two."""
     vectors = np.ones((4, 3), np.int16)
     who = [("clinic", "a"), ("archive", "b"), ("clinic", "c"), ("archive", "a")]
-    found = estimate(_with(), who, vectors)
-    assert found.groups == {"archive": (("a", "b"),), "clinic": (("a", "c"),)}
-    assert found.size == 2
+    assert estimate(_with(), who, vectors).groups == (tuple(sorted(who)),)
+    assert estimate(_with(), who[:2], vectors[:2]).size == 2
+    apart = estimate(policy(estimator=Estimator("pairs", 0.9, together=False)), who, vectors)
+    assert apart.groups == (
+        (("archive", "a"), ("archive", "b")),
+        (("clinic", "a"), ("clinic", "c")),
+    )
+    assert apart.size == 2
+
+
+@pytest.mark.parametrize("span", [1, 2, 7, 40, 2000])
+def test_queries_further_apart_than_the_span_join_nobody(span, monkeypatch):
+    """As the paper's window W over a clock that counts the log's queries; blocks cut nothing."""
+    monkeypatch.setattr("ragwitness.attest.coalition._BLOCK", 8)
+    rng = np.random.default_rng(span)
+    vectors = rng.integers(-9, 10, (60, 3)).astype(np.int16)
+    who = [f"a{i}" for i in rng.integers(0, 30, 60)]
+    found = estimate(policy(estimator=Estimator("pairs", 0.9, span)), _asked(*who), vectors)
+    log = make_log(who, list(range(60)), vectors.astype(float))
+    assert found.size == len(largest_component(similar_pairs(log, 0.9, span)))
+    staggered = np.array([[1, 0]] + [[0, 1]] * span + [[1, 0]], np.int16)
+    asked = _asked("first", *["between"] * span, "last")
+    for wide, size in ((span, 1), (span + 1, 2)):
+        used = policy(estimator=Estimator("pairs", 0.9, wide))
+        assert estimate(used, asked, staggered).size == size
 
 
 def test_one_account_that_repeats_itself_is_no_coalition():
@@ -106,7 +129,7 @@ def test_chains_join_under_pairs_and_not_under_cores():
     who = _asked(*"abcdxyz")
     assert estimate(_with("pairs", 0.95), who, vectors).size == 4
     cores = estimate(_with("cores", 0.95), who, vectors)
-    assert cores.groups["clinic"] == (("x", "y", "z"),)
+    assert cores.groups == (tuple(("clinic", name) for name in "xyz"),)
 
 
 def test_the_certificate_is_the_same_in_any_order_and_changes_with_a_vector():
@@ -118,8 +141,9 @@ def test_the_certificate_is_the_same_in_any_order_and_changes_with_a_vector():
     assert certificate(estimate(_with(), [who[i] for i in order], vectors[order])) == made
     told = json.loads(made)
     assert (told["queries"], told["window"]) == ("40", "2026-W47")
-    assert told["estimator"] == {"name": "pairs", "threshold": "0.9"}
-    assert int(told["coalition"]) == len(told["groups"]["clinic"][0]) > 2
+    assert told["estimator"] == {"name": "pairs", "span": "0", "threshold": "0.9"}
+    assert int(told["coalition"]) == len(told["groups"][0]) > 2
+    assert all(tenant == "clinic" for tenant, _ in told["groups"][0])
     none = certificate(estimate(_with(), [], np.zeros((0, 3), np.int16)))
     assert json.loads(none)["coalition"] == "1"
 

@@ -64,6 +64,8 @@ def test_the_digest_changes_with_every_field():
         {"joint_delta": 2e-6},
         {"estimator": Estimator("cores", 0.9)},
         {"estimator": Estimator("pairs", 0.8)},
+        {"estimator": Estimator("pairs", 0.9, 100)},
+        {"estimator": Estimator("pairs", 0.9, together=False)},
         {"nonces_required": False},
     ]
     made = [policy(**change) for change in changes]
@@ -74,7 +76,7 @@ def test_the_digest_changes_with_every_field():
 @pytest.mark.parametrize(
     ("data", "check"),
     [
-        (_changed(version="ragwitness/policy/v2"), "policy.version"),
+        (_changed(version="ragwitness/policy/v3"), "policy.version"),
         (b"[]", "policy.version"),
         (_changed(more="1"), "policy.fields"),
         (_changed(delta=...), "policy.fields"),
@@ -84,6 +86,12 @@ def test_the_digest_changes_with_every_field():
         (_changed(nonces_required="true"), "policy.fields"),
         (_changed(tenants=_tenant(more="1")), "policy.fields"),
         (_changed(estimator={"name": "pairs"}), "policy.fields"),
+        (_changed(estimator={"name": "pairs", "threshold": "0.9"}), "policy.fields"),
+        (
+            _changed(estimator={"name": "pairs", "span": "-1", "threshold": "0.9"}),
+            "policy.number",
+        ),
+        (_changed(version="ragwitness/policy/v1"), "policy.fields"),
         (_changed(queries="03"), "policy.number"),
         (_changed(queries="-3"), "policy.number"),
         (_changed(epsilon="1000"), "policy.number"),
@@ -102,14 +110,17 @@ def test_the_digest_changes_with_every_field():
         (_changed(accounts_most="1001", queries="100"), "policy.invalid"),
         (_changed(joint_delta="0.011"), "policy.invalid"),
         (_changed(tenants=_tenant(dimension="8193")), "policy.invalid"),
-        (_changed(estimator={"name": "pairs", "threshold": "0.99999"}), "policy.invalid"),
+        (
+            _changed(estimator={"name": "pairs", "span": "0", "threshold": "0.99999"}),
+            "policy.invalid",
+        ),
         (_changed(relation="any"), "policy.invalid"),
         (_changed(window="a b"), "policy.invalid"),
         (_changed(tenants={}), "policy.invalid"),
         (_changed(tenants=_tenant(sampler="other")), "policy.invalid"),
         (_changed(tenants=_tenant(variance="63")), "policy.invalid"),
-        (_changed(estimator={"name": "means", "threshold": "0.9"}), "policy.invalid"),
-        (_changed(estimator={"name": "pairs", "threshold": "1.5"}), "policy.invalid"),
+        (_changed(estimator={"name": "means", "span": "0", "threshold": "0.9"}), "policy.invalid"),
+        (_changed(estimator={"name": "pairs", "span": "0", "threshold": "1.5"}), "policy.invalid"),
         (policy().encode() + b" ", "policy.canonical"),
         (policy().encode()[:-1], "policy.syntax"),
         (b" " * (1 << 18), "policy.size"),

@@ -11,6 +11,7 @@ import numpy as np
 from ragwitness.attest.bundle import verify_note
 from ragwitness.attest.commitments import check_shape, index_commitment, parse_token, vector_opening
 from ragwitness.attest.ledger import LoggedAccount, account_map
+from ragwitness.attest.policy import Estimator
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
 from ragwitness.crypto.commitments import commit
@@ -450,5 +451,11 @@ def coalition(case: VerifierCase) -> str:
         )
     return (
         f"{found.size} of at most {policy.k_max} ask alike (estimator {policy.estimator.name},"
-        f" cosine {found.threshold} or more)"
+        f" cosine {policy.estimator.threshold:g} or more{_reach(policy.estimator)})"
     )
+
+
+def _reach(used: Estimator) -> str:
+    """Say which queries were compared."""
+    near = f", at most {used.span:,} queries apart" if used.span else ""
+    return near + ("" if used.together else "; each tenant by itself, as version 1 has it")
