@@ -72,6 +72,7 @@ def phases(paths: Paths, data: Path) -> list[Phase]:
         Phase("close", command(f"close {paths.window} {keys}")),
         # The auditor's: it made the setup, and knows the log's key from the provider's site.
         Phase("challenge", command(f"challenge {public} {drawn}")),
+        Phase("pin", command(f"attest pin {public} --trust {paths.trust} --policy")),
         Phase(
             "prove",
             command(

@@ -101,6 +101,7 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
         "challenge", "W/public", "--trust", "trust.json", "--all", "-o", "challenge.json"
     )
     assert code == 0, text
+    assert "pins no policy yet" in text
     proving = ("prove", "W", "challenge.json", "--setup", "setup", "--key", "log.key")
     code, text = command(*proving, "-o", "bundle.zip")
     assert code == 0, text
@@ -109,6 +110,10 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     assert code == 2
     assert "bundle.zip exists" in text
     receipts = ("--receipt", "receipt.json", "--embedder", "hashing:16")
+    code, text = command("attest", "verify", "bundle.zip", "--trust", "trust.json", *receipts)
+    assert code == 4, text
+    assert "ragwitness attest pin" in " ".join(text.split())
+    assert command("attest", "pin", "W/public", "--trust", "trust.json", "--policy")[0] == 0
     code, text = command("verify", "bundle.zip", "--trust", "trust.json", *receipts)
     assert code == 0, text
     assert "PASS" in text

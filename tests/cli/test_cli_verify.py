@@ -17,7 +17,7 @@ from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
 from tests.support.attested import BEACON, LOG, POLICY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "attest"
-BUNDLE, TRUST = GOLDEN / "window-v1.zip", GOLDEN / "trust-v1.json"
+BUNDLE, TRUST = GOLDEN / "window-v1.zip", GOLDEN / "trust-pinned.json"
 
 
 @pytest.fixture

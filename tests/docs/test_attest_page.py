@@ -65,7 +65,7 @@ def test_the_page_runs_from_the_opening_to_the_challenge(
         else:
             call([given.get(word, word) for word in line])
         done.add(words[0])
-    assert done == {"commit", "receipt", "monitor", "close", "challenge"}
+    assert done == {"commit", "receipt", "monitor", "close", "pin", "challenge"}
 
 
 def test_every_command_and_option_on_the_page_exists() -> None:

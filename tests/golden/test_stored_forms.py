@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.golden import answering, errands
-from tests.golden.errands import ERRANDS, INPUTS, RUNS, STORED, TABLES, WHERE, done, same
+from tests.golden.errands import ERRANDS, INPUTS, RUNS, STORED, TABLES, WHERE, call, done, same
 
 _RUNS = sorted(ERRANDS)
 
@@ -295,6 +295,10 @@ def attest() -> Path:
 def test_a_stored_window_verifies(attest: Path) -> None:
     given = ("--trust", attest / "trust.json", "--receipt", attest / "receipts")
     given += ("--checkpoint", attest / "seen", "--embedder", "hashing:16")
+    # Its trust file was written before policies were pinned: nothing passes by it any more.
+    code, text = call("verify", attest / "bundle.zip", *given)
+    assert (code, "pins no policy" in text) == (4, True), text
+    done("attest", "pin", attest / "window/public", "--trust", attest / "trust.json", "--policy")
     assert "PASS" in done("verify", attest / "bundle.zip", *given)
 
 

@@ -199,6 +199,7 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
             told("tenants", "erase", "acme", "--yes")
         signing = ("--setup", "setup", "--key", "log.key")
         told("prove", window, challenge, *signing, "-o", bundle)
+        told("attest", "pin", f"{window}/public", "--trust", trust, "--policy")
         code, text = command("verify", bundle, "--trust", trust, *options)
         if window == "W":
             assert code == 0, text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,14 @@ def test_bounds_are_those_of_the_guide():
     assert rw.epsilon_at(found.delta, mu) == pytest.approx(found.exact)
 
 
-def test_a_stored_window_is_verified_and_nothing_passes_without_trust():
-    bundle = STORED / "attest" / "bundle.zip"
-    assert rw.verify(bundle, STORED / "attest" / "trust.json").outcome == "pass"
+def test_a_stored_window_is_verified_and_nothing_passes_without_trust(tmp_path):
+    bundle, old = STORED / "attest" / "bundle.zip", STORED / "attest" / "trust.json"
+    assert rw.verify(bundle, old).outcome == "inconclusive"  # it pins no policy
+    policy = (STORED / "attest" / "window" / "public" / "policy.json").read_bytes()
+    pins = {"policy": sha256(policy).hexdigest()}
+    trust = tmp_path / "trust.json"
+    trust.write_text(json.dumps(json.loads(old.read_bytes()) | {"pins": pins}))
+    assert rw.verify(bundle, trust).outcome == "pass"
     assert rw.verify(bundle).outcome != "pass"
 
 

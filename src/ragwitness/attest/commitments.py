@@ -41,7 +41,8 @@ class CommittedEmbedder:
     """The artifacts of an embedder by their digests, published with what opens the commitment.
 
     Attributes:
-        artifacts: Name (weights, tokenizer, template, schema, …) to SHA-256 in hex.
+        artifacts: Name (weights, tokenizer, template, schema, …) to SHA-256 in hex. ``name`` is of
+            the embedder's name alone, ``template`` of the generator's prompt.
         blinding: 32 bytes.
     """
 
@@ -61,6 +62,16 @@ class CommittedEmbedder:
             InputError: There is no artifact, or a digest is not SHA-256 in hex.
         """
         return commit_digests(_EMBEDDER, self.artifacts, self.blinding).hex()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the artifacts without the blinding, in hex: the same for every window."""
+        return sha256_hex(canonical(dict(self.artifacts)))
+
+    @property
+    def by_name_alone(self) -> bool:
+        """Whether the name stands for the model: whoever serves it may serve another (R1)."""
+        return not self.artifacts.keys() - {"name", "template"}
 
     def encode(self) -> bytes:
         """Return the canonical JSON, ``embedder.json`` of a window."""

@@ -5,10 +5,11 @@ Nothing in a bundle can say these: a provider that made them up could prove anyt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ragwitness.attest.commitments import parse_token
+from ragwitness.attest.pins import Pins, parse_pins
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.notes.witness import Signers
@@ -34,6 +35,8 @@ class Trust:
             :func:`~ragwitness.attest.commitments.checkpoint_token` writes it; empty before. A log
             that is closed again once the beacon is known can be closed so that bad records are
             missed.
+        pins: What the window's policy, embedder and setup must be. A trust file of before has
+            none, and nothing passes by it.
     """
 
     notes: Signers
@@ -41,6 +44,7 @@ class Trust:
     beacon: bytes = b""
     records: int = 0
     close: str = ""
+    pins: Pins = field(default_factory=Pins)
 
     @property
     def listeners(self) -> Signers:
@@ -52,8 +56,10 @@ class Trust:
 
     def encode(self) -> bytes:
         """Return the canonical JSON."""
+        pins = self.pins.plain()
         return canonical(
-            {
+            ({"pins": pins} if pins else {})
+            | {
                 "beacon": self.beacon.hex(),
                 "close": self.close,
                 "log": [key.text for key in self.notes.log],
@@ -73,7 +79,7 @@ def parse_trust(data: bytes) -> Trust:
         InputError: It is not a trust file, or a value in it cannot be.
     """
     value = _value(data)
-    known = {"version", "quorum", "records", "close", *_LISTS, *_HEX}
+    known = {"version", "quorum", "records", "close", "pins", *_LISTS, *_HEX}
     if unknown := sorted(value.keys() - known):
         raise _wrong(f"it has a field {unknown[0]!r}")
     # A quorum has no default: 0 would let the log vouch for itself.
@@ -97,7 +103,8 @@ def parse_trust(data: bytes) -> Trust:
     log, witnesses = (tuple(map(PublicKey.parse, lists[name])) for name in _LISTS)
     notes = Signers(log, witnesses, numbers["quorum"])
     beacon, close = bytes.fromhex(texts["beacon"]), _close(value.get("close", ""))
-    return Trust(notes, texts["setup"], beacon, numbers["records"], close)
+    pins = parse_pins(value.get("pins", {}))
+    return Trust(notes, texts["setup"], beacon, numbers["records"], close, pins)
 
 
 def _close(text: object) -> str:
@@ -116,7 +123,7 @@ def _value(data: bytes) -> dict[str, Any]:
     import json
 
     try:
-        value = parse(canonical(json.loads(data)), _LONGEST, "trust")
+        value = parse(canonical(json.loads(data, parse_float=str)), _LONGEST, "trust")
     except (ValueError, RecursionError, InputError, VerificationError) as error:
         raise _wrong("it is no JSON, or holds numbers that are not whole") from error
     if not isinstance(value, dict) or value.get("version") != TRUST_VERSION:

@@ -116,6 +116,8 @@ class BundleVerdict:
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
         notes: What a reader should know and no check decides.
+        learned: What whoever holds the bundle learns besides; the numbers do not speak of it.
+        rests: On whose word the outcome rests, and for what.
     """
 
     outcome: Outcome
@@ -125,6 +127,8 @@ class BundleVerdict:
     numbers: tuple[Numbers, ...] = ()
     sampling: Sampling | None = None
     notes: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
+    rests: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Check, ...]:
@@ -133,7 +137,7 @@ class BundleVerdict:
 
     @property
     def epsilon(self) -> float | None:
-        """The exact epsilon of the window: that of its worst tenant; None without a pass."""
+        """The exact epsilon towards accounts, that of the worst tenant; None without a pass."""
         if self.outcome != "pass":
             return None
         return max(number.exact for number in self.numbers if number.exact is not None)

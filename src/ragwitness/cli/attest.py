@@ -9,6 +9,7 @@ import typer
 
 from ragwitness.cli.options import AsJson, Embedder, Key, Output, TextField, Window
 from ragwitness.cli.paths import PathRole
+from ragwitness.cli.pin import Prompt
 from ragwitness.errors import InputError, RagwitnessError
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def commit(
     ] = None,
     text_field: TextField = None,
     witness: Witnesses = None,
+    prompt: Prompt = None,
     example_policy: Annotated[  # noqa: ARG001  # read before the rest
         bool,
         typer.Option(
@@ -170,8 +172,9 @@ def commit(
     """Open a window.
 
     It commits, before any query, to the indexes, the noise, the embedder and the policy. In the
-    folder, public is for everybody and secret is for nobody else. trust.json holds what the
-    auditor compares with what it knows: the log's public key and the setup's digest.
+    folder, public is for everybody and secret is for nobody else. trust.json is a draft for the
+    auditor, who compares the log's public key and the setup's digest with what it knows, and says
+    which policy it accepts (ragwitness attest pin). Before that no bundle passes by it.
     """
     import sys
 
@@ -209,7 +212,7 @@ def commit(
         sys.stderr.write(f"committing: {step}\n")
 
     # Step 4: commit to indexes, noise, embedder and policy. The folder appears whole or not at all.
-    by = CommittedEmbedder.of(artifacts(embedder))
+    by = CommittedEmbedder.of(artifacts(embedder, prompt))
     open_window(output, promised, contents, by, setup, [signer], progress)
     numbers: dict[str, int] = {}
     # Step 5: the service learns that its window is taken. Until then no query can be answered in
@@ -262,6 +265,7 @@ def _trust(folder: Path, key: PublicKey, witnesses: Sequence[PublicKey]) -> str:
     from ragwitness.crypto.notes.witness import Signers
     from ragwitness.kit.files import read_file, replace_file
 
+    # It pins no policy and no embedder: what the provider wrote there would be its own word.
     digest = sha256_hex(read_file(folder / "public" / "setup.json", 1 << 20))
     trust = Trust(Signers((key,), tuple(witnesses), len(witnesses)), digest)
     replace_file(folder / "trust.json", trust.encode())

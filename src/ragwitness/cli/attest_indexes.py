@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ragwitness.attest.commit import Contents
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.cli.common import read_documents
+from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import check_rows, quantise
@@ -57,13 +58,26 @@ def read_indexes(
     return found
 
 
-def artifacts(embedder: str) -> dict[str, str]:
-    """Return the SHA-256 of an embedder's name and, where they lie in a folder, of its files.
+def artifacts(embedder: str, prompt: str | None = None) -> dict[str, str]:
+    """Return what an embedder is committed to by: SHA-256 of its name, its files and the prompt.
 
-    An embedder behind an endpoint is committed to by its name alone.
+    A model that lies in no folder here, from a hub or behind an endpoint, has its name alone, and
+    the verdict says on whose word that rests.
+
+    Args:
+        embedder: By name.
+        prompt: Template of the generator's prompt, by name or file; None for none.
     """
     # The name always; the files where there are any: two models of one name must not pass for one.
     found = {"name": hashlib.sha256(embedder.encode()).hexdigest()}
+    if prompt is not None:
+        from ragwitness.rag.config import load_template
+
+        shown = load_template(prompt)
+        text = canonical({"join": shown.join, "system": shown.system})
+        found["template"] = hashlib.sha256(text).hexdigest()
+    if embedder.partition(":")[0] == "hashing":  # its name says all: there is no model
+        found["hashing"] = found["name"]
     folder = _folder(embedder)
     if folder is None:
         return found

@@ -94,6 +94,10 @@ def challenge(
         _remember(trust, known, replace(known, beacon=made.beacon, records=count, close=shown))
     replace_file(output, made.encode())
     _print(made, shown, as_json=as_json)
+    if known is not None and not known.pins.on_policy and not as_json:
+        typer.echo(
+            f"{trust} pins no policy yet, so that nothing passes by it: ragwitness attest pin."
+        )
 
 
 def _print(made: Challenge, close: str, *, as_json: bool) -> None:

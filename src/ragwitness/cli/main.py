@@ -94,17 +94,22 @@ _RECEIPT = Group(
         "account": Verb("receipt:account", "Prove how many records an account has."),
     },
 )
+_VERIFY = Verb("verify:verify", "Check a sealed file by itself, offline.")
 _ATTEST = Group(
     "Prove to an auditor, window by window, that the privacy promise was kept.",
     {
         "setup": Verb("attest:setup", "Make the keys of the proofs."),
         "commit": Verb("attest:commit", "Open a window."),
         "close": Verb("attest:close", "Close a window."),
+        "pin": Verb("pin:pin", "Say which policy you accept."),
         "challenge": Verb("challenge:challenge", "Draw the records to prove."),
         "prove": Verb("attest:prove", "Prove the challenged records."),
         "export": Verb("attest:export", "Write the proofs of a bundle for snarkjs."),
         "monitor": Verb("monitor:monitor", "Check that a log only grew."),
         "witness": Verb("monitor:witness", "Serve as a witness of logs."),
+        "monitor": Verb("attest:monitor", "Check that a log only grew."),
+        "witness": Verb("witness:witness", "Serve as a witness of logs."),
+        "verify": _VERIFY,
         "receipt": _RECEIPT,
     },
 )
@@ -154,7 +159,7 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
     },
     "Prove": {
         "attest": _ATTEST,
-        "verify": Verb("verify:verify", "Check an audit window from its bundle alone, offline."),
+        "verify": _VERIFY,
     },
     "Study": {
         "evaluate": Verb("evaluate:evaluate", "Measure how well audits do on a corpus of yours."),

@@ -23,7 +23,9 @@ _MOST_FILES = 100_000
 
 def verify(
     bundle: Annotated[
-        Path, PathRole.READS, typer.Argument(help="The file that ragwitness attest prove wrote.")
+        Path,
+        PathRole.READS,
+        typer.Argument(help="A sealed file: the bundle that ragwitness attest prove wrote."),
     ],
     trust: Annotated[
         Path | None,
@@ -58,10 +60,12 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check an audit window from its bundle alone, offline.
+    """Check a sealed file by itself, offline.
 
-    It needs no network, no index and no trust in the provider. It exits with 0 for PASS, with 3
-    for FAIL, and with 4 for INCONCLUSIVE, where nothing is wrong and something is missing.
+    It tells by the file what it is: today the bundle of an audit window. It needs no network and no
+    index, and believes nothing that the provider says of itself; what it rests on besides is in
+    the verdict. It exits with 0 for PASS, with 3 for FAIL, and with 4 for INCONCLUSIVE, where
+    nothing is wrong and something is missing, such as your own terms (ragwitness attest pin).
     """
     import json
 

@@ -41,7 +41,8 @@ def verdict_terminal(verdict: BundleVerdict) -> Group:
     if verdict.window:
         said.append(f"  window {say.visible(verdict.window)}", style="not bold default")
     if verdict.outcome == "pass" and verdict.epsilon is not None:
-        said.append(f": epsilon {verdict.epsilon:.3g} at delta* {verdict.numbers[0].delta:g}")
+        first = verdict.numbers[0]
+        said.append(f": epsilon {verdict.epsilon:.3g} at delta* {first.delta:g} towards accounts")
     parts: list[RenderableType] = [said, Text(say.visible(verdict.why)), _checks(verdict)]
     # Numbers mean something only under the outcome above them.
     if verdict.numbers:
@@ -49,6 +50,13 @@ def verdict_terminal(verdict: BundleVerdict) -> Group:
     if verdict.sampling is not None:
         parts.append(Text(sampling_line(verdict.sampling)))
     parts += [Text(say.visible(note), style="yellow") for note in verdict.notes]
+    # The number above is one towards accounts; the rest of what was said is not in it.
+    for title, lines in (
+        ("What whoever holds this bundle learns besides:", verdict.learned),
+        ("What this rests on:", verdict.rests),
+    ):
+        if lines:
+            parts += [Text(title, style="bold"), *(Text(f"- {say.visible(one)}") for one in lines)]
     return Group(*parts)
 
 

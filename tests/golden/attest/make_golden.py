@@ -16,7 +16,7 @@ def main():
         root = Path(folder)
         made = make_audited(root, make_setup_for(POLICY, root / "setup"), 3)
         (HERE / "window-v1.zip").write_bytes(made.bundle)
-        (HERE / "trust-v1.json").write_bytes(made.trust.encode())
+        (HERE / "trust-pinned.json").write_bytes(made.trust.encode())
         (HERE / "receipt-v1.json").write_bytes(made.receipts[4])
         (HERE / "close-v1.checkpoint").write_bytes(made.files["log/close.checkpoint"])
 

@@ -11,7 +11,7 @@ from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.challenge import detection
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import BundleVerdict, Check, Empirical, Sampling
-from ragwitness.attest.verifier import checks, numbers, proofs
+from ragwitness.attest.verifier import checks, numbers, proofs, terms
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.steps import Embed, VerifierCase, VerifierStep, run_steps
 from ragwitness.errors import VerificationError
@@ -29,7 +29,9 @@ CHEAP = (
     # What was committed to before the first query (phase A).
     VerifierStep("policy", checks.policy),
     VerifierStep("policy.label", checks.label),
+    VerifierStep("policy.pinned", terms.pinned_policy),
     VerifierStep("embedder", checks.embedder),
+    VerifierStep("embedder.pinned", terms.pinned_embedder),
     VerifierStep("indexes", checks.indexes),
     # What was answered (phase B), and how the window was closed (phase C).
     VerifierStep("records", checks.replay),
@@ -120,7 +122,9 @@ def _judged(case: VerifierCase, made: list[Check]) -> BundleVerdict:
         window=evidence.bundle.window,
         numbers=found,
         sampling=sampling,
-        notes=numbers.remarks(case, found),
+        notes=(*numbers.remarks(case, found), *terms.remarks(evidence)),
+        learned=terms.learned(evidence),
+        rests=terms.rests(case),
     )
 
 

@@ -32,6 +32,11 @@ def setup(case: VerifierCase) -> str:
         raise NotCheckedError("the trust file names no setup", needed=True)
     if case.evidence.setup.digest != trust.setup:
         raise refuse("setup.trusted", "The bundle's setup is not the one that is relied on.")
+    if trust.pins.transcript:
+        raise refuse(
+            "setup.transcript",
+            "The trust file names the transcript of the setup's ceremony; the bundle holds none.",
+        )
     return f"{trust.setup[:16]}…, as in the trust file"
 
 

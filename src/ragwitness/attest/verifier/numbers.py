@@ -6,7 +6,7 @@ All at the policy's delta*, so that they can be compared.
 from __future__ import annotations
 
 from ragwitness.attest.noise import coins_of
-from ragwitness.attest.policy import MOST_EPSILON
+from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
 from ragwitness.attest.verdict import Empirical, Numbers
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
@@ -105,7 +105,7 @@ def _numbers(evidence: BundleEvidence, name: str, empirical: Empirical | None) -
         delta=goal,
         paper=paper,
         why=why,
-        exact=worst_epsilon(mechanism, goal, cap, policy.relation),
+        exact=joint_epsilon(policy, mechanism),
         odometer=odometer,
         empirical=empirical.epsilon if empirical is not None and shown else None,
         answers=len(asked),

@@ -114,6 +114,22 @@ def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
     Raises:
         InputError: Another dimension, a NaN or an infinity, or a vector of length 0.
     """
+    return np.asarray(np.rint(scaled(vectors, mechanism)), np.int16)
+
+
+def scaled(vectors: ArrayLike, mechanism: Mechanism) -> NDArray[np.float64]:
+    """Return what :func:`quantise` rounds: the same directions, of length ``scale`` - √d/2.
+
+    Args:
+        vectors: Embeddings, shape (n, dimension), or (dimension,) for one.
+        mechanism: Gives dimension and scale.
+
+    Returns:
+        Of the same shape.
+
+    Raises:
+        InputError: As :func:`quantise`.
+    """
     # 1. Finite vectors of the mechanism's dimension, each with a direction.
     given = np.asarray(vectors, np.float64)
     floats = np.atleast_2d(given)
@@ -140,7 +156,7 @@ def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
             f"Use a larger scale, at most {MOST_SCALE}.",
         )
     floats *= reach / np.linalg.norm(floats, axis=1, keepdims=True)
-    return np.asarray(np.rint(floats), np.int16).reshape(given.shape)
+    return np.asarray(floats.reshape(given.shape), np.float64)
 
 
 def check_rows(rows: ArrayLike, mechanism: Mechanism) -> Rows:

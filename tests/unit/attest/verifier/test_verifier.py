@@ -24,7 +24,7 @@ from tests.support.attested import MECHANISM, POLICY, embed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
 BUNDLE = (GOLDEN / "window-v1.zip").read_bytes()
-TRUST = parse_trust((GOLDEN / "trust-v1.json").read_bytes())
+TRUST = parse_trust((GOLDEN / "trust-pinned.json").read_bytes())
 RECEIPT = (GOLDEN / "receipt-v1.json").read_bytes()
 CLOSE = (GOLDEN / "close-v1.checkpoint").read_bytes()
 
@@ -68,7 +68,8 @@ def test_the_golden_bundle_passes(verdict):
     made = [check.name for check in verdict.checks]
     assert made == ["bundle", *(step.name for step in (*CHEAP, *PROOFS))]
     assert verdict.window == "2026-W47"
-    assert verdict.notes == ()
+    [note] = verdict.notes
+    assert note.startswith("Weak in the policy: version 1")
 
 
 def test_the_numbers_stand_side_by_side(verdict):
@@ -114,9 +115,14 @@ def test_three_of_nine_is_mode_b(verdict):
 @pytest.mark.parametrize(
     ("trust", "missing"),
     [
-        (None, {"bundle.note", "setup.trusted", "log.open", "log.close", "challenge.beacon"}),
+        (
+            None,
+            {"bundle.note", "setup.trusted", "log.open", "log.close", "challenge.beacon"}
+            | {"policy.pinned", "embedder.pinned"},
+        ),
         (replace(TRUST, setup=""), {"setup.trusted"}),
         (replace(TRUST, beacon=b""), {"challenge.beacon"}),
+        (replace(TRUST, pins=replace(TRUST.pins, policy="")), {"policy.pinned"}),
     ],
 )
 def test_without_trust_nothing_passes(trust, missing):
@@ -154,8 +160,9 @@ def test_a_load_above_the_cap_is_said(verdict):
 
 
 def test_a_log_that_nobody_else_saw_is_said():
-    [said] = verify(BUNDLE, TRUST).notes
+    said, weak = verify(BUNDLE, TRUST).notes
     assert "nothing says that accounts saw this" in said
+    assert "version 1: a coalition with accounts of several tenants is not counted" in weak
 
 
 # --- what a verifier runs

@@ -1,0 +1,227 @@
+"""What a verifier asks of a window besides its proofs: its policy, embedder and setup's ceremony.
+
+A provider writes its own policy, and one of epsilon 58 for a single account is kept as faithfully
+as any other. So the verifier states what it accepts: one policy by its digest, or bounds that any
+policy must keep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, cast, get_args
+
+from ragwitness.attest.policy import MOST_EPSILON, WindowPolicy, joint_epsilon
+from ragwitness.errors import InputError
+from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
+
+_WEAK_EPSILON = math.log(99)  # whoever compares two neighbouring indexes is right in 99 of 100
+_WEAK_THRESHOLD = 0.999
+_DIGESTS = ("policy", "embedder", "transcript")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBounds:
+    """What any policy must keep; each field's name says which way it binds.
+
+    Attributes:
+        epsilon_most: Largest joint epsilon, of k_max accounts with all their queries, exactly
+            accounted: the number that a verdict prints.
+        delta_most: Largest delta* of it.
+        k_max_least: Smallest cap on a coalition.
+        threshold_most: Largest cosine from which two queries join their accounts.
+        span_least: Smallest number of places in the log within which queries are compared; 0: all
+            queries of the window are.
+        relation: What may differ between two indexes. ``"replace"`` is the stronger promise, and
+            is taken where ``"add-remove"`` is asked for.
+        nonces_required: Whether queries without a nonce of their client must be refused.
+
+    Raises:
+        InputError: A bound that nothing keeps, or that bounds nothing.
+    """
+
+    epsilon_most: float
+    delta_most: float
+    k_max_least: int
+    threshold_most: float
+    span_least: int = 0
+    relation: Relation = "replace"
+    nonces_required: bool = True
+
+    def __post_init__(self) -> None:
+        positive("epsilon_most", self.epsilon_most)
+        probability("delta_most", self.delta_most)
+        whole("k_max_least", self.k_max_least)
+        whole("span_least", self.span_least, 0)
+        if self.epsilon_most > MOST_EPSILON:
+            raise InputError(
+                f"epsilon_most is at most {MOST_EPSILON:g}, not {self.epsilon_most:g}: above it no"
+                " window passes, and nothing is promised."
+            )
+        if not 0 < self.threshold_most <= 1:
+            raise InputError(
+                f"threshold_most is a cosine above 0 and at most 1, not {self.threshold_most:g}."
+            )
+        if self.relation not in get_args(Relation):
+            raise InputError(f"No such relation: {self.relation!r}.", "Use add-remove or replace.")
+
+    def broken(self, policy: WindowPolicy) -> list[tuple[str, str]]:
+        """Return each bound that a policy breaks: its name, and what the policy has."""
+        used, found = policy.estimator, list[tuple[str, str]]()
+        worst = worst_epsilon(policy)
+        if worst is None or worst > self.epsilon_most:
+            has = "none" if worst is None else f"{worst:.4g}"
+            found.append(("epsilon", f"epsilon is {has}, at most {self.epsilon_most:g}"))
+        if policy.joint_delta > self.delta_most:
+            found.append(
+                ("delta", f"delta* is {policy.joint_delta:g}, at most {self.delta_most:g}")
+            )
+        if policy.k_max < self.k_max_least:
+            found.append(("k_max", f"k_max is {policy.k_max}, at least {self.k_max_least}"))
+        if used.threshold > self.threshold_most:
+            found.append(
+                ("threshold", f"threshold is {used.threshold:g}, at most {self.threshold_most:g}")
+            )
+        if used.span and not 0 < self.span_least <= used.span:
+            least = f"at least {self.span_least:,}" if self.span_least else "all queries"
+            found.append(("span", f"span is {used.span:,}, {least}"))
+        if not used.together:
+            found.append(("estimator", "the estimator takes tenants apart (version 1)"))
+        if self.relation == "replace" and policy.relation != "replace":
+            found.append(("relation", f"relation is {policy.relation}, replace"))
+        if self.nonces_required and not policy.nonces_required:
+            found.append(("nonces", "queries need no nonce of their client"))
+        return found
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields as a trust file holds them: real numbers as texts."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {n: repr(v) if isinstance(v, float) else v for n, v in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """What a window must be, by digests and bounds; an empty pin asks nothing.
+
+    Attributes:
+        policy: SHA-256 of the policy, in hex: one window's, since a policy names its window.
+        bounds: That the policy must keep; None for none.
+        embedder: :attr:`~ragwitness.attest.commitments.CommittedEmbedder.digest`.
+        transcript: SHA-256 of the transcript of the setup's ceremony.
+    """
+
+    policy: str = ""
+    bounds: PolicyBounds | None = None
+    embedder: str = ""
+    transcript: str = ""
+
+    @property
+    def on_policy(self) -> bool:
+        """Whether anything is asked of the policy."""
+        return bool(self.policy or self.bounds)
+
+    def plain(self) -> dict[str, Any]:
+        """Return what is pinned, as a trust file holds it."""
+        found: dict[str, Any] = {
+            name: getattr(self, name) for name in _DIGESTS if getattr(self, name)
+        }
+        return found if self.bounds is None else found | {"bounds": self.bounds.plain()}
+
+
+def parse_pins(value: object) -> Pins:
+    """Return the pins of a trust file's ``pins``.
+
+    Raises:
+        InputError: A field is unknown or of another type, or a bound is outside its range.
+    """
+    if not isinstance(value, dict):
+        raise InputError("pins is no JSON object.")
+    _known(value, (*_DIGESTS, "bounds"), "pins")
+    digests = {name: value.get(name, "") for name in _DIGESTS}
+    for name, digest in digests.items():
+        hexed = isinstance(digest, str) and set(digest) <= set("0123456789abcdef")
+        if not hexed or len(digest) not in (0, 64):
+            raise InputError(f"pins.{name} is not a SHA-256 in lower-case hex.")
+    bounds = value.get("bounds")
+    return Pins(bounds=None if bounds is None else _bounds(bounds), **digests)
+
+
+def _bounds(value: object) -> PolicyBounds:
+    if not isinstance(value, dict):
+        raise InputError("pins.bounds is no JSON object.")
+    names = [each.name for each in fields(PolicyBounds)]
+    _known(value, names, "pins.bounds")
+    # A bound that is left out would bound nothing, in silence.
+    if missing := [name for name in names[:4] if name not in value]:
+        raise InputError(f"pins.bounds lacks {missing[0]}.", f"It needs {', '.join(names[:4])}.")
+    found = dict(value)
+    for name in ("epsilon_most", "delta_most", "threshold_most"):
+        found[name] = _real(name, value[name])
+    if not isinstance(found.get("nonces_required", True), bool):
+        raise InputError("nonces_required is neither true nor false.")
+    return PolicyBounds(**found)
+
+
+def _known(value: Mapping[str, object], names: tuple[str, ...] | list[str], what: str) -> None:
+    if unknown := sorted(value.keys() - set(names)):
+        raise InputError(
+            f"There is no field {unknown[0][:60]!r} in {what}.", f"There are: {', '.join(names)}."
+        )
+
+
+def _real(name: str, value: object) -> float:
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            pass
+    raise InputError(f"{name} is no number: {str(value)[:40]!r}.")
+
+
+def worst_epsilon(policy: WindowPolicy) -> float | None:
+    """Return the joint epsilon of the policy's worst tenant; None where one has none."""
+    found = [joint_epsilon(policy, mechanism) for mechanism in policy.tenants.values()]
+    return None if None in found else max(cast("list[float]", found))
+
+
+def policy_terms(policy: WindowPolicy) -> str:
+    """Return what a policy promises, in one line."""
+    worst, used = worst_epsilon(policy), policy.estimator
+    shown = "no epsilon" if worst is None else f"epsilon {worst:.3g}"
+    span = f", at most {used.span:,} queries apart" if used.span else ""
+    return (
+        f"{shown} at delta* {policy.joint_delta:g} ({policy.relation}), for at most"
+        f" {policy.k_max:,} accounts with {policy.queries:,} queries each, counted together from"
+        f" cosine {used.threshold:g} on{span}"
+    )
+
+
+def weak_points(policy: WindowPolicy) -> list[str]:
+    """Return by what a policy promises little, each in one sentence."""
+    worst, used, found = worst_epsilon(policy), policy.estimator, list[str]()
+    if worst is None or worst > _WEAK_EPSILON:
+        shown = "no epsilon" if worst is None else f"epsilon {worst:.3g}"
+        found.append(
+            f"{shown} lets somebody who knows all documents but one tell that one in more than 99"
+            " of 100 cases"
+        )
+    if policy.k_max == 1:
+        found.append("k_max 1: nothing is promised once two accounts pool their answers")
+    if used.threshold >= _WEAK_THRESHOLD:
+        found.append(
+            f"threshold {used.threshold:g}: only accounts that repeat each other's queries word for"
+            " word are counted as one coalition"
+        )
+    if used.span:
+        found.append(
+            f"span {used.span:,}: accounts that ask more than so many queries apart are not counted"
+            " together"
+        )
+    if not used.together:
+        found.append("version 1: a coalition with accounts of several tenants is not counted")
+    if policy.relation != "replace":
+        found.append("relation add-remove: for a replaced document, epsilon is not this number")
+    if not policy.nonces_required:
+        found.append("no nonces: the provider may know the noise of answers to come")
+    return found
