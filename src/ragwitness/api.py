@@ -191,22 +191,23 @@ def bounds(
 
 
 def verify(bundle: Path | str, trust: Path | str | None = None) -> BundleVerdict:
-    """Check an audit window from its bundle alone: no network, no index, no trust in the provider.
+    """Check a sealed file by itself, today the bundle of an audit window: no network, no index.
 
     Args:
         bundle: File that ``ragwitness attest prove`` wrote.
-        trust: File with what the verifier knows by itself (whose log, whose setup, which
-            randomness); without it a bundle cannot pass.
+        trust: File with what the verifier knows and accepts by itself (whose log, whose setup,
+            which policy, which randomness); without it a bundle cannot pass.
 
     Raises:
         InputError: A file cannot be read.
         MissingExtraError: The extra ``verify`` is not installed.
     """
     from ragwitness.attest.trust import parse_trust
-    from ragwitness.attest.verifier import verify as check
+    from ragwitness.attest.verifier import sealed_verifier
 
     known = None if trust is None else parse_trust(_bytes(trust))
-    return check(_bytes(bundle), known)
+    data = _bytes(bundle)
+    return sealed_verifier(data)(data, known)
 
 
 def plan_canaries(

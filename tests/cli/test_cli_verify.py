@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,62 @@ def test_verify_refuses_another_trust_file(command, tmp_path):
     code, text = command("verify", BUNDLE, "--trust", path)
     assert code == 2
     assert "trust/v1" in text
+
+
+def test_attest_verify_is_the_same_verifier(command):
+    assert command("attest", "verify", BUNDLE, "--trust", TRUST) == command(
+        "verify", BUNDLE, "--trust", TRUST
+    )
+
+
+def test_a_bundle_of_a_later_version_is_refused_and_says_what_to_do(command, tmp_path):
+    from ragwitness.attest.bundle import pack
+
+    honest = read_bundle(BUNDLE.read_bytes())
+    later = honest.manifest.replace(b"bundle/v1", b"bundle/v9")
+    files = {**honest.files, "bundle.json": later, "bundle.note": honest.note, "new.bin": b"?"}
+    path = tmp_path / "later.zip"
+    path.write_bytes(pack(files))
+    code, text = command("verify", path, "--trust", TRUST)
+    assert code == 3
+    told = " ".join(text.split())
+    assert "bundle.version" in told
+    assert "Install the version of ragwitness that wrote it, or a newer one." in told
+
+
+def test_an_unknown_kind_of_sealed_file_is_named(command, tmp_path):
+    from ragwitness.attest.bundle import pack
+
+    path = tmp_path / "pack.zip"
+    path.write_bytes(pack({"pack.json": b"{}"}))
+    code, text = command("verify", path)
+    assert code == 2
+    assert "'pack.json'" in text
+    assert "Install the version of ragwitness" in text
+
+
+def test_pin_shows_a_policy_and_writes_what_is_accepted(command, public, tmp_path):
+    trust = tmp_path / "trust.json"
+    shutil.copy(GOLDEN / "trust-v1.json", trust)
+    policy = read_bundle(BUNDLE.read_bytes()).files["policy.json"]
+    (public / "policy.json").write_bytes(policy)
+    before = trust.read_bytes()
+    code, text = command("attest", "pin", public, "--trust", trust)
+    assert code == 0, text
+    assert "nothing: give --policy, or the bounds" in text
+    assert "version 1: a coalition with accounts of several tenants is not counted" in text
+    assert trust.read_bytes() == before
+    code, text = command("attest", "pin", public, "--trust", trust, "--epsilon-most", 4)
+    assert (code, "Four bounds belong together" in text) == (2, True)
+    four = ("--epsilon-most", 1, "--delta-most", 1e-6, "--k-max-least", 3, "--threshold-most", 0.9)
+    code, text = command("attest", "pin", public, "--trust", trust, *four)
+    assert code == 0, text
+    assert "k_max is 2, at least 3" in text
+    code, text = command("verify", BUNDLE, "--trust", trust)
+    assert (code, "terms.epsilon" in text) == (3, True)
+    assert command("attest", "pin", public, "--trust", trust, "--policy")[0] == 0
+    pins = parse_trust(trust.read_bytes()).pins
+    assert (pins.policy, pins.bounds.k_max_least) == (sha256(policy).hexdigest(), 3)
 
 
 def test_challenge_draws_what_prove_was_asked(command, public, tmp_path):

@@ -72,7 +72,7 @@ def verify(
     from ragwitness.attest.bundle import MAX_ARCHIVE
     from ragwitness.attest.trust import parse_trust
     from ragwitness.attest.verdict import parse_empirical
-    from ragwitness.attest.verifier import verify as judge
+    from ragwitness.attest.verifier import sealed_verifier
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.kit.files import read_file
     from ragwitness.report.verification import verdict_json, verdict_terminal
@@ -86,8 +86,9 @@ def verify(
     seen = [read_file(path, _SMALL) for path in _files(checkpoint or ())]
     shown = None if empirical is None else parse_empirical(read_file(empirical, _SMALL))
     embed = None if embedder is None else _embed(embedder)
-    # Step 2: the bundle, read up to a bound before anything in it is believed.
+    # Step 2: the file, read up to a bound before anything in it is believed, and what it is.
     data = read_file(bundle, MAX_ARCHIVE, "Give the file that ragwitness attest prove wrote.")
+    judge = sealed_verifier(data)
     screen = console()
     # Step 3: the checks, one after the other; both forms of output show the same verdict.
     if as_json:

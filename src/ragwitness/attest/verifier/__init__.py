@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ragwitness.attest.bundle import read_bundle
+from ragwitness.attest.bundle import listing, member_limit, read_bundle
 from ragwitness.attest.challenge import detection
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import BundleVerdict, Check, Empirical, Sampling
 from ragwitness.attest.verifier import checks, numbers, proofs, terms
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.steps import Embed, VerifierCase, VerifierStep, run_steps
-from ragwitness.errors import VerificationError
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.registry import Listing, Registry
 
 CHEAP = (
     # Whose files these are, and with which keys they are checked.
@@ -84,7 +85,8 @@ def verify(
     try:
         bundle = read_bundle(data)
     except VerificationError as error:
-        return _failed([Check("bundle", "fail", error.message, error.check)])
+        said = " ".join(filter(None, (error.message, error.hint)))
+        return _failed([Check("bundle", "fail", said, error.check)])
     made = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
     evidence = read_evidence(bundle)
     if isinstance(evidence, list):
@@ -94,6 +96,39 @@ def verify(
         evidence, trust, receipts, seen, embed, empirical, progress or (lambda *_: None)
     )
     return _judged(case, made)
+
+
+SEALED = Registry(
+    "sealed file",
+    {"bundle.json": Listing(verify, "the bundle of an audit window, by ragwitness attest prove")},
+)
+"""What verifies each kind of sealed file, called as :func:`verify` is, by the file in its archive
+that lists the others. All kinds are archives of one form (``attest.bundle``)."""
+
+
+def sealed_verifier(data: bytes) -> Callable[..., BundleVerdict]:
+    """Return what verifies a file, by what it is.
+
+    What is no sealed archive at all is given to the verifier of bundles, which names what is wrong
+    with it.
+
+    Raises:
+        InputError: It is an archive in our form, of a kind that is not known here.
+    """
+    try:
+        names = [file.name for file in listing(data)]
+    except VerificationError:
+        return verify
+    found = next((kind for kind in SEALED if kind in names), None)
+    if found is None and not any(member_limit(name) for name in names):
+        known = "; ".join(f"{kind} ({one.summary})" for kind, one in SEALED.items())
+        raise InputError(
+            f"This is no kind of sealed file that is known here: it holds {names[0]!r}, and none of"
+            f" {known}.",
+            "Install the version of ragwitness that wrote it, or a newer one.",
+        )
+    checks: Callable[..., BundleVerdict] = SEALED.load(found or "bundle.json")
+    return checks
 
 
 def _judged(case: VerifierCase, made: list[Check]) -> BundleVerdict:

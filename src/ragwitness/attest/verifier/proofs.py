@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragwitness.crypto.proofs.selection.statement import SelectionClaim
     from ragwitness.privacy.sampler.coins import CoinNoise
 
-_FLOATS = 2**-13  # of the scale: how far apart two machines' embeddings of a text may lie
+_FLOATS = 2**-15  # of the scale: how far apart two machines' embeddings of a text may lie
 
 
 def beacon(case: VerifierCase) -> str:
