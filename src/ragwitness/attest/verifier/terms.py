@@ -29,8 +29,9 @@ def pinned_policy(case: VerifierCase) -> str:
             f"The policy has the digest {policy.digest[:16]}…, and the trust file names"
             f" {pins.policy[:16]}…. A policy's digest is of one window: pin this one's, or bounds.",
         )
-    for name, what in pins.bounds.broken(policy) if pins.bounds else ():
-        raise refuse(f"terms.{name}", f"The policy breaks the trust file's bounds: {what}.")
+    if pins.bounds and (broken := pins.bounds.broken(policy)):
+        said = "; ".join(what for _, what in broken)
+        raise refuse(f"terms.{broken[0][0]}", f"The policy breaks the trust file's bounds: {said}.")
     how = "named by its digest" if pins.policy else "within the trust file's bounds"
     return f"{how}: {policy_terms(policy)}"
 
