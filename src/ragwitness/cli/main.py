@@ -107,8 +107,6 @@ _ATTEST = Group(
         "export": Verb("attest:export", "Write the proofs of a bundle for snarkjs."),
         "monitor": Verb("monitor:monitor", "Check that a log only grew."),
         "witness": Verb("monitor:witness", "Serve as a witness of logs."),
-        "monitor": Verb("attest:monitor", "Check that a log only grew."),
-        "witness": Verb("witness:witness", "Serve as a witness of logs."),
         "verify": _VERIFY,
         "receipt": _RECEIPT,
     },
