@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.options import AsJson, Embedder, Key, Output, TextField, Window
+from ragwitness.cli.options import AsJson, Embedder, Key, Output, Prompt, TextField, Window
 from ragwitness.cli.paths import PathRole
-from ragwitness.cli.pin import Prompt
 from ragwitness.errors import InputError, RagwitnessError
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ _ATTEST = Group(
         "setup": Verb("attest:setup", "Make the keys of the proofs."),
         "commit": Verb("attest:commit", "Open a window."),
         "close": Verb("attest:close", "Close a window."),
-        "pin": Verb("pin:pin", "Say which policy you accept."),
+        "pin": Verb("challenge:pin", "Say which policy you accept."),
         "challenge": Verb("challenge:challenge", "Draw the records to prove."),
         "prove": Verb("attest:prove", "Prove the challenged records."),
         "export": Verb("attest:export", "Write the proofs of a bundle for snarkjs."),

@@ -315,6 +315,15 @@ Trusted = Annotated[
     typer.Option("--trust", help="Your own trust.json: whose signatures count."),
 ]
 
+Prompt = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    typer.Option(
+        help="The prompt template by which the generator sees the documents: its name or its"
+        " .toml file. It is committed to with the embedder."
+    ),
+]
+
 # Who does the work of an audit.
 
 EngineName = Annotated[
