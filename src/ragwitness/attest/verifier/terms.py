@@ -6,6 +6,7 @@ whoever holds it, and whose word it rests on.
 
 from __future__ import annotations
 
+from ragwitness.attest.noise import coins_of
 from ragwitness.attest.pins import policy_terms, weak_points
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
@@ -66,9 +67,14 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
     """Return what whoever holds the bundle learns, for whom epsilon does not speak."""
     opened = len(evidence.disclosures)
     texts = sum(found.text is not None for found in evidence.disclosures)
+    noise = (
+        f"The answers to {opened:,} queries are opened; their noise is proved and stays closed."
+        if coins_of(evidence.policy)
+        else f"The sub-seeds of {opened:,} answers are opened. Whoever holds the bundle can take"
+        " their noise off, so that no epsilon holds for these answers towards them."
+    )
     return (
-        f"The sub-seeds of {opened:,} answers are opened. Whoever holds the bundle can take their"
-        " noise off, so that no epsilon holds for these answers towards them.",
+        noise,
         f"The vectors of all {len(evidence.queries):,} queries are in it, with the accounts that"
         f" asked, and the texts of {texts:,} queries.",
     )
