@@ -139,7 +139,8 @@ def _check_first(window: Window, challenge: Challenge, *, again: bool) -> None:
     if folder.exists() and any(folder.iterdir()) and not again:
         raise InputError(
             f"The window {window.policy.window} has answered another challenge; this one would"
-            f" open {len(challenge.records):,} records more, and their noise.",
+            f" open {len(challenge.records):,} records more"
+            + ("." if coins_of(window.policy) else ", and their noise."),
             "Agree on one challenge per window; --again answers this one as well.",
         )
     replace_file(path, data)
