@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 
 import numpy as np
@@ -224,11 +225,17 @@ def compare(case: VerifierCase, seen: Checkpoint, family: str) -> None:
         )
 
 
+_YEAR_9999 = 253_370_764_800  # POSIX seconds; later times cannot be written
+
+
 def _note(case: VerifierCase, name: str) -> str:
     trust = case.trusted("nothing says whose log this is")
     signed = open_checkpoint(case.evidence.bundle.files[f"log/{name}.checkpoint"], trust.notes)
     witnesses = len({who for who, _ in signed.times})
     watched = f" and {witnesses} of its witnesses" if witnesses else "; no witness"
+    # An opening that was witnessed only at the close says nothing of what came first.
+    if times := [time for _, time in signed.times if time is not None and time < _YEAR_9999]:
+        watched += f", first at {datetime.fromtimestamp(min(times), UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"signed by {trust.notes.origin}{watched}"
 
 

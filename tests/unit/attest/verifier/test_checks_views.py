@@ -51,6 +51,27 @@ def test_a_split_view(audited):
     assert verify(audited.bundle, audited.trust, seen=[honest]).outcome == "pass"
 
 
+def test_the_verdict_says_when_opening_and_close_were_witnessed(audited):
+    from ragwitness.crypto.keys import KeyKind, PrivateKey
+    from ragwitness.crypto.notes.note import signature_of
+
+    witness = PrivateKey("w.example/1", KeyKind.COSIGNATURE, bytes([9]) * 32)
+    trust = replace(
+        audited.trust, notes=replace(audited.trust.notes, witnesses=(witness.public,), quorum=1)
+    )
+    files = {}
+    for name, time in (("open", 1_700_000_000), ("close", (1 << 63) - 1)):
+        note = Note.parse(audited.files[f"log/{name}.checkpoint"])
+        line = signature_of(witness, Checkpoint.parse(note.text), time)
+        files[f"log/{name}.checkpoint"] = replace(
+            note, signatures=(*note.signatures, line)
+        ).encode()
+    found = verify(as_honest(audited, files), trust)
+    said = {check.name: check.detail for check in found.checks}
+    assert said["log.open"].endswith("1 of its witnesses, first at 2023-11-14 22:13:20 UTC")
+    assert said["log.close"].endswith("1 of its witnesses")  # no time that a calendar has
+
+
 def test_a_log_that_no_witness_saw(audited):
     from ragwitness.crypto.keys import KeyKind, PrivateKey
     from ragwitness.crypto.notes.witness import Signers
