@@ -55,6 +55,10 @@ class Paths:
         return self.out / "challenge.json"
 
     @property
+    def beacon(self) -> Path:
+        return self.out / "beacon.json"
+
+    @property
     def bundle(self) -> Path:
         return self.out / "bundle.zip"
 
@@ -130,9 +134,10 @@ class Run:
         return {"epsilon": told["epsilon"]} | hits
 
     def serve(self) -> dict[str, Any]:
-        """Answer all queries by the library call, accounts in turn; every request has a nonce."""
+        """Answer all queries by the library call, accounts in turn; all requests are signed."""
+        from ragwitness.attest.accounts import sign_request
         from ragwitness.attest.window import Request, Window
-        from ragwitness.crypto.keys import read_key
+        from ragwitness.crypto.keys import PrivateKey, read_key
         from ragwitness.models.registry import load_embedder
         from ragwitness.privacy.mechanism.release import quantise
 
@@ -145,8 +150,9 @@ class Run:
         key = read_key(self.paths.key)
         window = Window.load(self.paths.window, [key])
         accounts = [f"account-{i:02}" for i in range(self.config["accounts"])]
+        own = {name: PrivateKey.generate("account") for name in accounts}
         for account in accounts:
-            window.admit(tenant, account)
+            window.admit(tenant, account, own[account].public.material)
         receipts, seconds = self.paths.out / "receipts", []
         names = np.array([row["name"] for row in _rows(window.folder.documents(0))])
         scores = integers.astype(np.int64) @ window.secret_columns(tenant).rows.T.astype(np.int64)
@@ -164,7 +170,9 @@ class Run:
                 checkpoint=window.checkpoint,
                 text=row["text"],
             )
-            answered = window.record(asked)
+            turn = number // len(accounts)
+            signed = sign_request(own[asked.account], policy.window, asked, turn)
+            answered = window.record(signed)
             seconds.append(time.perf_counter() - before)
             found += row["id"] in names[list(answered.ids)]
             found_exact += row["id"] in names[exact[number]]

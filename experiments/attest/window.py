@@ -68,6 +68,9 @@ def phases(paths: Paths, data: Path) -> list[Phase]:
             command(f"commit --policy {policy} --index {config['tenant']}={paths.corpus} {opened}"),
             (public,),
         ),
+        # The auditor's: a value that enters the noise once the opening was shown.
+        Phase("beacon", command(f"attest beacon {public} --trust {paths.trust} -o {paths.beacon}")),
+        Phase("begin", command(f"attest begin {paths.window} {paths.beacon} {keys}")),
         Phase("serve", step("serve"), (public / "log", public / "tile")),
         Phase("close", command(f"close {paths.window} {keys}")),
         # The auditor's: it made the setup, and knows the log's key from the provider's site.

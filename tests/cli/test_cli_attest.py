@@ -78,6 +78,49 @@ def _ask(text: str, account: str = "a") -> Window:
     return held
 
 
+def _begin(command: Command) -> str:
+    """The auditor draws the beacon of the noise, the provider logs it."""
+    drawn = ("attest", "beacon", "W/public", "--trust", "W/trust.json", "-o", "beacon.json")
+    code, text = command(*drawn)
+    assert code == 0, text
+    code, text = command("attest", "begin", "W", "beacon.json", "--key", "log.key")
+    assert code == 0, text
+    return text
+
+
+@pytest.mark.usefixtures("_fast")
+def test_a_beacon_has_one_spelling_and_one_window(command: Command) -> None:
+    _commit(command, "-o", "W")
+    drawn = ("attest", "beacon", "W/public", "--trust", "W/trust.json")
+    value = "c0ffee00" * 8
+    for wrong in (value.upper(), "0x" + value, value[:-1], value + "00", "c0 ffee"):
+        code, text = command(*drawn, "--value", wrong, "-o", "beacon.json")
+        assert (code, "64 lower-case hex digits" in text) == (2, True), text
+    public = ("--value", value, "--source", "a public beacon, round 7")
+    code, text = command(*drawn, *public, "-o", "beacon.json", "--json")
+    assert code == 0, text
+    trust = json.loads(Path("W/trust.json").read_text())
+    told = json.loads(text)
+    assert (trust["noise_beacon"], trust["noise_open"]) == (value, told["opening"])
+    code, text = command(*drawn, "-o", "other.json")
+    assert (code, "another beacon" in text) == (2, True)
+    spelt = Path("beacon.json").read_bytes()
+    Path("beacon.json").write_bytes(spelt.replace(value.encode(), value.upper().encode()))
+    code, text = command("attest", "begin", "W", "beacon.json", "--key", "log.key")
+    assert (code, "record.field" in text) == (3, True), text
+    Path("beacon.json").write_bytes(spelt.replace(b'"w1"', b'"w2"'))
+    code, text = command("attest", "begin", "W", "beacon.json", "--key", "log.key")
+    assert (code, "no beacon of the window w1" in text) == (2, True), text
+    Path("beacon.json").write_bytes(spelt)
+    for _ in range(2):  # once more is the same
+        code, text = command("attest", "begin", "W", "beacon.json", "--key", "log.key")
+        assert (code, value in text) == (0, True), text
+    assert Window.load(Path("W")).ledger.log.size == 2
+    Path("W/public/open.checkpoint").write_bytes(b"")
+    code, text = command(*drawn, *public, "-o", "third.json")
+    assert code == 3, text
+
+
 @pytest.mark.slow
 def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     code, text = command("setup", "--policy", "policy.toml", "-o", "setup", "--json")
@@ -91,6 +134,7 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     assert told["policy"] == policy.digest
     trust = json.loads(Path("W/trust.json").read_text())
     assert (trust["log"], trust["setup"]) == ([told["log"]], digest)
+    _begin(command)
     _ask("fever for days")
     _ask("which patient", "b")
     code, text = command("close", "W", "--key", "log.key", "--json")
@@ -117,6 +161,16 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     code, text = command("verify", "bundle.zip", "--trust", "trust.json", *receipts)
     assert code == 0, text
     assert "PASS" in text
+    assert "1 query of clinic/a has neither signature nor receipt" in " ".join(text.split())
+    # Somebody who pins no beacon has not seen that the provider did not choose the noise.
+    trust = json.loads(Path("trust.json").read_text())
+    less = {name: value for name, value in trust.items() if not name.startswith("noise_")}
+    Path("less.json").write_text(json.dumps(less))
+    code, text = command("verify", "bundle.zip", "--trust", "less.json", *receipts)
+    assert (code, "noise_beacon" in text) == (4, True)
+    Path("less.json").write_text(json.dumps(trust | {"noise_beacon": trust["beacon"]}))
+    code, text = command("verify", "bundle.zip", "--trust", "less.json", *receipts)
+    assert (code, "beacon.value" in text) == (3, True)
 
 
 @pytest.mark.usefixtures("_fast")
@@ -184,6 +238,9 @@ def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
         code, text = command(*check, *(f"--{key}={value}" for key, value in given.items()))
         assert (code, f"receipt.{name}" in text) == (3, True)
     assert command(*check, *(f"--{key}={value}" for key, value in known.items()))[0] == 0
+    assert command(*check, "--sequence", 0)[0] == 0
+    code, text = command(*check, "--sequence", 3)
+    assert (code, "receipt.sequence" in text) == (3, True)
     Path("receipt.json").write_bytes(Path("receipt.json").read_bytes().replace(b"[", b"[1,", 1))
     code, text = command(*check)
     assert code == 3
@@ -202,6 +259,9 @@ def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
             counted = ("receipt", "check", f"{name}.json", "--trust", "W/trust.json")
             code, text = command(*counted, option, "x")
             assert (code, "proof of a count" in text) == (2, True)
+        assert command(*counted, "--sequence", count)[0] == 0
+        code, text = command(*counted, "--sequence", count + 7)  # the log holds fewer, or more
+        assert (code, "receipt.sequence" in text) == (3, True)
         lookalike = ("--account", name + "\N{ZERO WIDTH SPACE}")
         code, text = command(
             "receipt", "check", f"{name}.json", "--trust", "W/trust.json", *lookalike

@@ -47,12 +47,14 @@ def test_the_page_runs_from_the_opening_to_the_challenge(
     stand_in(monkeypatch, proof_shape(read_policy(Path("policy.toml"))))
     Path("setup").mkdir()
     Path("setup/setup.json").write_bytes(b"{}")
-    done = set()
+    done, given = set(), dict[str, str]()
     for line in _COMMANDS:
         words = line[1:] if line[0] == "attest" else line
         if words[0] == "commit" and len(words) > 2:
             call([*line, "--embedder", "hashing:32"])
             Path("trust.json").write_bytes(Path("W/trust.json").read_bytes())
+        elif words[0] == "begin":
+            call(line)
             code = re.search(r"```python\n(.*?)```", _PAGE, re.DOTALL)
             assert code is not None
             scope: dict[str, object] = {}
@@ -65,7 +67,9 @@ def test_the_page_runs_from_the_opening_to_the_challenge(
         else:
             call([given.get(word, word) for word in line])
         done.add(words[0])
-    assert done == {"commit", "receipt", "monitor", "close", "pin", "challenge"}
+    assert done == {
+        "commit", "beacon", "begin", "receipt", "monitor", "close", "pin", "challenge",
+    }  # fmt: skip
 
 
 def test_every_command_and_option_on_the_page_exists() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+import ragwitness.clients as clients_of
 from ragwitness.attest.close import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
@@ -159,6 +160,8 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
 
     assert watch("W", "--name", "w.example")[0] == 0
     shutil.copy("seen", "W/public/open.checkpoint")  # the opening with the witness's signature
+    told("attest", "beacon", "W/public", "--trust", "W/trust.json", "-o", "beacon.json")
+    told("attest", "begin", "W", "beacon.json", "--key", "log.key")
     clients = [Client(key) for key in keys]
     words = ["which day has w3", "the record of noon", "zebra", "seven of nine", "tea and milk"]
     with Server("s.db", Path("log"), 2, attest=["W"], key="log.key") as server:
@@ -167,13 +170,18 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
             async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:
                 await client.ask(http, server.url, nonce)
 
+        ann = clients_of.Client(server.url, keys[0], account="ann.key", receipts="ann")
         for number, word in enumerate(words):
-            asyncio.run(ask(clients[number % 3], word))
+            if number % 3:
+                asyncio.run(ask(clients[number % 3], word))
+            else:  # ann signs
+                assert all(one.id for one in ann.retrieve(word))
             if not number:
-                assert "now      2" in watch()[1]
+                assert "now      3" in watch()[1]
         shutil.copytree("W", "V")  # the provider will go back to here
         asyncio.run(ask(clients[2], "the last one"))
     receipts = [a["receipt"] for client in clients for a in client.answers.values()]
+    receipts += [path.read_text() for path in sorted(Path("ann").iterdir())]
     assert len(receipts) == 6
     options: list[object] = []
     for number, receipt in enumerate(receipts):
@@ -204,7 +212,8 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
         if window == "W":
             assert code == 0, text
             assert "PASS" in text
-            assert "6 queries of 3 accounts" in text
+            assert "6 queries of 3 accounts; 2 of them signed by their account" in text
+            assert "2 of 6 queries are signed by their account, 4 have" in text
         else:
             assert code == 3, text
             assert "receipt." in text

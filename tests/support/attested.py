@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragwitness.attest.accounts import request_message, sign_request
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, make_challenge, noise_of, parse_challenge
 from ragwitness.attest.close import close_window
@@ -33,12 +34,14 @@ from ragwitness.attest.trust import Trust
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.hashing import HASH_BYTES
 from ragwitness.crypto.keys import KeyKind, PrivateKey
+from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint
 from ragwitness.crypto.notes.witness import Signers
 from ragwitness.crypto.transcript.records import (
     CloseRecord,
     QueryRecord,
+    SignedQueryRecord,
     decode,
     encode,
     record_hash,
@@ -67,12 +70,24 @@ WIDE = PolicyBounds(60.0, 0.01, 1, 1.0, 0, "add-remove", nonces_required=False)
 ACCOUNTS = (("clinic", "ann"), ("archive", "bob"), ("clinic", "cid"), ("clinic", "dan"))
 
 
+NOISE = sha256(b"drawn after the opening").hexdigest()
+KEYS = {
+    name: PrivateKey("account", KeyKind.NOTE, sha256(name.encode()).digest())
+    for name in ("ann", "bob", "cid")
+}
+"""Of the accounts that sign; dan does not."""
+
+
 def request_of(window, tenant, account, turn):
     """The question of an account in its turn, as its client sends it."""
     text = f"question {turn} of {account}"
     digest = sha256(text.encode()).hexdigest()
     nonce = f"{account}-{turn}"
-    return Request(tenant, account, digest, quantised(text), nonce, window.checkpoint, text)
+    asked = Request(tenant, account, digest, quantised(text), nonce, window.checkpoint, text)
+    held = window.ledger.accounts[tenant, account]
+    if not held.key:
+        return asked
+    return sign_request(KEYS[account], window.policy.window, asked, held.count)
 
 
 def rows(seed):
@@ -129,7 +144,9 @@ class Audited:
         token = checkpoint_token(close.size, close.root)
         count = len(read_bundle(self.bundle).records)
         pins = Pins(bounds=WIDE)
-        return Trust(signers, self.setup.verifier.digest, BEACON, count, token, pins=pins)
+        opened = checkpoint_token(1, self.window.ledger.log.root(1))
+        digest, noise = self.setup.verifier.digest, bytes.fromhex(NOISE)
+        return Trust(signers, digest, BEACON, count, token, pins, noise, opened)
 
     @property
     def records(self):
@@ -156,7 +173,11 @@ def believing(audited, data):
     close = Checkpoint.parse(Note.parse(files["log/close.checkpoint"]).text)
     count = len(parse_challenge(files["challenge.json"]).records)
     token = checkpoint_token(close.size, close.root)
-    return replace(audited.trust, close=token, records=count)
+    entries = list(read_entries(files["log/entries.bin"]))
+    log = MerkleLog()
+    log.extend(entries[:1])
+    opened = checkpoint_token(1, log.root())
+    return replace(audited.trust, close=token, records=count, noise_open=opened)
 
 
 def make_audited(folder: Path, setup: Path, count=9, policy=POLICY) -> Audited:
@@ -174,8 +195,10 @@ def make_audited(folder: Path, setup: Path, count=9, policy=POLICY) -> Audited:
         open_window(folder / "window", policy, contents, embedder, setup, (LOG,))
     window = Window.load(folder / "window", (LOG,))
     receipts = []
+    window.begin(NOISE, "a test")
     for tenant, account in ACCOUNTS:
-        window.admit(tenant, account)
+        key = KEYS[account].public.material if account in KEYS else b""
+        window.admit(tenant, account, key)
     for turn in range(3):
         for tenant, account in ACCOUNTS[: 4 if turn == 0 else 3 if turn == 1 else 2]:
             receipts.append(
@@ -190,6 +213,17 @@ def make_audited(folder: Path, setup: Path, count=9, policy=POLICY) -> Audited:
     for turn, receipt in enumerate(receipts):
         (folder / f"receipt-{turn}.json").write_bytes(receipt)
     return made
+
+
+def signed(record):
+    """A record that its account signs as it is, where the account has a key: both of them lie."""
+    if not isinstance(record, SignedQueryRecord):
+        return record
+    names = ("window", "tenant", "account", "sequence", "nonce", "checkpoint", "query")
+    said = {name: getattr(record, name) for name in names}
+    key = KEYS.get(record.account, STRANGER)
+    message = request_message(**(said | {"sequence": int(record.sequence)}))
+    return record.model_copy(update={"signature": key.sign(message).hex()})
 
 
 def make_setup_for(policy, folder):
@@ -236,9 +270,10 @@ class Story:
         return [i for i, record in enumerate(self.records) if isinstance(record, QueryRecord)]
 
     def change(self, place, /, **fields):
-        """Change fields of a query record, by its place among them."""
+        """Change fields of a query record, by its place among them; its account signs them."""
         at = self.places[place]
-        self.records[at] = self.records[at].model_copy(update=fields)
+        changed = self.records[at].model_copy(update=fields)
+        self.records[at] = changed if "signature" in fields else signed(changed)
 
     def relink(self):
         """Let all that follows fit, as if the lie had been told from the start.
@@ -253,7 +288,7 @@ class Story:
                 size = min(int(record.checkpoint.split()[0]), log.size)
                 shown = {"checkpoint": checkpoint_token(size, log.root(size))}
                 prior = {"prior": last.get(who, bytes(HASH_BYTES)).hex()}
-                self.records[at] = record.model_copy(update=prior | shown)
+                self.records[at] = signed(record.model_copy(update=prior | shown))
                 last[who] = record_hash(self.records[at])
             log.append(encode(self.records[at]))
 
@@ -326,7 +361,7 @@ class Story:
         if noise is None:
             seed = self.disclosures.get(place, {}).get("seed")
             seed = seed or window.seed_opening(int(record.number)).seed
-            noise = noise_of(MECHANISM, record, seed, opened[place].query)
+            noise = noise_of(MECHANISM, record, seed, opened[place].query, window.ledger.beacon)
         vector, ids = opened[place].vector.astype(np.int16), opened[place].ids
         return prove_selection(
             self.audited.setup, columns, vector, noise, ids, link_context(record)

@@ -76,7 +76,9 @@ def commit_without_proofs(
     held = read_contents(store, promised)
     by = CommittedEmbedder.of({"name": hashlib.sha256(held.embedder.encode()).hexdigest()})
     open_window(window, promised, held.contents, by, folder / "setup", [KEY])
-    opened = Window.load(window).ledger.opened
+    held_window = Window.load(window)
+    held_window.begin("be" * 32, "a test")
+    opened = held_window.ledger.opened
     take_windows(store, promised, opened, held.editions)
     return window, key
 

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ from ragwitness.privacy.streams import SEED_BYTES, canonical, hkdf_sha256, sub_s
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.provider import ProverSetup
+
+_LEAST_VALUES = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +106,8 @@ def open_window(
     try:
         folder = Folder(draft)
         folder.secret.mkdir(mode=0o700)
+        replace_file(folder.seed, draw_seed(policy.window, keys))
+        folder.seed.chmod(0o600)
         # 3. C_V of every tenant: columns, norms, documents.
         cards = [
             _index(folder, place, name, contents[name], policy, prover, progress)
@@ -118,7 +123,9 @@ def open_window(
         # 5. The root over all sub-seeds (in place of the paper's C_s), and the open record.
         progress("sub-seeds")
         if coins_of(policy):
-            replace_file(folder.coins, commit_numbers(policy, _seed(folder), prover, progress))
+            replace_file(
+                folder.coins, commit_numbers(policy, folder.seed.read_bytes(), prover, progress)
+            )
         _log(folder, policy, cards, embedder, keys)
         # 6. From here on the window is open.
         draft.chmod(0o755)
@@ -180,7 +187,7 @@ def _index(
     from ragwitness.crypto.proofs.provider import commit_columns, prove_norms
 
     # KZG commitments to the columns, each with three fresh blinds (R6).
-    seed = _seed(folder)
+    seed = folder.seed.read_bytes()
     progress(f"columns of {tenant}")
     secret = commit_columns(np.ascontiguousarray(held.rows, np.int16), prover)
     # Every row is within the scale: the noise of every later answer rests on it.
@@ -220,12 +227,26 @@ def _slots(held: Contents) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in found)
 
 
-def _seed(folder: Folder) -> bytes:
-    """Return the window's seed, drawn at the first call."""
-    if not folder.seed.exists():
-        replace_file(folder.seed, os.urandom(SEED_BYTES))
-        folder.seed.chmod(0o600)
-    return folder.seed.read_bytes()
+def draw_seed(window: str, keys: Sequence[PrivateKey]) -> bytes:
+    """Return the seed of a window: fresh randomness under the log's private keys.
+
+    A system that draws badly does not give the noise away by that alone (as in RFC 8937): whoever
+    guesses what it drew lacks the keys. What is plainly no randomness is refused.
+
+    Raises:
+        InputError: Two draws are the same, or one of them has few values.
+    """
+    drawn, again = os.urandom(SEED_BYTES), os.urandom(SEED_BYTES)
+    # Of 32 random bytes fewer than 12 are distinct once in 2^82 draws.
+    if drawn == again or min(len(set(drawn)), len(set(again))) < _LEAST_VALUES:
+        raise InputError(
+            "What this system gives as randomness repeats itself; whoever knows it takes the noise"
+            " off every answer.",
+            "Open the window on a system whose os.urandom works.",
+        )
+    salt = sha256(b"".join(key.seed for key in keys)).digest()
+    info = {"domain": "ragwitness/window-seed/v2", "window": window}
+    return hkdf_sha256(drawn, canonical(info), salt=salt)
 
 
 def _log(
@@ -237,7 +258,7 @@ def _log(
 ) -> None:
     """Log the open record and sign the checkpoint that covers it."""
     # All sub-seeds are committed to before the first query: noise cannot be chosen later (A2).
-    tree = number_tree(folder, _seed(folder), policy)
+    tree = number_tree(folder, folder.seed.read_bytes(), policy)
     record = OpenRecord(
         window=policy.window,
         embedder=embedder.commitment,

@@ -7,7 +7,7 @@ forced to the disk before anything is said about it. All else is replayed from i
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
@@ -16,7 +16,9 @@ from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.map import MapEntry, SparseMap, account_key
 from ragwitness.crypto.transcript.records import (
     AdmitRecord,
+    BeaconRecord,
     CloseRecord,
+    KeyedAdmitRecord,
     LogRecord,
     OpenRecord,
     QueryRecord,
@@ -39,12 +41,14 @@ class LoggedAccount:
         admitted: Index of its admission in the log.
         count: Its query records.
         last: Leaf hash of the last of them; zeros before the first.
+        key: By which it signs, 32 bytes; none for an account without one.
     """
 
     place: int
     admitted: int
     count: int = 0
     last: bytes = bytes(HASH_BYTES)
+    key: bytes = b""
 
 
 class WindowLog:
@@ -61,6 +65,8 @@ class WindowLog:
         self.nonces: dict[tuple[str, str, str], int] = {}
         self.queries: list[int] = []
         self.closed: CloseRecord | None = None
+        self.beacon = b""
+        self.beacon_at = -1
         self._opened: OpenRecord | None = None
         self._starts: list[int] = []
         self._read = 0
@@ -135,14 +141,15 @@ class WindowLog:
             self._opened = record
         elif isinstance(record, AdmitRecord):
             place = len(self.accounts)
-            self.accounts[record.tenant, record.account] = LoggedAccount(place, index)
+            key = bytes.fromhex(record.key) if isinstance(record, KeyedAdmitRecord) else b""
+            self.accounts[record.tenant, record.account] = LoggedAccount(place, index, key=key)
+        elif isinstance(record, BeaconRecord):
+            self.beacon, self.beacon_at = bytes.fromhex(record.value), index
         elif isinstance(record, QueryRecord):
             # The chain of an account: its count, and the hash of its last record.
             who = (record.tenant, record.account)
             old = self.accounts[who]
-            self.accounts[who] = LoggedAccount(
-                old.place, old.admitted, old.count + 1, leaf_hash(entry)
-            )
+            self.accounts[who] = replace(old, count=old.count + 1, last=leaf_hash(entry))
             if record.nonce:
                 self.nonces[*who, record.nonce] = len(self.queries)
             self.queries.append(index)

@@ -185,7 +185,7 @@ def _proofs(
         made["proof"] = prove_selection(setup, rows, vector, noise, opened.ids, context, hidden)
     else:
         # The noise again, from the sub-seed that is opened: the same that the verifier will derive.
-        noise = noise_of(mechanism, record, opened.seed, opened.query)
+        noise = noise_of(mechanism, record, opened.seed, opened.query, window.ledger.beacon)
         made["proof"] = prove_selection(setup, rows, vector, noise, opened.ids, context)
     for end, data in made.items():
         replace_file(paths[end], data)
@@ -200,7 +200,9 @@ def _coins(
 
     number, slots = int(record.number), window.policy.tenants[record.tenant].capacity
     points = window.coin_points(number)
-    public = public_numbers(noise, b"", noise_record_of(record, query), number, slots)
+    public = public_numbers(
+        noise, window.ledger.beacon, noise_record_of(record, query), number, slots
+    )
     claim = coin_claim(noise, points, public, record, setup.shape.slots)
     secret = secret_coins(window.policy, window.sub_seed(number))
     proved = prove_coins(setup, claim, SecretCoins(secret.numbers[:slots], secret.seed))

@@ -153,12 +153,21 @@ def check_receipt(
             ``receipt.vector`` or ``receipt.answer`` (another than the record commits to), or by
             ``open_proof`` ``proof.*``, ``checkpoint.*``, ``log.*``.
     """
-    # 1. The record of a query, 2. logged under a trusted signature,
+    # 1. The record of a query, 2. logged under a trusted signature.
+    record = check_openings(receipt)
+    proof, signed = open_proof(receipt.proof, receipt.entry, signers)
+    return record, proof, signed
+
+
+def check_openings(receipt: Receipt) -> QueryRecord:
+    """Check that a receipt's record commits to what the receipt says; whether it is logged is open.
+
+    Raises:
+        VerificationError: ``receipt.record``, ``.query``, ``.vector`` or ``.answer``.
+    """
     record = decode(receipt.entry)
     if not isinstance(record, QueryRecord):
         raise VerificationError("receipt.record", "A receipt does not hold the record of a query.")
-    proof, signed = open_proof(receipt.proof, receipt.entry, signers)
-    # 3. that commits to the query, the vector and the answer on the receipt.
     names = ("query", "vector", "answer")
     for name, opening in zip(names, receipt.opened.openings, strict=True):
         if not hmac.compare_digest(commit(opening).hex(), getattr(record, name)):
@@ -166,7 +175,7 @@ def check_receipt(
                 f"receipt.{name}",
                 f"The {name} on the receipt is not the one that its record commits to.",
             )
-    return record, proof, signed
+    return record
 
 
 # What opens the window's query records: the provider's secret, one line for each.

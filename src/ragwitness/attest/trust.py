@@ -18,7 +18,8 @@ from ragwitness.errors import InputError, VerificationError
 TRUST_VERSION = "ragwitness/trust/v1"
 
 _LONGEST = 1 << 20
-_LISTS, _HEX = ("log", "witnesses"), ("setup", "beacon")
+_LISTS, _HEX = ("log", "witnesses"), ("setup", "beacon", "noise_beacon")
+_LATER = ("noise_beacon", "noise_open", "noise_time")  # written where they say something
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class Trust:
             missed.
         pins: What the window's policy, embedder and setup must be. A trust file of before has
             none, and nothing passes by it.
+        noise_beacon: The public value that enters every noise of the window; empty for none.
+        noise_open: A checkpoint of the opened window, as ``checkpoint_token`` writes it, that was
+            shown before that value was drawn; empty where the verifier did not see one.
+        noise_time: When the value became known, POSIX seconds; 0 where that is not known. Either
+            of the two shows that the provider had committed to its secret before.
     """
 
     notes: Signers
@@ -45,6 +51,9 @@ class Trust:
     records: int = 0
     close: str = ""
     pins: Pins = field(default_factory=Pins)
+    noise_beacon: bytes = b""
+    noise_open: str = ""
+    noise_time: int = 0
 
     @property
     def listeners(self) -> Signers:
@@ -57,8 +66,14 @@ class Trust:
     def encode(self) -> bytes:
         """Return the canonical JSON."""
         pins = self.pins.plain()
+        noise = {
+            "noise_beacon": self.noise_beacon.hex(),
+            "noise_open": self.noise_open,
+            "noise_time": self.noise_time,
+        }
         return canonical(
             ({"pins": pins} if pins else {})
+            | {name: value for name, value in noise.items() if value}
             | {
                 "beacon": self.beacon.hex(),
                 "close": self.close,
@@ -79,7 +94,7 @@ def parse_trust(data: bytes) -> Trust:
         InputError: It is not a trust file, or a value in it cannot be.
     """
     value = _value(data)
-    known = {"version", "quorum", "records", "close", "pins", *_LISTS, *_HEX}
+    known = {"version", "quorum", "records", "close", "pins", *_LISTS, *_HEX, *_LATER}
     if unknown := sorted(value.keys() - known):
         raise _wrong(f"it has a field {unknown[0]!r}")
     # A quorum has no default: 0 would let the log vouch for itself.
@@ -88,7 +103,7 @@ def parse_trust(data: bytes) -> Trust:
     # Types first, so that nothing below can raise another error.
     lists = {name: value.get(name, []) for name in _LISTS}
     texts = {name: value.get(name, "") for name in _HEX}
-    numbers = {name: value.get(name, 0) for name in ("quorum", "records")}
+    numbers = {name: value.get(name, 0) for name in ("quorum", "records", "noise_time")}
     for name, found in lists.items():
         if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
             raise _wrong(f"{name} is not a list of public keys")
@@ -97,25 +112,36 @@ def parse_trust(data: bytes) -> Trust:
             raise _wrong(f"{name} is not lower-case hex")
     if len(texts["setup"]) not in (0, 64):
         raise _wrong("setup is not a SHA-256 in hex")
+    if len(texts["noise_beacon"]) not in (0, 64):
+        raise _wrong("noise_beacon is not 32 bytes in hex")
     for name, found in numbers.items():
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
             raise _wrong(f"{name} is not a whole number")
     log, witnesses = (tuple(map(PublicKey.parse, lists[name])) for name in _LISTS)
     notes = Signers(log, witnesses, numbers["quorum"])
-    beacon, close = bytes.fromhex(texts["beacon"]), _close(value.get("close", ""))
-    pins = parse_pins(value.get("pins", {}))
-    return Trust(notes, texts["setup"], beacon, numbers["records"], close, pins)
+    close, opened = (_token(name, value.get(name, "")) for name in ("close", "noise_open"))
+    return Trust(
+        notes,
+        texts["setup"],
+        bytes.fromhex(texts["beacon"]),
+        numbers["records"],
+        close,
+        parse_pins(value.get("pins", {})),
+        bytes.fromhex(texts["noise_beacon"]),
+        opened,
+        numbers["noise_time"],
+    )
 
 
-def _close(text: object) -> str:
-    """Return the close of a trust file, whose form is checked."""
+def _token(name: str, text: object) -> str:
+    """Return the checkpoint that a trust file names, whose form is checked."""
     if not isinstance(text, str):
-        raise _wrong("close is not a text")
+        raise _wrong(f"{name} is not a text")
     try:
         if text:
-            parse_token(text, "close")
+            parse_token(text, name)
     except VerificationError as error:
-        raise _wrong("close is not the size and the root of a checkpoint") from error
+        raise _wrong(f"{name} is not the size and the root of a checkpoint") from error
     return text
 
 

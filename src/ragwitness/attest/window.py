@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from ragwitness.attest.accounts import RequestSignature, check_key, verify_request
 from ragwitness.attest.checkpoints import check_published, opening_keys, publish, sign
 from ragwitness.attest.commit import number_tree
 from ragwitness.attest.commitments import checkpoint_token, parse_token
@@ -32,7 +33,15 @@ from ragwitness.crypto.commitments import commit, draw_blinding
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.notes.witness import LogProof
 from ragwitness.crypto.seeds import SeedOpening, SeedTree
-from ragwitness.crypto.transcript.records import AdmitRecord, QueryRecord, decode, record_hash
+from ragwitness.crypto.transcript.records import (
+    AdmitRecord,
+    BeaconRecord,
+    KeyedAdmitRecord,
+    QueryRecord,
+    SignedQueryRecord,
+    decode,
+    record_hash,
+)
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import read_file
 from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, release, release_noise
@@ -66,6 +75,8 @@ class Request:
         nonce: The client's own random text.
         checkpoint: Which the client names: the window's at the time when the client saw it.
         text: The query itself, if it is to be kept for a challenge.
+        signed: The account's signature, where the account has a key
+            (:func:`~ragwitness.attest.accounts.sign_request`).
     """
 
     tenant: str
@@ -75,6 +86,7 @@ class Request:
     nonce: str
     checkpoint: str
     text: str | None = None
+    signed: RequestSignature | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,25 +154,65 @@ def account_of(policy: WindowPolicy, ledger: WindowLog, request: Request) -> Log
         size, root = parse_token(request.checkpoint, "checkpoint")
     except VerificationError as error:
         raise InputError(error.message, "Name the last checkpoint that was handed out.") from error
-    # The client's nonce is fresh only if the account's place was logged before it was drawn.
-    log = ledger.log
-    if size > log.size or not account.admitted < size or log.root(size) != root:
+    # The client's nonce is fresh only if the account's place, and the beacon, were logged before
+    # it was drawn.
+    log, least = ledger.log, max(account.admitted, ledger.beacon_at)
+    if size > log.size or not least < size or log.root(size) != root:
         raise InputError(
             f"{request.checkpoint[:80]!r} is not a checkpoint of this log since the account was"
-            " admitted.",
+            " admitted and the beacon was logged.",
             "Name the last checkpoint that was handed out.",
         )
+    _check_signed(policy, request, account)
     return account
 
 
-def admission_record(policy: WindowPolicy, tenant: str, account: str, place: int) -> AdmitRecord:
-    """Return the record that gives an account its place.
+def _check_signed(policy: WindowPolicy, request: Request, account: LoggedAccount) -> None:
+    """Check that an account with a key has signed, and one without has not.
+
+    Raises:
+        InputError: It is otherwise, or the signature is of another request or number.
+    """
+    signed = request.signed
+    if signed is None and account.key:
+        raise InputError(
+            f"{request.account!r} has a key in this window, and this query is not signed.",
+            "Sign it: ragwitness.sign_request, or give the client the account's key.",
+        )
+    if signed is None:
+        return
+    if not account.key:
+        raise InputError(
+            f"{request.account!r} was admitted without a key, so that its signature is nothing.",
+            "Give the key when the account is admitted; in this window it is too late.",
+        )
+    if signed.sequence != account.count:
+        raise InputError(
+            f"The next query of {request.account!r} has number {account.count:,}, not"
+            f" {signed.sequence:,}.",
+            "Ask for the number again, and send what was not answered as it was.",
+        )
+    # The record as it would be logged: what its account must have signed.
+    opened = open_request(request, ())
+    try:
+        record = query_record(policy, request, account, opened)
+        verify_request(record, signed.signature, account.key)
+    except VerificationError as error:
+        raise InputError(error.message, "Sign window, account, nonce and checkpoint.") from error
+
+
+def admission_record(
+    policy: WindowPolicy, tenant: str, account: str, place: int, key: bytes = b""
+) -> AdmitRecord:
+    """Return the record that gives an account its place, and its key where it has one.
 
     Raises:
         InputError: The text cannot name an account.
     """
+    values: dict[str, Any] = {"window": policy.window, "tenant": tenant, "account": account}
+    values["place"] = str(place)
     try:
-        return AdmitRecord(window=policy.window, tenant=tenant, account=account, place=str(place))
+        return KeyedAdmitRecord(**values, key=key.hex()) if key else AdmitRecord(**values)
     except ValidationError as error:
         raise InputError(
             f"{account[:80]!r} cannot name an account.",
@@ -183,12 +235,16 @@ def noise_record(policy: WindowPolicy, request: Request, sequence: int) -> Noise
 
 
 def open_request(request: Request, ids: tuple[int, ...]) -> Opened:
-    """Return what the record of an answered request will commit to, with fresh blindings."""
+    """Return what the record of an answered request will commit to, with fresh blindings.
+
+    That of the query is the account's own where it has signed.
+    """
+    hidden = draw_blinding() if request.signed is None else request.signed.blinding
     return Opened(
         bytes.fromhex(request.query),
         np.asarray(request.vector).reshape(-1).astype(np.int16),
         ids,
-        (draw_blinding(), draw_blinding(), draw_blinding()),
+        (hidden, draw_blinding(), draw_blinding()),
     )
 
 
@@ -197,7 +253,11 @@ def query_record(
 ) -> QueryRecord:
     """Return the record of an answered request."""
     query, vector, answer = (commit(opening).hex() for opening in opened.openings)
-    return QueryRecord(
+    known: dict[str, Any] = {}
+    if request.signed is not None:
+        known["signature"] = request.signed.signature.hex()
+    kind = SignedQueryRecord if known else QueryRecord
+    return kind(
         window=policy.window,
         tenant=request.tenant,
         account=request.account,
@@ -210,7 +270,12 @@ def query_record(
         mechanism=policy.tenants[request.tenant].digest,
         answer=answer,
         prior=account.last.hex(),
+        **known,
     )
+
+
+def _signature(record: QueryRecord) -> str:
+    return record.signature if isinstance(record, SignedQueryRecord) else ""
 
 
 def _digest(text: str) -> str:
@@ -277,26 +342,81 @@ class Window:
         with self.writing():  # never an entry that is not on the disk yet
             return checkpoint_token(self.ledger.log.size, self.ledger.log.root())
 
-    def admit(self, tenant: str, account: str) -> int:
+    def begin(self, beacon: str, source: str) -> None:
+        """Log the beacon of the window's noise: before the first query, and once.
+
+        Args:
+            beacon: 32 bytes that nobody could know when the window was opened, as 64 lower-case
+                hex digits.
+            source: Whence it comes, in words.
+
+        Raises:
+            InputError: The beacon is spelt another way, another was logged, a query was answered
+                without one, or the window is closed.
+        """
+        try:
+            record = BeaconRecord(window=self.policy.window, value=beacon, source=source)
+        except ValidationError as error:
+            raise InputError(
+                "A beacon is 64 lower-case hex digits, from a source of 1 to 256 characters, not"
+                f" {beacon[:80]!r} from {source[:80]!r}.",
+                "Spell it so: a value that could be written two ways could be pinned as one and"
+                " logged as the other.",
+            ) from error
+        with self.writing(open_only=True):
+            if self.ledger.beacon.hex() == beacon:
+                return
+            if self.ledger.beacon or self.ledger.queries:
+                had = "has its beacon" if self.ledger.beacon else "has answered queries without one"
+                raise InputError(
+                    f"The window {self.policy.window} {had}; a second would let somebody choose.",
+                    "The next window can begin with another.",
+                )
+            self.ledger.append(record)
+
+    def admit(self, tenant: str, account: str, key: bytes = b"") -> int:
         """Give an account its place, in the log, before its first query; return the place.
 
         An account that has one keeps it.
 
+        Args:
+            tenant: Whose index it may ask.
+            account: Its name.
+            key: Its public key (Ed25519), 32 bytes: from then on each of its queries must be
+                signed. None for an account that does not sign.
+
         Raises:
-            InputError: No such tenant, an unusable name, no place left, or the window is closed.
+            InputError: No such tenant, an unusable name or key, a key that this account was not
+                admitted with or that another has, no place left, or the window is closed.
         """
         self.place_of(tenant)
+        if key:
+            try:
+                check_key(key)
+            except VerificationError as error:
+                raise InputError(error.message, "Give the 32 bytes of an Ed25519 key.") from error
         with self.writing(open_only=True):
             known = self.ledger.accounts.get((tenant, account))
             if known is not None:
+                if key and known.key != key:
+                    had = "with another key" if known.key else "without a key"
+                    raise InputError(
+                        f"{account!r} was admitted to {tenant} {had}; in one window it keeps it.",
+                        "Use the key of then, or wait for the next window.",
+                    )
                 return known.place
+            if key and any(one.key == key for one in self.ledger.accounts.values()):
+                raise InputError(
+                    "Another account of this window has this key.",
+                    "Make a key for each account: a signature names one of them.",
+                )
             place = len(self.ledger.accounts)
             if place >= self.policy.accounts_most:
                 raise InputError(
                     f"All {self.policy.accounts_most:,} places of the window are taken.",
                     "The number stands in the policy; a later window can have more.",
                 )
-            self.ledger.append(admission_record(self.policy, tenant, account, place))
+            self.ledger.append(admission_record(self.policy, tenant, account, place, key))
             return place
 
     def record(self, request: Request) -> LoggedAnswer:
@@ -326,10 +446,13 @@ class Window:
             index = self._index(request.tenant)
             if mechanism.coins:
                 seed, slots = self.sub_seed(number), mechanism.capacity
-                noise = drawn_noise(mechanism.coins, seed, b"", made_of, number, slots)
+                noise = drawn_noise(
+                    mechanism.coins, seed, self.ledger.beacon, made_of, number, slots
+                )
                 found = release_noise(vector, index, noise, mechanism)
             else:
-                found = release(vector, index, answer_key(self._seed, number, made_of), mechanism)
+                key = answer_key(self._seed, number, made_of, self.ledger.beacon)
+                found = release(vector, index, key, mechanism)
             # 6. Opening, record, receipt; then the answer.
             return self._log(request, account, found.ids)
 
@@ -476,6 +599,7 @@ class Window:
             or record.checkpoint != request.checkpoint
             or kept.opened.query.hex() != request.query
             or not np.array_equal(kept.opened.vector, np.ravel(request.vector))
+            or _signature(record) != (request.signed.signature.hex() if request.signed else "")
         ):
             raise InputError(
                 f"{request.account} has used this nonce for another query.", "Draw a fresh one."

@@ -31,13 +31,18 @@ def check(
         str | None, typer.Option(help="The checkpoint that you named, as text: its size and root.")
     ] = None,
     account: Annotated[str | None, typer.Option(help="Your name as an account.")] = None,
+    sequence: Annotated[
+        int | None,
+        typer.Option(help="The number of queries that you had sent before; for a count, of all."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a receipt offline.
 
     It must be signed, in the log, and of this query, vector and answer. Give all that you know:
-    the noise depends on query, nonce, checkpoint and account, and a provider that changed one of
-    them could have chosen it. It exits with 3 and the name of the check that fails.
+    the noise depends on query, nonce, checkpoint, account and sequence, and a provider that changed
+    one of them, or asked in your name, could have chosen it. It exits with 3 and the name of the
+    check that fails.
     """
     from ragwitness.attest.receipts import MOST_RECEIPT
     from ragwitness.cli.attest import signers
@@ -45,7 +50,7 @@ def check(
 
     data = read_file(file, MOST_RECEIPT)
     who = signers(trust)
-    known = {"account": account, "nonce": nonce, "checkpoint": checkpoint}
+    known = {"account": account, "nonce": nonce, "checkpoint": checkpoint, "sequence": sequence}
     # Two kinds of files look alike to a user; what stands in them tells them apart. What a file
     # says nothing of is not compared in silence.
     if _ACCOUNT in data and (query, nonce, checkpoint) != (None, None, None):
@@ -57,10 +62,14 @@ def check(
     # What the user knows is compared with what was signed: the noise follows from exactly these
     # values.
     for field, value in known.items():
-        if value is not None and found.get(field, value) != value:
-            raise VerificationError(
-                f"receipt.{field}", f"The record is of another {field} than yours."
-            )
+        if value is None:
+            continue
+        held = found["records" if field == "sequence" and "records" in found else field]
+        if held != value:
+            why = f"The record is of another {field} than yours."
+            if field == "sequence":
+                why = f"You had sent {value:,} queries before; the log has {held:,} of yours."
+            raise VerificationError(f"receipt.{field}", why)
     print_values({"holds": True, **found}, as_json=as_json)
 
 
@@ -88,6 +97,7 @@ def account(
 
 def _query(data: bytes, who: Signers, query: str | None) -> dict[str, object]:
     from ragwitness.attest.receipts import Receipt, check_receipt
+    from ragwitness.crypto.transcript.records import SignedQueryRecord
 
     receipt = Receipt.parse(data)
     # Signature, inclusion in the log and the record's own digests; then the query, which only the
@@ -102,6 +112,7 @@ def _query(data: bytes, who: Signers, query: str | None) -> dict[str, object]:
         "number": int(record.number),
         "nonce": record.nonce,
         "checkpoint": record.checkpoint,
+        "signed": isinstance(record, SignedQueryRecord),
         "ids": list(receipt.opened.ids),
         "index": proof.index,
         "log_size": signed.checkpoint.size,

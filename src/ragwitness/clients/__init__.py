@@ -7,11 +7,18 @@ service would tell more than the order does, and is not paid for.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from ragwitness.errors import TargetResponseError, TargetUnreachableError
+
+if TYPE_CHECKING:
+    from ragwitness.clients.signer import Signer
+    from ragwitness.crypto.keys import PrivateKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,27 @@ class Client:
         url: Of the service, with or without ``/v1``.
         key: Of an account.
         timeout: Seconds.
+        account: The account's own signing key, or its file (made where there is none): each query
+            is then signed, so that nobody can ask in the account's name
+            (:class:`~ragwitness.clients.signer.Signer`). For tenants whose answers stand in a log.
+        receipts: Folder in which the receipts of signed queries are kept.
     """
 
-    def __init__(self, url: str, key: str, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        timeout: float = 60.0,
+        account: PrivateKey | Path | str | None = None,
+        receipts: Path | str | None = None,
+    ) -> None:
         base = url.rstrip("/").removesuffix("/v1")
-        self._url = f"{base}/v1/retrieval"
+        self._url, self._log = f"{base}/v1/retrieval", f"{base}/v1/log/checkpoint"
+        self._signer: Signer | None = None
+        if account is not None:
+            from ragwitness.clients.signer import Signer
+
+            self._signer = Signer(account, receipts)
         self._headers = {"Authorization": f"Bearer {key}"}
         self._timeout = timeout
 
@@ -54,7 +77,10 @@ class Client:
         Raises:
             TargetUnreachableError: The service does not answer.
             TargetResponseError: It refuses, or answers otherwise than agreed.
+            VerificationError: A signed query's receipt or place in the log is not the account's.
         """
+        if self._signer is not None:
+            return _documents(*self._signer.ask(query, self._signed), "")
         try:
             with httpx2.Client(timeout=self._timeout) as http:
                 reply = http.post(self._url, json={"query": query}, headers=self._headers)
@@ -69,12 +95,34 @@ class Client:
             TargetUnreachableError: The service does not answer.
             TargetResponseError: It refuses, or answers otherwise than agreed.
         """
+        if self._signer is not None:
+            return await asyncio.to_thread(self.retrieve, query)
         try:
             async with httpx2.AsyncClient(timeout=self._timeout) as http:
                 reply = await http.post(self._url, json={"query": query}, headers=self._headers)
         except httpx2.HTTPError as error:
             raise _unreachable(error) from None
         return _read(reply)
+
+    def _signed(
+        self, body: dict[str, Any] | None, headers: dict[str, str]
+    ) -> tuple[int, dict[str, Any]]:
+        """Post a signed body, or fetch the log's checkpoint."""
+        sent = self._headers | headers
+        try:
+            with httpx2.Client(timeout=self._timeout) as http:
+                reply = (
+                    http.get(self._log, headers=sent)
+                    if body is None
+                    else http.post(self._url, json=body, headers=sent)
+                )
+        except httpx2.HTTPError as error:
+            raise _unreachable(error) from None
+        try:
+            told = reply.json()
+        except ValueError:
+            told = {}
+        return reply.status_code, told if isinstance(told, dict) else {}
 
 
 def _unreachable(error: Exception) -> TargetUnreachableError:
@@ -86,10 +134,16 @@ def _unreachable(error: Exception) -> TargetUnreachableError:
 def _read(reply: httpx2.Response) -> list[ServiceDocument]:
     try:
         told = reply.json()
-        if reply.status_code != 200:
-            wait = reply.headers.get("retry-after")
+    except ValueError:
+        told = None
+    return _documents(reply.status_code, told, reply.headers.get("retry-after", ""))
+
+
+def _documents(status: int, told: Any, wait: str) -> list[ServiceDocument]:
+    try:
+        if status != 200:
             raise TargetResponseError(
-                f"The service refused with {reply.status_code}: {told['error']['message']}",
+                f"The service refused with {status}: {told['error']['message']}",
                 f"Ask again in {wait} seconds." if wait else "",
             )
         if "documents" in told:
@@ -99,5 +153,5 @@ def _read(reply: httpx2.Response) -> list[ServiceDocument]:
         return [ServiceDocument(f"slot {slot}", "", slot) for slot in told["ids"]]
     except (ValueError, KeyError, TypeError):
         raise TargetResponseError(
-            f"The service's reply ({reply.status_code}) is none of /v1/retrieval."
+            f"The service's reply ({status}) is none of /v1/retrieval."
         ) from None

@@ -18,11 +18,21 @@ class HaystackRetriever:
         url: Of the service.
         key: Of an account; a pipeline that is written to a file needs it from the environment.
         timeout: Seconds.
+        account: File of the account's signing key: each question is then signed.
+        receipts: Folder in which the receipts of signed questions are kept.
     """
 
-    def __init__(self, url: str, key: Secret, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: Secret,
+        timeout: float = 60.0,
+        account: str | None = None,
+        receipts: str | None = None,
+    ) -> None:
         self._url, self._key, self._timeout = url, key, timeout
-        self._client = Client(url, str(key.resolve_value()), timeout)
+        self._signing = {"account": account, "receipts": receipts}
+        self._client = Client(url, str(key.resolve_value()), timeout, account, receipts)
 
     @component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
     def run(self, query: str) -> dict[str, list[Any]]:
@@ -32,7 +42,7 @@ class HaystackRetriever:
     def to_dict(self) -> dict[str, Any]:
         """Return what a pipeline is stored as; a key that is no variable is refused."""
         told = {"url": self._url, "key": self._key.to_dict(), "timeout": self._timeout}
-        return dict(default_to_dict(self, **told))
+        return dict(default_to_dict(self, **told, **self._signing))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HaystackRetriever:

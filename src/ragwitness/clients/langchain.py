@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from langchain_core.documents import Document
@@ -9,6 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
 from ragwitness.clients import Client, ServiceDocument
+from ragwitness.crypto.keys import PrivateKey
 
 
 class LangChainRetriever(BaseRetriever):  # type: ignore[misc]
@@ -18,13 +20,23 @@ class LangChainRetriever(BaseRetriever):  # type: ignore[misc]
         url: Of the service.
         key: Of an account; it is in no field, so no trace and no dump shows it.
         timeout: Seconds.
+        account: The account's signing key, or its file: each question is then signed.
+        receipts: Folder in which the receipts of signed questions are kept.
     """
 
     _client: Client = PrivateAttr()
 
-    def __init__(self, url: str, key: str, timeout: float = 60.0, **more: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        timeout: float = 60.0,
+        account: PrivateKey | Path | str | None = None,
+        receipts: Path | str | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(**more)
-        self._client = Client(url, key, timeout)
+        self._client = Client(url, key, timeout, account, receipts)
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:  # noqa: ARG002
         return [_document(one) for one in self._client.retrieve(query)]

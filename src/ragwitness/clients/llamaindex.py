@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from ragwitness.clients import Client, ServiceDocument
+from ragwitness.crypto.keys import PrivateKey
 
 
 class LlamaIndexRetriever(BaseRetriever):  # type: ignore[misc]
@@ -17,10 +19,20 @@ class LlamaIndexRetriever(BaseRetriever):  # type: ignore[misc]
         url: Of the service.
         key: Of an account.
         timeout: Seconds.
+        account: The account's signing key, or its file: each question is then signed.
+        receipts: Folder in which the receipts of signed questions are kept.
     """
 
-    def __init__(self, url: str, key: str, timeout: float = 60.0, **more: Any) -> None:
-        self._client = Client(url, key, timeout)
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        timeout: float = 60.0,
+        account: PrivateKey | Path | str | None = None,
+        receipts: Path | str | None = None,
+        **more: Any,
+    ) -> None:
+        self._client = Client(url, key, timeout, account, receipts)
         super().__init__(**more)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[Any]:

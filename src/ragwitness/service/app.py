@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ragwitness.attest.accounts import RequestSignature
 from ragwitness.crypto.log.tiles import Tile
 from ragwitness.errors import InputError, TargetError
 from ragwitness.kit.files import read_file
@@ -57,6 +59,7 @@ IGNORED = frozenset(
 """Parameters of chat completions that do nothing here."""
 
 IGNORED_HEADER = "X-Ragwitness-Ignored"
+KEY_HEADER = "X-Ragwitness-Account-Key"
 
 MOST_TOKENS = 1024
 """Tokens of an answer; more are asked for in vain."""
@@ -65,6 +68,8 @@ LONGEST_QUERY = 8_000
 """Characters of a query."""
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+_KEY = re.compile(r"([0-9a-f]{64})?", re.ASCII)
 
 _Text = Annotated[str, Field(max_length=LONGEST_QUERY)]
 _Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
@@ -110,12 +115,32 @@ class _Noise(BaseModel):
     Attributes:
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that it saw last.
+        sequence: How many of its queries came before, for an account that signs.
+        blinding: Of its commitment to the query, 32 bytes in hex.
+        signature: Over all of it, 64 bytes in hex (docs/attest.md).
     """
 
     model_config = _STRICT
 
     nonce: _Token = ""
     checkpoint: _Token = ""
+    sequence: Annotated[int, Field(ge=0, lt=1 << 32)] | None = None
+    blinding: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")] | None = None
+
+    @property
+    def signed(self) -> RequestSignature | None:
+        """The account's signature; None for a request without one.
+
+        Raises:
+            ApiError: A part of it is missing.
+        """
+        sequence, blinding, signature = self.sequence, self.blinding, self.signature
+        if sequence is None and blinding is None and signature is None:
+            return None
+        if sequence is None or blinding is None or signature is None:
+            raise ApiError("Give sequence, blinding and signature, or none of them.")
+        return RequestSignature(sequence, bytes.fromhex(blinding), bytes.fromhex(signature))
 
 
 class ServiceChat(ChatRequest, _Noise):
@@ -244,7 +269,7 @@ class _Service:
         what = body.query if body.query is not None else body.vector
         claim = principal.policy.claim
         found = await self._retrieve(
-            principal, RetrievalQuery(what or "", body.nonce, body.checkpoint)
+            principal, RetrievalQuery(what or "", body.nonce, body.checkpoint, body.signed)
         )
         documents = {}
         if claim.texts:
@@ -277,7 +302,7 @@ class _Service:
         await self._generator.check(query)
         # 2. Charged, then selected by the noisy scores.
         found = await self._retrieve(
-            principal, RetrievalQuery(query.prompt, asked.nonce, asked.checkpoint)
+            principal, RetrievalQuery(query.prompt, asked.nonce, asked.checkpoint, asked.signed)
         )
         # 3. From here on only what was selected is looked at: post-processing costs no privacy.
         texts = await asyncio.to_thread(texts_of, self._store, principal.tenant, found.slots)
@@ -301,8 +326,11 @@ class _Service:
             raise ApiError("Answers of this tenant stand in no log.", status=404, code="no_log")
         # A client names this checkpoint in its next query, so that the noise cannot have been
         # looked for before the checkpoint was there.
-        named, note = await log.checkpoint(principal)
-        return JSONResponse({"object": "checkpoint", "checkpoint": named, "note": note})
+        key = request.headers.get(KEY_HEADER, "")
+        if not _KEY.fullmatch(key):
+            raise ApiError(f"{KEY_HEADER} is not 32 bytes in lower-case hex.")
+        told = await log.checkpoint(principal, bytes.fromhex(key))
+        return JSONResponse({"object": "checkpoint", **told})
 
     async def _principal(self, request: Request) -> Principal:
         """Return who asks; whatever else the request claims is refused or not looked at."""

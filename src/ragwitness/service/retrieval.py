@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.attest.accounts import RequestSignature
 from ragwitness.attest.window import Request
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.privacy.mechanism.release import (
@@ -47,11 +48,13 @@ class RetrievalQuery:
         what: A text, or a vector of the client's own.
         nonce: The client's random text.
         checkpoint: The log's checkpoint that it saw last.
+        signed: The account's signature, where the account has a key in the log.
     """
 
     what: str | list[float]
     nonce: str = ""
     checkpoint: str = ""
+    signed: RequestSignature | None = None
 
     @property
     def digest(self) -> str:
@@ -217,6 +220,7 @@ class Retriever:
             ask.vector,
             query.nonce,
             query.checkpoint,
+            signed=query.signed,
         )
         # 2a. The same request again: what was logged leaves once more, no privacy is spent twice.
         found = await log.check(principal, request)

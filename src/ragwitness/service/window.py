@@ -24,6 +24,7 @@ from ragwitness.attest.commit import Contents
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.policy import WindowPolicy as Promised
 from ragwitness.attest.window import LoggedAnswer, Request, Window
+from ragwitness.crypto.hashing import b64
 from ragwitness.crypto.keys import read_key
 from ragwitness.crypto.notes.note import Checkpoint, Note
 from ragwitness.crypto.transcript.records import OpenRecord, record_hash
@@ -327,17 +328,45 @@ class Log:
         # One query at a time holds the window's lock; the others wait here, not in its way.
         self._one = ThreadPoolExecutor(1, "log")
 
-    async def checkpoint(self, principal: Principal) -> tuple[str, str]:
-        """Admit an account, publish the log, and return its checkpoint and how to name it.
+    async def checkpoint(self, principal: Principal, key: bytes = b"") -> dict[str, Any]:
+        """Admit an account, publish the log, and return what the account's next query names.
+
+        Args:
+            principal: The account.
+            key: By which it will sign, 32 bytes; none for an account that does not.
+
+        Returns:
+            ``checkpoint`` and its signed ``note``; the names and the ``sequence`` that the account
+            signs; its ``admission`` with the proof that it is under the checkpoint.
 
         Raises:
-            ApiError: The window is closed, or all its places are taken.
+            ApiError: The window is closed, all its places are taken, or the key cannot be taken.
         """
+        who = (principal.tenant_name, principal.account_name)
 
-        def publish() -> tuple[str, str]:
-            # Admission is a record of its own; it gives the account its place.
-            self._window.admit(principal.tenant_name, principal.account_name)
-            return self._publish()
+        def publish() -> dict[str, Any]:
+            # Admission is a record of its own; it gives the account its place, and its key.
+            window, ledger = self._window, self._window.ledger
+            try:
+                window.admit(*who, key)
+            except InputError as error:
+                full = len(ledger.accounts) >= window.policy.accounts_most
+                if not key or ledger.closed is not None or full:
+                    raise
+                raise ApiError(error.message, code="log_refused") from error
+            named, note = self._publish()
+            held, size = ledger.accounts[who], int(named.split()[0])
+            path = [b64(part) for part in ledger.log.inclusion(held.admitted, size)]
+            entry = ledger.entry(held.admitted).decode()
+            return {
+                "checkpoint": named,
+                "note": note,
+                "window": window.policy.window,
+                "tenant": who[0],
+                "account": who[1],
+                "sequence": held.count,
+                "admission": {"entry": entry, "index": held.admitted, "path": path},
+            }
 
         return await self._run(lambda: self._told(principal, publish))
 
@@ -352,9 +381,11 @@ class Log:
             self._same_index(principal)
             try:
                 return self._window.logged(request)
-            except InputError:
+            except InputError as error:
                 if self._spent(principal):
                     return None  # the meters say so, too, in their own words
+                if self._behind(principal, request):
+                    raise ApiError(error.message, status=409, code="log_sequence") from error
                 raise
 
         return await self._run(lambda: self._told(principal, check))
@@ -419,6 +450,12 @@ class Log:
         held = ledger.accounts.get((principal.tenant_name, principal.account_name))
         return ledger.closed is None and held is not None and held.count >= most
 
+    def _behind(self, principal: Principal, request: Request) -> bool:
+        """Return whether an account has signed another number than its next."""
+        held = self._window.ledger.accounts.get((principal.tenant_name, principal.account_name))
+        signed = request.signed
+        return bool(held and held.key and signed and signed.sequence != held.count)
+
     def _told(self, principal: Principal, call: Callable[[], _T]) -> _T:
         """Run something on the window; what it refuses becomes a reply."""
         try:
@@ -470,6 +507,13 @@ class Logs:
         keys = [read_key(Path(key))] if folders else []
         for folder in folders:
             window = Window.load(Path(folder), keys)
+            if not window.ledger.beacon and window.ledger.closed is None:
+                raise InputError(
+                    f"The window in {folder} has no beacon, without which its noise could have been"
+                    " chosen and no verification passes.",
+                    f"The auditor draws one (ragwitness attest beacon {folder}/public), and"
+                    f" ragwitness attest begin {folder} logs it.",
+                )
             log = Log(window, store)
             self._all.append(log)
             for tenant, place in held_windows(store, window.policy, log.opened).items():

@@ -11,14 +11,25 @@ from tests.support.attested import POLICY, make_audited, make_setup_for
 HERE = Path(__file__).parent
 
 
+def pinned(made):
+    """The trust of an auditor who knows this policy and this embedder."""
+    from dataclasses import replace
+
+    from ragwitness.attest.commitments import CommittedEmbedder
+    from ragwitness.attest.pins import Pins
+
+    embedder = CommittedEmbedder.parse(made.files["embedder.json"])
+    return replace(made.trust, pins=Pins(policy=POLICY.digest, embedder=embedder.digest))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         made = make_audited(root, make_setup_for(POLICY, root / "setup"), 3)
-        (HERE / "window-v1.zip").write_bytes(made.bundle)
-        (HERE / "trust-pinned.json").write_bytes(made.trust.encode())
-        (HERE / "receipt-v1.json").write_bytes(made.receipts[4])
-        (HERE / "close-v1.checkpoint").write_bytes(made.files["log/close.checkpoint"])
+        (HERE / "window-v2.zip").write_bytes(made.bundle)
+        (HERE / "trust-v2.json").write_bytes(pinned(made).encode())
+        (HERE / "receipt-v2.json").write_bytes(made.receipts[4])
+        (HERE / "close-v2.checkpoint").write_bytes(made.files["log/close.checkpoint"])
 
 
 if __name__ == "__main__":

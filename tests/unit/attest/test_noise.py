@@ -82,10 +82,12 @@ def test_the_answers_are_those_of_the_noise_that_both_sides_give(proved):
     number, kept = int(record.number), proved.window.kept(place).opened
     seed = proved.window.sub_seed(number)
     made_of = noise_record_of(record, opened.query)
-    noise = drawn_noise(NOISE, seed, b"", made_of, number, 16)
+    noise = drawn_noise(NOISE, seed, proved.window.ledger.beacon, made_of, number, 16)
     scores = proved.window.rows(record.tenant).astype(np.int64) @ kept.vector.astype(np.int64)
     assert tuple(np.argsort(-(scores + noise), kind="stable")[:2].tolist()) == kept.ids
-    other = drawn_noise(NOISE, seed, b"", replace(made_of, nonce="another"), number, 16)
+    other = drawn_noise(
+        NOISE, seed, proved.window.ledger.beacon, replace(made_of, nonce="another"), number, 16
+    )
     assert (noise != other).any()
 
 
@@ -124,7 +126,7 @@ def test_a_commitment_that_no_leaf_holds_is_refused(proved):
     fresh = secret_coins(PROVED, sha256(b"fresh").digest())
     points = b"".join(fresh.commit(proved.setup.powers, 16))
     made_of = noise_record_of(record, opened.query)
-    public = public_numbers(NOISE, b"", made_of, int(record.number), 16)
+    public = public_numbers(NOISE, proved.window.ledger.beacon, made_of, int(record.number), 16)
     claim = coin_claim(NOISE, points, public, record, 16)
     data = points + prove_coins(proved.setup, claim, fresh).proof.encode()
     from ragwitness.attest.noise import coin_leaf
@@ -140,7 +142,7 @@ def test_coins_of_another_request_are_refused(proved, what):
     """A provider proves its answer's bits under the public coins that it would have liked."""
     place, record, coins, opened = challenged(proved)
     made_of = noise_record_of(record, opened.query)
-    number, beacon = int(record.number), b""
+    number, beacon = int(record.number), proved.window.ledger.beacon
     if what == "number":
         number += 1
     elif what == "beacon":

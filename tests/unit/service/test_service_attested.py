@@ -22,7 +22,7 @@ from ragwitness.crypto.notes.witness import Signers, open_checkpoint
 from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
-from ragwitness.privacy.streams import NoiseRecord, record_key
+from ragwitness.privacy.streams import NoiseRecord, noise_key
 from ragwitness.service.indexes import HashingEmbedder
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
@@ -77,7 +77,9 @@ class World:
         by = CommittedEmbedder.of({"name": sha256(held.embedder.encode()).hexdigest()})
         root, setup = self.folder / name, self.folder / "setup"
         open_window(root, promised, held.contents, by, setup, [KEY])
-        return Window.load(root), held
+        window = Window.load(root)
+        window.begin("be" * 32, "a test")
+        return window, held
 
     def commit(self, promised: WindowPolicy, name: str) -> dict[str, int]:
         window, held = self.open(promised, name)
@@ -136,12 +138,10 @@ def test_an_answer_carries_a_receipt_and_its_noise_is_the_committed_one(world: W
     mechanism = world.promised.tenants["acme"]
     vector = quantise(HashingEmbedder(32).embed(["the code of door 3"])[0], mechanism)
     assert np.array_equal(receipt.opened.vector, vector)
-    key = record_key(
-        world.window.seed_opening(0).seed,
-        NoiseRecord(
-            "acme-0", "acme", "a0", 0, "n", named, receipt.opened.query.hex(), mechanism.digest
-        ),
+    made_of = NoiseRecord(
+        "acme-0", "acme", "a0", 0, "n", named, receipt.opened.query.hex(), mechanism.digest
     )
+    key = noise_key(world.window.seed_opening(0).seed, 0, made_of, bytes.fromhex("be" * 32))
     index = SlotIndex(world.window.rows("acme"), mechanism)
     assert release(vector, index, key, mechanism).ids == receipt.opened.ids
     assert world.charged == 1
@@ -195,12 +195,23 @@ def test_what_the_log_cannot_take_is_refused_before_it_is_charged(world: World) 
 
 def test_the_checkpoint_shows_what_was_logged_since(world: World) -> None:
     first = world.service.send("/v1/log/checkpoint", key=world.keys[0]).json()
-    assert open_checkpoint(first["note"].encode(), SIGNERS).checkpoint.size == 2
+    assert open_checkpoint(first["note"].encode(), SIGNERS).checkpoint.size == 3
     assert world.checkpoint() == first["checkpoint"]
     world.ask(checkpoint=first["checkpoint"])
     note = world.service.send("/v1/log/checkpoint", key=world.keys[0]).json()["note"]
-    assert open_checkpoint(note.encode(), SIGNERS).checkpoint.size == 3
+    assert open_checkpoint(note.encode(), SIGNERS).checkpoint.size == 4
     assert (world.folder / "W/public/checkpoint").read_text() == note
+
+
+def test_a_window_without_a_beacon_is_not_served(world: World) -> None:
+    """No verification of it could pass, so that nobody should be asked to trust it."""
+    promised = world.policy(accounts_most=2, window="acme-1")
+    held = read_contents(world.store, promised)
+    by = CommittedEmbedder.of({"name": sha256(b"x").hexdigest()})
+    open_window(world.folder / "V", promised, held.contents, by, world.folder / "setup", [KEY])
+    with pytest.raises(InputError, match="has no beacon") as found:
+        world.begin("V")
+    assert "attest begin" in found.value.hint
 
 
 def test_chat_carries_the_receipt_whole_and_streamed(world: World) -> None:

@@ -36,9 +36,11 @@ CHEAP = (
     VerifierStep("indexes", checks.indexes),
     # What was answered (phase B), and how the window was closed (phase C).
     VerifierStep("records", checks.replay),
+    VerifierStep("beacon", checks.beacon),
     VerifierStep("close", checks.close),
     VerifierStep("vectors", checks.committed),
     VerifierStep("receipts", checks.kept),
+    VerifierStep("accounts", checks.covered),
     # What was challenged and opened (phase D).
     VerifierStep("challenge.beacon", proofs.beacon),
     VerifierStep("challenge.drawn", proofs.drawn),

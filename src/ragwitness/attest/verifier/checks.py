@@ -9,17 +9,25 @@ from hashlib import sha256
 
 import numpy as np
 
+from ragwitness.attest.accounts import check_key, verify_request
 from ragwitness.attest.bundle import verify_note
 from ragwitness.attest.commitments import check_shape, index_commitment, parse_token, vector_opening
 from ragwitness.attest.ledger import LoggedAccount, account_map
 from ragwitness.attest.policy import Estimator
 from ragwitness.attest.receipts import Receipt, check_receipt
+from ragwitness.attest.trust import Trust
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.notes.note import Checkpoint
 from ragwitness.crypto.notes.witness import open_checkpoint
-from ragwitness.crypto.transcript.records import AdmitRecord, QueryRecord
+from ragwitness.crypto.transcript.records import (
+    AdmitRecord,
+    BeaconRecord,
+    KeyedAdmitRecord,
+    QueryRecord,
+    SignedQueryRecord,
+)
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.odometer.spectral import Terms
@@ -247,6 +255,8 @@ class _State:
     """Where the replay stands."""
 
     accounts: dict[tuple[str, str], LoggedAccount] = field(default_factory=dict)
+    beacon: int = -1
+    keys: set[str] = field(default_factory=set)
     nonces: set[tuple[str, str, str]] = field(default_factory=set)
 
 
@@ -259,10 +269,12 @@ def replay(case: VerifierCase) -> str:
                 _admit(case, state, record, at)
             elif isinstance(record, QueryRecord):
                 _query(case, state, record, at)
+            elif isinstance(record, BeaconRecord):
+                _begin(case, state, at)
         except VerificationError as error:
             raise refuse(error.check, f"Entry {at:,} of the log: {error.message}") from error
-    bare = sum(not record.nonce for _, record in evidence.queries)
-    said = f"; {bare:,} of them without a client's nonce" if bare else ""
+    signed = sum(isinstance(record, SignedQueryRecord) for _, record in evidence.queries)
+    said = f"; {signed:,} of them signed by their account" if signed else ""
     return f"{len(evidence.queries):,} queries of {len(state.accounts):,} accounts{said}"
 
 
@@ -306,7 +318,27 @@ def _admit(case: VerifierCase, state: _State, record: AdmitRecord, at: int) -> N
         raise refuse(
             "admit.count", f"The policy admits {case.evidence.policy.accounts_most:,} accounts."
         )
-    state.accounts[who] = LoggedAccount(place, at)
+    key = b""
+    if isinstance(record, KeyedAdmitRecord):
+        # A key for two accounts: one of them could ask in the name of the other.
+        if record.key in state.keys:
+            raise refuse("admit.key_again", f"The key of {record.account!r} is another's, too.")
+        key = bytes.fromhex(record.key)
+        check_key(key)
+        state.keys.add(record.key)
+    state.accounts[who] = LoggedAccount(place, at, key=key)
+
+
+def _begin(case: VerifierCase, state: _State, at: int) -> None:
+    """The beacon stands once, and before all noise that it enters."""
+    found = case.evidence.beacon
+    assert found is not None  # noqa: S101  # this is one
+    _window(case, found[1].window)
+    if state.beacon >= 0:
+        raise refuse("beacon.again", "A second beacon of the noise is logged.")
+    if any(account.count for account in state.accounts.values()):
+        raise refuse("beacon.late", "The beacon of the noise is logged after a query.")
+    state.beacon = at
 
 
 def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> None:
@@ -339,7 +371,13 @@ def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> N
         raise refuse("record.mechanism", "It was answered by another mechanism than committed.")
     _nonce(case, state, record)
     # 7. and a checkpoint that covers its place. Then the state moves on.
-    _shown(case, record, account, at)
+    _shown(case, state, record, account, at)
+    # 8. What the account itself has signed.
+    if isinstance(record, SignedQueryRecord) and account.key:
+        verify_request(record, bytes.fromhex(record.signature), account.key)
+    elif isinstance(record, SignedQueryRecord) or account.key:
+        had = "has a key and did not sign" if account.key else "has no key that could have signed"
+        raise refuse("record.signature", f"{record.account!r} {had} it.")
     last = leaf_hash(case.evidence.entries[at])
     state.accounts[who] = replace(account, count=sequence + 1, last=last)
 
@@ -356,7 +394,9 @@ def _nonce(case: VerifierCase, state: _State, record: QueryRecord) -> None:
     state.nonces.add(said)
 
 
-def _shown(case: VerifierCase, record: QueryRecord, account: LoggedAccount, at: int) -> None:
+def _shown(
+    case: VerifierCase, state: _State, record: QueryRecord, account: LoggedAccount, at: int
+) -> None:
     """The checkpoint that the client named is of this log, and covers its account's place."""
     size, root = parse_token(record.checkpoint, "record.checkpoint")
     if size > at or not hmac.compare_digest(case.log.root(size), root):
@@ -365,6 +405,8 @@ def _shown(case: VerifierCase, record: QueryRecord, account: LoggedAccount, at: 
         raise refuse(
             "record.place", "The account's place was not logged when the client drew its nonce."
         )
+    if size <= state.beacon:
+        raise refuse("record.beacon", "The beacon was not logged when the client drew its nonce.")
 
 
 def _window(case: VerifierCase, window: str) -> None:
@@ -375,6 +417,114 @@ def _window(case: VerifierCase, window: str) -> None:
 def _tenant(case: VerifierCase, tenant: str) -> None:
     if tenant not in case.evidence.policy.tenants:
         raise refuse("record.tenant", f"There is no tenant {tenant[:60]!r} in the policy.")
+
+
+# Checks that nobody chose a noise alone, and that nobody's queries were invented.
+
+
+def beacon(case: VerifierCase) -> str:
+    """Check that the noise is made of a public value that came after the provider's commitment."""
+    trust = case.trusted("nothing says which beacon entered the noise")
+    found = case.evidence.beacon
+    # 1. There is one, the verifier knows it, and each client drew a nonce beside it.
+    if found is None:
+        raise NotCheckedError(
+            "the log holds no beacon of the noise, so that the provider may have chosen it",
+            needed=True,
+        )
+    bare = sum(not record.nonce for _, record in case.evidence.queries)
+    if bare:
+        raise NotCheckedError(
+            f"{bare:,} queries carry no nonce of their client: the provider may have known their"
+            " noise when it drew its secret",
+            needed=True,
+        )
+    if not trust.noise_beacon:
+        raise NotCheckedError(
+            "the trust file names no beacon of the noise (noise_beacon), so that the provider may"
+            " have chosen it",
+            needed=True,
+        )
+    at, record = found
+    if bytes.fromhex(record.value) != trust.noise_beacon:
+        raise refuse("beacon.value", "The noise was made of another beacon than the trust file's.")
+    # 2. It was not known when the provider committed to its secret, as far as can be seen.
+    return f"{record.value[:16]}… ({record.source}), {_unknown(case, trust, at)}"
+
+
+def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
+    """Say why the beacon was not known when the window was opened."""
+    if trust.noise_open:
+        size, root = parse_token(trust.noise_open, "beacon.open")
+        if not 1 <= size <= at or not hmac.compare_digest(case.log.root(size), root):
+            raise refuse(
+                "beacon.open", "The window was opened otherwise when the beacon was drawn."
+            )
+        return "drawn after the opening was shown"
+    data = case.evidence.bundle.files["log/open.checkpoint"]
+    times = sorted(time or 0 for _, time in open_checkpoint(data, trust.notes).times)
+    if not (trust.noise_time and trust.notes.quorum):
+        raise NotCheckedError(
+            "nothing says that the beacon was unknown when the window was opened: the trust file"
+            " names neither the opening that was shown before (noise_open) nor a time (noise_time)"
+            " beside a quorum of witnesses",
+            needed=True,
+        )
+    signed = times[trust.notes.quorum - 1]
+    if signed >= trust.noise_time:
+        raise refuse(
+            "beacon.early",
+            f"Witnesses signed the opening at {signed}; the beacon was known at"
+            f" {trust.noise_time}, so that the provider may have committed to noise it had seen.",
+        )
+    return "known only after witnesses had signed the opening"
+
+
+def covered(case: VerifierCase) -> str:
+    """Compare what accounts have signed, or hold receipts of, with what the log has of them.
+
+    An account without a key can be made to have asked what it never asked, until its next noise is
+    one that the provider likes. Only its own count shows that.
+    """
+    total, found = len(case.evidence.queries), bare_accounts(case)
+    for name, (shown, asked) in found.items():
+        if 0 < shown < asked:
+            raise NotCheckedError(
+                f"{name} hands in {shown:,} receipt{'s' * (shown > 1)}, and the log holds"
+                f" {asked:,} queries of it: the other {asked - shown:,} may have been invented to"
+                " choose its noise",
+                needed=True,
+            )
+    signed = total - sum(asked for _, asked in found.values())
+    shown = sum(shown for shown, _ in found.values())
+    return (
+        f"{signed:,} of {total:,} queries are signed by their account, {shown:,} have a receipt,"
+        f" {total - signed - shown:,} neither"
+    )
+
+
+def bare_accounts(case: VerifierCase) -> dict[str, tuple[int, int]]:
+    """Return each account without a key, with its receipts that were handed in and its queries."""
+    held, found = _receipted(case), dict[str, tuple[int, int]]()
+    for at, record in case.evidence.queries:
+        if not isinstance(record, SignedQueryRecord):
+            name = f"{record.tenant}/{record.account}"
+            shown, asked = found.get(name, (0, 0))
+            found[name] = (shown + (at in held), asked + 1)
+    return found
+
+
+def _receipted(case: VerifierCase) -> set[int]:
+    """Return the log's places of which a receipt was handed in; :func:`kept` checks them."""
+    entries = case.evidence.entries
+    places = {entry: at for at, entry in enumerate(entries)}
+    held = set()
+    for data in case.receipts:
+        try:
+            held.add(places[Receipt.parse(data).entry])
+        except (VerificationError, KeyError):
+            continue
+    return held
 
 
 # Checks of the accounts' receipts: what was promised at the answer stands in the log (M5).

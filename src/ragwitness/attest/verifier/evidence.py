@@ -19,6 +19,7 @@ from ragwitness.crypto.commitments import BLINDING_BYTES
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
 from ragwitness.crypto.notes.note import Checkpoint, Note
 from ragwitness.crypto.transcript.records import (
+    BeaconRecord,
     CloseRecord,
     LogRecord,
     OpenRecord,
@@ -85,6 +86,17 @@ class BundleEvidence:
     def queries(self) -> tuple[tuple[int, QueryRecord], ...]:
         """Query records with their places in the log."""
         return _queries(self.records)
+
+    @property
+    def beacon(self) -> tuple[int, BeaconRecord] | None:
+        """The beacon of the noise with its place in the log; None where there is none."""
+        found = ((i, r) for i, r in enumerate(self.records) if isinstance(r, BeaconRecord))
+        return next(found, None)
+
+    @property
+    def beacon_value(self) -> bytes:
+        """Its 32 bytes; none where there is none."""
+        return bytes.fromhex(self.beacon[1].value) if self.beacon else b""
 
     @functools.cached_property
     def tenants(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
 from ragwitness.attest.verdict import Empirical, Numbers
+from ragwitness.attest.verifier.checks import bare_accounts
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
 from ragwitness.errors import InputError
@@ -56,25 +57,31 @@ def attacked(case: VerifierCase) -> str:
 
 def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]:
     """Return what a reader should know and no check decides."""
-    evidence = case.evidence
     said = [
         f"{n.tenant}: all {n.answers:,} answers together come to epsilon {n.odometer:.3g}, more"
         f" than the {n.exact:.3g} of k_max accounts: the declared cap understates the load."
         for n in numbers
         if n.odometer is not None and n.exact is not None and n.odometer > n.exact
     ]
-    if coins_of(evidence.policy):
+    if coins_of(case.evidence.policy):
         said.append(
             "The noise of opened records is proved and stays closed: whoever holds the bundle"
             " learns of it what the accounts do. That the provider told nobody its part cannot be"
             " proved. No odometer meters this noise; the exact number counts answers."
         )
-    bare = sum(not record.nonce for _, record in evidence.queries)
+    bare = {who: asked for who, (shown, asked) in bare_accounts(case).items() if not shown}
     if bare:
+        count, who = sum(bare.values()), f"{len(bare):,} accounts"
+        queries = "1 query" if count == 1 else f"{count:,} queries"
+        have = "has" if count == 1 else "have"
         said.append(
-            f"{bare:,} queries carry no nonce of their client: their noise could have been known"
-            " when the seed was drawn."
+            f"{queries} of {next(iter(bare)) if len(bare) == 1 else who} {have} neither signature"
+            " nor receipt: the provider may have invented them."
         )
+    said.append(
+        "Secrecy of the noise: whether the provider drew its secret well, and kept it, no stranger"
+        " can check. Whoever knows it takes the noise off every answer."
+    )
     watched = case.trust is not None and case.trust.notes.quorum
     if not (case.receipts or case.seen or watched):
         said.append(

@@ -223,7 +223,8 @@ def _coins(
     """Return what a record's proof of coins has to be about, and the proof."""
     points, slots = _points(case, place), case.evidence.mechanism(record).capacity
     made_of = noise_record_of(record, found.query)
-    public = public_numbers(coins, b"", made_of, int(record.number), slots)
+    beacon = case.evidence.beacon_value
+    public = public_numbers(coins, beacon, made_of, int(record.number), slots)
     claim = coin_claim(coins, points, public, record, case.evidence.setup.shape.slots)
     return claim, case.evidence.bundle.files[f"records/{place}.coins"][len(points) :]
 
@@ -239,11 +240,12 @@ def _claim(
 
     mechanism = case.evidence.mechanism(record)
     columns = case.evidence.columns[case.evidence.tenants[record.tenant]]
-    # A2: the noise from the opened sub-seed and the record; or, where it stays closed, its centre.
+    # A2: the noise from the opened sub-seed, the beacon and the record; where it stays closed, its
+    # centre.
     if mechanism.coins:
         noise = np.full(mechanism.capacity, -mechanism.coins.centre, np.int64)
     else:
-        noise = noise_of(mechanism, record, found.seed, found.query)
+        noise = noise_of(mechanism, record, found.seed, found.query, case.evidence.beacon_value)
     return SelectionClaim(
         columns, case.evidence.vectors[place], noise, found.ids, link_context(record), hidden
     )

@@ -1,4 +1,4 @@
-"""The records of the log, version 1.
+"""The records of the log.
 
 A type's name carries its version; a change of meaning is a new name, never a new field. Hashes are
 64 lower-case hex digits, whole numbers decimal strings below 2⁶⁴, so that no reader of JSON can
@@ -29,6 +29,7 @@ def _below(text: str) -> str:
 _Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
 _Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
 _Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _U64 = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,19})$"), AfterValidator(_below)]
 
 
@@ -97,6 +98,35 @@ class AdmitRecord(_Strict):
     place: _U64
 
 
+class KeyedAdmitRecord(AdmitRecord):
+    """The place of an account that signs what it asks.
+
+    Attributes:
+        key: Its public key, Ed25519, in hex; no other account of the window has it.
+    """
+
+    type: Literal["ragwitness/admit/v2"] = "ragwitness/admit/v2"  # type: ignore[assignment]
+    key: _Hash
+
+
+class BeaconRecord(_Strict):
+    """The public value that enters every noise of the window, drawn once the opening was shown.
+
+    It stands behind the open record and before the first query, so that neither the provider, who
+    had committed to its secret by then, nor whoever drew the value chose a noise alone.
+
+    Attributes:
+        window: Identifier of the audit window.
+        value: 32 bytes in hex, in lower case: no other spelling is read.
+        source: Whence it comes, e.g. the round of a public beacon.
+    """
+
+    type: Literal["ragwitness/beacon/v1"] = "ragwitness/beacon/v1"
+    window: _Name
+    value: _Hash
+    source: _Name
+
+
 class QueryRecord(_Strict):
     """One answered query (R2).
 
@@ -131,6 +161,18 @@ class QueryRecord(_Strict):
     prior: _Hash
 
 
+class SignedQueryRecord(QueryRecord):
+    """One answered query of an account with a key; ``query`` is the account's own commitment.
+
+    Attributes:
+        signature: The account's, over what it asked, in hex
+            (:func:`ragwitness.attest.accounts.request_message`).
+    """
+
+    type: Literal["ragwitness/query/v2"] = "ragwitness/query/v2"  # type: ignore[assignment]
+    signature: _Signature
+
+
 class CloseRecord(_Strict):
     """The end of a window; no query record of it may follow.
 
@@ -150,7 +192,15 @@ class CloseRecord(_Strict):
     certificate: _Hash
 
 
-LogRecord = OpenRecord | AdmitRecord | QueryRecord | CloseRecord
+LogRecord = (
+    OpenRecord
+    | AdmitRecord
+    | KeyedAdmitRecord
+    | BeaconRecord
+    | QueryRecord
+    | SignedQueryRecord
+    | CloseRecord
+)
 """Any entry of the log."""
 
 
@@ -217,7 +267,7 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of all records."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Records of a ragwitness log, version 1",
+        "title": "Records of a ragwitness log",
         **_adapter().json_schema(mode="serialization"),
     }
 

@@ -12,7 +12,7 @@ from ragwitness.attest.verifier import verify
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.proofs.setup import make_srs
 from ragwitness.crypto.transcript.records import encode
-from tests.support.attested import MECHANISM, POLICY
+from tests.support.attested import MECHANISM, POLICY, signed
 from tests.support.lies import as_honest, first_drawn, judged, named, recommit
 
 
@@ -114,7 +114,7 @@ def test_an_edited_query_hash_in_a_log_that_was_made_anew(audited, story):
     for at, record in enumerate(story.records):
         if at in story.places:
             shown = {"checkpoint": checkpoint_token(at, log.root(at))}
-            story.records[at] = record.model_copy(update=shown)
+            story.records[at] = signed(record.model_copy(update=shown))
         log.append(encode(story.records[at]))
     named(audited, story.tell(), "record.prior")
 

@@ -15,10 +15,10 @@ from ragwitness.crypto.proofs.curve import bn128
 from tests.support.attested import LOG, POLICY
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
-BUNDLE = (GOLDEN / "window-v1.zip").read_bytes()
-TRUST = parse_trust((GOLDEN / "trust-pinned.json").read_bytes())
-RECEIPT = (GOLDEN / "receipt-v1.json").read_bytes()
-CLOSE = (GOLDEN / "close-v1.checkpoint").read_bytes()
+BUNDLE = (GOLDEN / "window-v2.zip").read_bytes()
+TRUST = parse_trust((GOLDEN / "trust-v2.json").read_bytes())
+RECEIPT = (GOLDEN / "receipt-v2.json").read_bytes()
+CLOSE = (GOLDEN / "close-v2.checkpoint").read_bytes()
 
 
 def _again(**files):

@@ -130,7 +130,8 @@ def _noise(story, place):
 
     record = story.records[story.places[place]]
     seed = story.audited.window.seed_opening(int(record.number)).seed
-    return noise_of(MECHANISM, record, seed, story.opened[place].query)
+    beacon = story.audited.window.ledger.beacon
+    return noise_of(MECHANISM, record, seed, story.opened[place].query, beacon)
 
 
 def _best(scores):

@@ -23,10 +23,11 @@ from ragwitness.report.verification import sampling_line, verdict_json, verdict_
 from tests.support.attested import MECHANISM, POLICY, embed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
-BUNDLE = (GOLDEN / "window-v1.zip").read_bytes()
-TRUST = parse_trust((GOLDEN / "trust-pinned.json").read_bytes())
-RECEIPT = (GOLDEN / "receipt-v1.json").read_bytes()
-CLOSE = (GOLDEN / "close-v1.checkpoint").read_bytes()
+BUNDLE = (GOLDEN / "window-v2.zip").read_bytes()
+TRUST = parse_trust((GOLDEN / "trust-v2.json").read_bytes())
+RECEIPT = (GOLDEN / "receipt-v2.json").read_bytes()
+CLOSE = (GOLDEN / "close-v2.checkpoint").read_bytes()
+UNSIGNED = "1 query of clinic/dan has neither signature nor receipt"
 
 
 def shown(**change):
@@ -68,8 +69,25 @@ def test_the_golden_bundle_passes(verdict):
     made = [check.name for check in verdict.checks]
     assert made == ["bundle", *(step.name for step in (*CHEAP, *PROOFS))]
     assert verdict.window == "2026-W47"
-    [note] = verdict.notes
-    assert note.startswith("Weak in the policy: version 1")
+    bare, secrecy = (note for note in verdict.notes if not note.startswith("Weak"))
+    assert bare.startswith(UNSIGNED)
+    assert "no stranger can check" in secrecy
+    told = {check.name: check.detail for check in verdict.checks}
+    assert told["accounts"] == (
+        "8 of 9 queries are signed by their account, 0 have a receipt, 1 neither"
+    )
+
+
+def test_a_window_of_the_first_version_holds_and_cannot_pass():
+    """Its noise has no beacon and its records no signatures: both are said."""
+    old = {name: (GOLDEN / name).read_bytes() for name in ("window-v1.zip", "trust-pinned.json")}
+    receipt = (GOLDEN / "receipt-v1.json").read_bytes()
+    found = verify(old["window-v1.zip"], parse_trust(old["trust-pinned.json"]), receipts=[receipt])
+    assert found.outcome == "inconclusive"
+    assert "the log holds no beacon of the noise" in found.why
+    assert "clinic/ann hands in 1 receipt" in found.why
+    assert not found.failures
+    assert any("6 queries of 3 accounts have neither" in note for note in found.notes)
 
 
 def test_the_numbers_stand_side_by_side(verdict):
@@ -118,11 +136,13 @@ def test_three_of_nine_is_mode_b(verdict):
         (
             None,
             {"bundle.note", "setup.trusted", "log.open", "log.close", "challenge.beacon"}
-            | {"policy.pinned", "embedder.pinned"},
+            | {"policy.pinned", "embedder.pinned", "beacon"},
         ),
         (replace(TRUST, setup=""), {"setup.trusted"}),
         (replace(TRUST, beacon=b""), {"challenge.beacon"}),
         (replace(TRUST, pins=replace(TRUST.pins, policy="")), {"policy.pinned"}),
+        (replace(TRUST, noise_beacon=b""), {"beacon"}),
+        (replace(TRUST, noise_open=""), {"beacon"}),
     ],
 )
 def test_without_trust_nothing_passes(trust, missing):
@@ -155,14 +175,13 @@ def test_where_the_table_alone_fails_there_is_no_epsilon():
 def test_a_load_above_the_cap_is_said(verdict):
     case = VerifierCase(read_evidence(read_bundle(BUNDLE)), TRUST, [RECEIPT])
     heavy = replace(verdict.numbers[0], odometer=9.0)
-    [said] = remarks(case, (heavy, verdict.numbers[1]))
+    said = remarks(case, (heavy, verdict.numbers[1]))[0]
     assert "the declared cap understates the load" in said
 
 
 def test_a_log_that_nobody_else_saw_is_said():
-    said, weak = verify(BUNDLE, TRUST).notes
+    said = next(n for n in verify(BUNDLE, TRUST).notes if n.startswith("No receipt"))
     assert "nothing says that accounts saw this" in said
-    assert "version 1: a coalition with accounts of several tenants is not counted" in weak
 
 
 # --- what a verifier runs

@@ -10,10 +10,13 @@ from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.transcript.records import (
     AdmitRecord,
+    BeaconRecord,
     CloseRecord,
     IndexCommitment,
+    KeyedAdmitRecord,
     OpenRecord,
     QueryRecord,
+    SignedQueryRecord,
     decode,
     encode,
     record_hash,
@@ -46,9 +49,14 @@ RECORDS = [
         policy=HASH,
     ),
     AdmitRecord(window="2026-W47", tenant="clinic", account="a-17", place="40"),
+    KeyedAdmitRecord(window="2026-W47", tenant="clinic", account="a-17", place="40", key=HASH),
+    BeaconRecord(window="2026-W47", value=HASH, source="a public beacon, round 7"),
     QUERY,
+    SignedQueryRecord(**QUERY.model_dump(exclude={"type"}), signature=2 * HASH),
     CloseRecord(window="w", queries="0", map_root=HASH, coalition="1", certificate=HASH),
 ]
+
+_KEYED, _BEACON = RECORDS[2].model_dump(), RECORDS[3].model_dump()
 
 
 def _fields(**change):
@@ -81,7 +89,7 @@ def test_the_bytes_of_a_record_never_change():
     ("fields", "check"),
     [
         (_fields(extra="x"), "record.unknown_field"),
-        (_fields(type="ragwitness/query/v2"), "record.type"),
+        (_fields(type="ragwitness/query/v3"), "record.type"),
         (_fields(type="ragwitness/close/v1"), "record.missing_field"),
         (_fields(type=7), "record.type"),
         ({"window": "w"}, "record.type"),
@@ -103,6 +111,16 @@ def test_the_bytes_of_a_record_never_change():
         (_fields(nonce="\u00e4"), "record.field"),
         (_fields(account="a\x00"), "record.field"),
         (_fields(account=""), "record.length"),
+        (_fields(signature=2 * HASH), "record.unknown_field"),
+        (_fields(type="ragwitness/query/v2"), "record.missing_field"),
+        (_fields(type="ragwitness/query/v2", signature=2 * HASH.upper()), "record.field"),
+        (_fields(type="ragwitness/query/v2", signature=HASH), "record.field"),
+        (_KEYED | {"key": HASH.upper()}, "record.field"),
+        (_KEYED | {"key": HASH + "00"}, "record.field"),
+        (_BEACON | {"value": HASH.upper()}, "record.field"),
+        (_BEACON | {"value": "0x" + HASH}, "record.field"),
+        (_BEACON | {"value": f" {HASH}"}, "record.field"),
+        (_BEACON | {"source": ""}, "record.length"),
         (_fields(account="a" * 257), "record.length"),
         (RECORDS[0].model_dump() | {"indexes": []}, "record.length"),
         (RECORDS[0].model_dump() | {"indexes": "x"}, "record.field_type"),
