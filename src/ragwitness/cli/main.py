@@ -100,8 +100,8 @@ _ATTEST = Group(
     {
         "setup": Verb("attest:setup", "Make the keys of the proofs."),
         "commit": Verb("attest:commit", "Open a window."),
-        "beacon": Verb("beacon:beacon", "Draw the value that enters the noise."),
-        "begin": Verb("beacon:begin", "Log the value that enters the noise."),
+        "beacon": Verb("beacon:beacon", "Draw the value that enters the noise of a window."),
+        "begin": Verb("beacon:begin", "Log the value that enters the noise of a window."),
         "close": Verb("attest:close", "Close a window."),
         "pin": Verb("challenge:pin", "Say which policy you accept."),
         "challenge": Verb("challenge:challenge", "Draw the records to prove."),
