@@ -1,4 +1,8 @@
-"""The verifier's arithmetic on BN254: sums of many multiples, and products of pairings."""
+"""The verifier's arithmetic on BN254: sums of many multiples, and products of pairings.
+
+Points are read and checked here, whatever computes with them then: zksnake where it is installed
+(:mod:`.native`), else Python on py_ecc's fields, which is also the reference.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
+from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from ragwitness.errors import InputError, MissingExtraError, VerificationError
@@ -101,9 +106,15 @@ def parse_g1(data: bytes, check: str = "point") -> G1:
     """
     _sized(data, G1_BYTES, check)
     x, y = _coordinates(data, check)
-    if (x or y) and (y * y - x * x * x - 3) % P:
+    if (x or y) and not in_curve((x, y)):
         raise VerificationError(f"{check}.curve", "A point lies off the curve.")
     return x, y
+
+
+def in_curve(point: G1) -> bool:
+    """Return whether a finite point is on the curve, y² = x³ + 3, and so in the group."""
+    x, y = point
+    return (y * y - x * x * x - 3) % P == 0
 
 
 def encode_g2(point: G2) -> bytes:
@@ -210,8 +221,22 @@ def pairing_product(pairs: Iterable[tuple[G1, G2]]) -> Any:
     return _final(product)
 
 
+@lru_cache(maxsize=1)
+def fast() -> ModuleType | None:
+    """Return :mod:`.native` where zksnake is installed; None where Python has to do."""
+    from ragwitness.crypto.proofs import native
+
+    try:
+        native.native_curve()
+    except MissingExtraError:
+        return None
+    return native
+
+
 def in_twist_subgroup(point: G2) -> bool:
     """Return whether a finite point of the twisted curve has order R: R · point is infinity."""
+    if native := fast():
+        return bool(native.has_order_r(native.to_native_g2(point)))
     # Double and add up to (R - 1) · point, which has to be -point.
     current = point
     try:
@@ -355,6 +380,10 @@ def msm(points: Sequence[G1], scalars: Sequence[int]) -> G1:
         for p, s in zip(points, short, strict=True)
         if p != _INFINITY
     ]
+    if pairs and (native := fast()):
+        held = [native.to_native_g1(point) for _, point in pairs]
+        found: G1 = native.from_native_g1(native.native_msm(held, [scalar for scalar, _ in pairs]))
+        return found
     total = bn128().Z1
     for least, most in itertools.pairwise(_SIZES):
         part = [pair for pair in pairs if least < pair[0].bit_length() <= most]
@@ -381,6 +410,8 @@ def product_holds(terms: Iterable[Term]) -> bool:
         scalars = groups.setdefault(term.g2, {})
         scalars[term.g1] = scalars.get(term.g1, 0) + term.scalar
     pairs = [(msm(list(held), list(held.values())), g2) for g2, held in groups.items()]
+    if native := fast():
+        return bool(native.product_is_one(pairs))
     return bool(pairing_product(pairs) == bn128().FQ12.one())
 
 

@@ -1,16 +1,19 @@
-"""The prover's arithmetic on BN254: zksnake's (arkworks), some hundred times faster than py_ecc.
+"""Arithmetic on BN254 by zksnake (arkworks), some hundred times faster than py_ecc.
 
-zksnake ends the process's thread with a panic where a point is off the curve, so only checked
-points are handed to it, and nothing that a verifier runs uses it.
+The prover needs it; a verifier uses it where it is installed (:mod:`.curve` decides, and has its
+own in Python). zksnake ends the process's thread with a panic where a point is off the curve or of
+another order, so every point passes a check of ours before it gets there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+import sys
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ragwitness.crypto.proofs.curve import G1, G2, R
+from ragwitness.crypto.proofs.curve import G1, G2, P, R, in_curve, in_twist
 from ragwitness.errors import InputError, MissingExtraError
 
 
@@ -40,23 +43,90 @@ def native_ring() -> Any:
     return polynomial_bn254
 
 
+# zksnake multiplies each point that it is handed by R. In G1 that says nothing: the cofactor is 1,
+# so every point on the curve passes. In G2 it does, and is asked where it matters, not at every
+# point of a key. So coordinates are written where zksnake's own constructor puts them: x, y and
+# z = 1 behind the object's header, each part times 2²⁵⁶ modulo P in 32 bytes. Whether they lie
+# there is found out once; on a machine where they do not, the constructor is used.
+
+_HEADER = object.__basicsize__
+
+
 def to_native_g1(point: G1) -> Any:
-    """Return a checked point as zksnake's."""
+    """Return a point as zksnake's.
+
+    Raises:
+        InputError: It is not on the curve; zksnake would panic, or compute with it unnoticed.
+    """
     kind = native_curve().curve.PointG1
-    return kind.identity() if point == (0, 0) else kind(*point)
+    if point == (0, 0):
+        return kind.identity()
+    if not in_curve(point):
+        raise InputError("A point that is not on the curve was about to be computed with.")
+    return _written(kind.identity(), (*point, 1)) if _layout_is_known() else kind(*point)
+
+
+def to_native_g2(point: G2) -> Any:
+    """Return a point as zksnake's; its order is whatever it is (:func:`has_order_r`).
+
+    Raises:
+        InputError: It is not on the twisted curve.
+    """
+    curve = native_curve()
+    if point == ((0, 0), (0, 0)):
+        return curve.G2() * 0
+    if not in_twist(point):
+        raise InputError("A point that is not on the twisted curve was about to be computed with.")
+    if not _layout_is_known():
+        return _constructed(point)
+    return _written(curve.G2() * 0, (*point[0], *point[1], 1, 0))
+
+
+def has_order_r(point: Any) -> bool:
+    """Return whether zksnake's point of G2 is in the group of order R."""
+    return bool(point * (R - 1) == -point)
+
+
+def _constructed(point: G2) -> Any:
+    try:
+        return native_curve().curve.PointG2(*point[0], *point[1])
+    except BaseException as error:  # zksnake panics, which is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise InputError("A point is outside the group of order R.") from None
+
+
+def _written(made: Any, parts: Sequence[int]) -> Any:
+    data = b"".join(((part << 256) % P).to_bytes(32, "little") for part in parts)
+    ctypes.memmove(id(made) + _HEADER, data, len(data))
+    return made
+
+
+@cache
+def _layout_is_known() -> bool:
+    """Return whether zksnake's points lie in memory as :func:`_written` writes them."""
+    if sys.implementation.name != "cpython":
+        return False
+    curve = native_curve()
+    one, two = curve.G1() * (R // 3), curve.G2() * (R // 5)
+    (x, y), (u, v) = from_native_g1(one), from_native_g2(two)
+    cases = (
+        (curve.curve.PointG1(x, y), curve.curve.PointG1.identity, (x, y, 1)),
+        (curve.curve.PointG2(*u, *v), lambda: curve.G2() * 0, (*u, *v, 1, 0)),
+    )
+    for made, fresh, parts in cases:
+        data = b"".join(((part << 256) % P).to_bytes(32, "little") for part in parts)
+        room = type(made).__basicsize__ >= _HEADER + len(data)
+        if not room or ctypes.string_at(id(made) + _HEADER, len(data)) != data:
+            return False
+        if _written(fresh(), parts) != made:
+            return False
+    return True
 
 
 def from_native_g1(point: Any) -> G1:
     """Return zksnake's point as affine coordinates."""
     return (0, 0) if point.is_zero() else (int(point.x), int(point.y))
-
-
-def to_native_g2(point: G2) -> Any:
-    """Return a checked point as zksnake's."""
-    curve = native_curve()
-    if point == ((0, 0), (0, 0)):
-        return curve.G2() * 0
-    return curve.curve.PointG2(*point[0], *point[1])
 
 
 def from_native_g2(point: Any) -> G2:
@@ -97,3 +167,15 @@ def native_commit(powers: Sequence[Any], coefficients: Sequence[int]) -> G1:
 def native_multiples(point: Any, scalars: Sequence[int]) -> list[Any]:
     """Return scalars[i] · point, as zksnake's points."""
     return list(native_curve().batch_mul([point] * len(scalars), [s % R for s in scalars]))
+
+
+def product_is_one(pairs: Iterable[tuple[G1, G2]]) -> bool:
+    """Return whether Π e(P, Q) = 1.
+
+    Args:
+        pairs: Checked points; those of G2 have order R or are infinity.
+    """
+    curve = native_curve()
+    held = [(to_native_g1(p), to_native_g2(q)) for p, q in pairs]
+    found = curve.multi_pairing([p for p, _ in held], [q for _, q in held])
+    return bool(found == curve.pairing(to_native_g1((0, 0)), curve.G2()))

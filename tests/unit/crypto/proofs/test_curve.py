@@ -37,6 +37,8 @@ from ragwitness.crypto.proofs.native import (
 )
 from ragwitness.errors import InputError, VerificationError
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 oracle = bn128()  # py_ecc, imported so that the recursion limit stays
 INFINITY = (0, 0)
 

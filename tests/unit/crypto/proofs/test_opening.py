@@ -22,6 +22,8 @@ from ragwitness.crypto.proofs.provider import commit_columns, prove_selection
 from ragwitness.crypto.proofs.selection.statement import SelectionProof
 from tests.unit.crypto.proofs.selection.proving_link import claim_of
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 SLOTS = 6
 TAU = 0x1234567890ABCDEF1234567890ABCDEF
 POWERS = [

@@ -6,6 +6,8 @@ from ragwitness.crypto.proofs import opening as equations
 from ragwitness.crypto.proofs.curve import G1_GENERATOR, G2_GENERATOR, Term, msm, product_holds
 from ragwitness.crypto.proofs.opening import Equation, first_false, weighted
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 
 def _equation(chunk, off=0):
     """e(6 G, H) e(-2 · 3G, H) = 1, or not."""

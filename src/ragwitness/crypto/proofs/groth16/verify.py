@@ -1,4 +1,4 @@
-"""The verifier of Groth16 proofs, whoever made them; py_ecc alone."""
+"""The verifier of Groth16 proofs, whoever made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verifier's side of the norm proof: py_ecc, and integers of Python and numpy."""
+"""The verifier's side of the norm proof: the curve, and integers of Python and numpy."""
 
 from __future__ import annotations
 

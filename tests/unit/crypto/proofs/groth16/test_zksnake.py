@@ -268,6 +268,17 @@ def _outside():
     raise AssertionError
 
 
+def test_a_key_with_a_point_outside_the_group_proves_nothing(key):
+    """Such a point would stay in the proof through all blinding, and tell its wire."""
+    held = list(key.right_2.points)
+    held[0] = held[0] + to_native_g2(_outside())
+    false = replace(key, right_2=replace(key.right_2, points=held))
+    again = ProvingKey.parse(false.encode())  # a key is read without asking for the order
+    for lied in (false, again):
+        with pytest.raises(InputError, match="wrong order"):
+            prove(lied, CIRCUIT, _wires(3))
+
+
 def test_verifying_keys_in_bytes(statement):
     data = statement.key.encode()
     assert VerifyingKey.parse(data, 2) == statement.key

@@ -32,6 +32,8 @@ from ragwitness.crypto.proofs.setup import MASKS, Shape, VerifierSetup, make_srs
 from ragwitness.errors import InputError, VerificationError
 from tests.unit.crypto.proofs.norms.norms_fields import FieldMatrix, constant
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 SHAPE = Shape(8, 2, 4, 100, 1000)
 CONTEXT = b"window 7, tenant 2"
 OUTSIDE = (  # on the twist at x = 1, not in the group of order R

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragwitness.crypto.proofs import curve
 from ragwitness.crypto.proofs.curve import P, R
 from ragwitness.crypto.proofs.opening import Columns
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
@@ -26,6 +27,8 @@ from ragwitness.crypto.proofs.selection.verify import ClaimError, verify_selecti
 from ragwitness.errors import InputError, MissingExtraError
 from ragwitness.privacy.mechanism.release import select
 from tests.unit.crypto.proofs.selection.proving_link import Forger, claim_of, replaced
+
+pytestmark = pytest.mark.usefixtures("arithmetic")
 
 QUERY = np.array([9, -7, 5, -2], np.int16)
 ROWS = np.array(
@@ -309,6 +312,7 @@ def test_a_verifier_needs_py_ecc_alone(
 def test_without_py_ecc_the_extra_is_named(
     link_setup: ProverSetup, claim: SelectionClaim, proof: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(curve, "fast", lambda: None)
     monkeypatch.setitem(sys.modules, "py_ecc.optimized_bn128", None)
     with pytest.raises(MissingExtraError, match="needs packages") as caught:
         verify_selections(link_setup.verifier, [claim], [proof])

@@ -1,0 +1,148 @@
+"""What verifying a whole window costs: with zksnake, and in Python alone.
+
+    python benchmarks/verify_window.py [--slots 1000] [--records 30] [--rounds 5] [--out DIR]
+
+One tenant, random vectors of 384 dimensions, 20 accounts with 25 queries each, real proofs. The
+bundle is made once and kept in --out. Each verification is `ragwitness verify` in a process of its
+own, in turns with and without zksnake; CPU seconds of the whole process, median and range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+os.environ.setdefault("RAYON_NUM_THREADS", "1")  # before zksnake is loaded
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from ragwitness.attest.challenge import make_challenge
+from ragwitness.attest.close import close_window
+from ragwitness.attest.commit import Contents, open_window
+from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token, proof_shape
+from ragwitness.attest.policy import WindowPolicy, read_policy
+from ragwitness.attest.prove import prove_window
+from ragwitness.attest.trust import Trust
+from ragwitness.attest.window import Request, Window
+from ragwitness.crypto.keys import KeyKind, PrivateKey
+from ragwitness.crypto.notes.note import Checkpoint
+from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.proofs.provider import load_prover_setup, make_setup
+from ragwitness.privacy.mechanism.release import quantise
+
+_LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
+_BEACON = sha256(b"drawn after the close").digest()
+_ACCOUNTS, _QUERIES = 20, 25
+_POLICY = f"""
+window = "benchmark"
+relation = "replace"
+queries = {_QUERIES}
+accounts_most = {_ACCOUNTS}
+epsilon = 1.0
+delta = 1e-8
+k_max = 4
+joint_delta = 1e-6
+[estimator]
+name = "pairs"
+threshold = 0.9
+[tenants.clinic]
+dimension = 384
+capacity = %d
+top = 4
+scale = 128
+"""
+_WITHOUT = "import sys; sys.modules['zksnake'] = None; "
+_VERIFY = "import runpy; runpy.run_module('ragwitness', run_name='__main__')"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slots", type=int, default=1000)
+    parser.add_argument("--records", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("build/benchmarks/verify_window"))
+    given = parser.parse_args()
+    folder = given.out / f"{given.slots}-{given.records}"
+    if not (folder / "trust.json").exists():
+        _make(folder, given.slots, given.records)
+    print(f"bundle {(folder / 'bundle.zip').stat().st_size:,} bytes")
+    spent: dict[str, list[float]] = {"zksnake": [], "Python": []}
+    for _ in range(given.rounds):
+        spent["zksnake"].append(_verified(folder, _VERIFY))
+        spent["Python"].append(_verified(folder, _WITHOUT + _VERIFY))
+    for name, values in spent.items():
+        spread = f"({min(values):.2f} to {max(values):.2f}, n = {len(values)})"
+        print(f"verify by {name:8} {statistics.median(values):6.2f} s CPU {spread}")
+    ratios = [b / a for a, b in zip(*spent.values(), strict=True)]
+    print(f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+
+
+def _verified(folder: Path, code: str) -> float:
+    """Verify once and return the CPU seconds of the process."""
+    command = [sys.executable, "-c", code, "verify", "bundle.zip", "--trust", "trust.json"]
+    child = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit("The bundle did not pass.")
+    return used.ru_utime + used.ru_stime
+
+
+def _make(folder: Path, slots: int, records: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "policy.toml").write_text(_POLICY % slots)
+    policy = read_policy(folder / "policy.toml")
+    [mechanism] = policy.tenants.values()
+    rng = np.random.default_rng(1)
+    start = time.process_time()
+    if not (folder / "setup" / "setup.json").exists():
+        make_setup(folder / "setup", proof_shape(policy))
+        start = _told("setup", start)
+    rows = quantise(rng.normal(size=(slots, 384)), mechanism)
+    contents = {"clinic": Contents(rows, ["5e" * 32] * slots)}
+    embedder = CommittedEmbedder({"weights": "5e" * 32}, bytes(32))
+    open_window(folder / "window", policy, contents, embedder, folder / "setup", (_LOG,))
+    start = _told("commit", start)
+    window = _served(folder, policy, rng)
+    close_window(window)
+    start = _told("serve and close", start)
+    closed = Checkpoint(_LOG.name, window.ledger.log.size, window.ledger.log.root())
+    challenge = make_challenge(_BEACON, closed, _ACCOUNTS * _QUERIES, records)
+    setup = load_prover_setup(folder / "setup")
+    (folder / "bundle.zip").write_bytes(prove_window(window, challenge, setup))
+    _told("prove", start)
+    token = checkpoint_token(closed.size, closed.root)
+    signers = Signers((_LOG.public,))
+    trust = Trust(signers, setup.verifier.digest, _BEACON, records, token)
+    (folder / "trust.json").write_bytes(trust.encode())
+
+
+def _served(folder: Path, policy: WindowPolicy, rng: np.random.Generator) -> Window:
+    window = Window.load(folder / "window", (_LOG,))
+    [(tenant, mechanism)] = policy.tenants.items()
+    names = [f"account-{number}" for number in range(_ACCOUNTS)]
+    for name in names:
+        window.admit(tenant, name)
+    vectors = quantise(rng.normal(size=(_ACCOUNTS * _QUERIES, 384)), mechanism)
+    for turn, vector in enumerate(vectors):
+        text = f"question {turn}"
+        query = sha256(text.encode()).hexdigest()
+        name = names[turn % _ACCOUNTS]
+        window.record(Request(tenant, name, query, vector, f"{turn}", window.checkpoint, text))
+    return window
+
+
+def _told(name: str, start: float) -> float:
+    now = time.process_time()
+    print(f"{name:16} {now - start:8.2f} s CPU", flush=True)
+    return now
+
+
+if __name__ == "__main__":
+    main()
