@@ -88,8 +88,8 @@ def _circuit(case: Case, shape: Shape) -> tuple[Circuit, Callable[[], Inputs]]:
 
 def _groth16(backend: str, circuit: Circuit, fill: Callable[[], Inputs]) -> Cost:
     """Setup by our own code, witness, and proof by the back end; its check is the product's."""
+    from ragwitness.crypto.proofs.groth16 import holds
     from ragwitness.crypto.proofs.groth16.provers import BUILT_IN, CircuitKeys, prover_named
-    from ragwitness.crypto.proofs.groth16.verify import holds
     from ragwitness.crypto.proofs.groth16.zksnake import make_key
     from ragwitness.errors import VerificationError
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ragwitness.crypto.proofs.circuits.link import link_circuit
 from ragwitness.crypto.proofs.curve import R
-from ragwitness.crypto.proofs.groth16.verify import holds
+from ragwitness.crypto.proofs.groth16 import holds
 from ragwitness.crypto.proofs.groth16.zksnake import make_key, prove
 from ragwitness.crypto.proofs.native import to_native_g1
 from ragwitness.crypto.proofs.provider import ProverSetup, commit_columns, prove_selection

@@ -374,38 +374,6 @@ def prove(
     print_values(values, as_json=as_json)
 
 
-# ``ragwitness attest setup``: the keys of the proofs, made once by somebody whom both sides trust.
-
-
-def setup(
-    policy: Annotated[
-        Path, PathRole.READS, typer.Option(help="The policy (TOML) whose indexes are to be proved.")
-    ],
-    output: Annotated[
-        Path,
-        PathRole.FILLS,
-        typer.Option("--out", "-o", help="The folder of the setup, to be made."),
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Make the keys of the proofs.
-
-    The auditor does this and notes the digest. Whoever makes the setup could prove anything, if
-    they kept the secret that is drawn and forgotten here; so the provider must not make it. One
-    setup serves all windows with indexes of the same shape.
-    """
-    from dataclasses import asdict
-
-    from ragwitness.attest.commitments import proof_shape
-    from ragwitness.attest.policy import read_policy
-    from ragwitness.crypto.proofs.provider import make_setup
-
-    # Only the shape of the indexes enters, so that one setup serves many windows.
-    shape = proof_shape(read_policy(policy))
-    made = make_setup(output, shape)
-    print_values({"setup": str(output), "digest": made.digest, **asdict(shape)}, as_json=as_json)
-
-
 # ``ragwitness attest export``: a bundle's proofs for another verifier.
 
 

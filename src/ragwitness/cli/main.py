@@ -43,11 +43,13 @@ class Group:
         summary: First sentence of its help.
         members: Verbs and groups by name.
         old: Spellings of before that still work: a first word, and what is called in its place.
+        bare: The verb that is meant where options follow the group's name at once.
     """
 
     summary: str
     members: Mapping[str, Verb | Group]
     old: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    bare: str = ""
 
 
 _CANARY = Group(
@@ -95,10 +97,22 @@ _RECEIPT = Group(
     },
 )
 _VERIFY = Verb("verify:verify", "Check a sealed file by itself, offline.")
+_SETUP = Group(
+    "Make the keys of the proofs: by many in turn, or by one party whom all trust.",
+    {
+        "begin": Verb("setup:begin", "Begin a setup by many."),
+        "contribute": Verb("setup:contribute", "Add secret numbers of your own, and forget them."),
+        "next-round": Verb("setup:next_round", "End the first round and open the second."),
+        "finish": Verb("setup:finish", "Write the setup that the ceremony ends with."),
+        "check": Verb("setup:check", "Check a setup by many, from its file alone."),
+        "alone": Verb("setup:alone", "Make the keys of the proofs by one party."),
+    },
+    bare="alone",
+)
 _ATTEST = Group(
     "Prove to an auditor, window by window, that the privacy promise was kept.",
     {
-        "setup": Verb("attest:setup", "Make the keys of the proofs."),
+        "setup": _SETUP,
         "commit": Verb("attest:commit", "Open a window."),
         "beacon": Verb("beacon:beacon", "Draw the value that enters the noise of a window."),
         "begin": Verb("beacon:begin", "Log the value that enters the noise of a window."),
@@ -234,7 +248,13 @@ class _Subgroup(Surface):
     def __init__(self, name: str, group: Group) -> None:
         super().__init__(name=name, help=group.summary, no_args_is_help=True, rich_markup_mode=None)
         self.headings = {"Commands": group.members}  # type: ignore[misc]
-        self.old = group.old
+        self.old, self._bare = group.old, group.bare
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read options of a verb that is left out as that verb's."""
+        if self._bare and args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = [self._bare, *args]
+        return super().parse_args(ctx, args)
 
 
 def _load(name: str, entry: Verb | Group) -> Any:

@@ -7,8 +7,7 @@ import pytest
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.export import snarkjs_files
-from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey
-from ragwitness.crypto.proofs.groth16.verify import holds
+from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey, holds
 from ragwitness.errors import VerificationError
 from tests.cli.conftest import command  # noqa: F401
 from tests.support.attested import LOG

@@ -41,10 +41,11 @@ def setup(case: VerifierCase) -> str:
         raise NotCheckedError("the trust file names no setup", needed=True)
     if case.evidence.setup.digest != trust.setup:
         raise refuse("setup.trusted", "The bundle's setup is not the one that is relied on.")
-    if trust.pins.transcript:
+    ceremony = case.evidence.setup.ceremony
+    if trust.pins.transcript not in ("", ceremony.transcript if ceremony else "none"):
         raise refuse(
             "setup.transcript",
-            "The trust file names the transcript of the setup's ceremony; the bundle holds none.",
+            "The trust file names the transcript of a ceremony in which this setup was not made.",
         )
     return f"{trust.setup[:16]}…, as in the trust file"
 

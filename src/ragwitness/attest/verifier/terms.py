@@ -6,10 +6,15 @@ whoever holds it, and whose word it rests on.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.pins import policy_terms, weak_points
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
+
+if TYPE_CHECKING:
+    from ragwitness.crypto.proofs.setup import CeremonySeal
 
 _MOST_NAMED = 20
 
@@ -96,12 +101,24 @@ def _keys(case: VerifierCase) -> list[str]:
         " opened, and that there is one log, unless accounts show what they were given."
     )
     return [
-        f"Setup: whoever made {evidence.setup.digest[:16]}… and kept its secret can prove anything."
-        " A setup that one party made rests on that party alone.",
+        f"Setup: {_makers(evidence.setup.digest[:16], evidence.setup.ceremony)}",
         "Challenge: the provider must not have known the beacon before the close. No file shows"
         " when a beacon became known.",
         watched,
     ]
+
+
+def _makers(digest: str, ceremony: CeremonySeal | None) -> str:
+    if ceremony is None:
+        return (
+            f"one party made {digest}…. Whoever made it, and kept its secret, can prove anything."
+        )
+    first, second = (f"{len(names)} ({', '.join(names)})" for names in ceremony.contributors)
+    return (
+        f"{digest}… names {first} who contributed to round 1 and {second} to round 2, by the"
+        f" transcript {ceremony.transcript[:16]}…. Nobody can prove what is false if one in each"
+        " round was honest. Whoever pins the setup checks that: ragwitness attest setup check."
+    )
 
 
 def _embedder(case: VerifierCase) -> str:

@@ -223,14 +223,13 @@ def pairing_product(pairs: Iterable[tuple[G1, G2]]) -> Any:
 
 @lru_cache(maxsize=1)
 def fast() -> ModuleType | None:
-    """Return :mod:`.native` where zksnake is installed; None where Python has to do."""
+    """Return :mod:`.native` where zksnake is installed and known; None where Python has to do."""
     from ragwitness.crypto.proofs import native
 
     try:
-        native.native_curve()
+        return native if native.layout_is_known() else None
     except MissingExtraError:
         return None
-    return native
 
 
 def in_twist_subgroup(point: G2) -> bool:

@@ -47,39 +47,41 @@ def native_ring() -> Any:
 # so every point on the curve passes. In G2 it does, and is asked where it matters, not at every
 # point of a key. So coordinates are written where zksnake's own constructor puts them: x, y and
 # z = 1 behind the object's header, each part times 2²⁵⁶ modulo P in 32 bytes. Whether they lie
-# there is found out once; on a machine where they do not, the constructor is used.
+# there is found out once. On a machine where they do not, the constructor is used, and a verifier
+# computes in Python.
 
 _HEADER = object.__basicsize__
 
 
 def to_native_g1(point: G1) -> Any:
-    """Return a point as zksnake's.
-
-    Raises:
-        InputError: It is not on the curve; zksnake would panic, or compute with it unnoticed.
-    """
+    """Return a point as zksnake's; one off the curve, at which it would panic, is refused."""
     kind = native_curve().curve.PointG1
     if point == (0, 0):
         return kind.identity()
     if not in_curve(point):
         raise InputError("A point that is not on the curve was about to be computed with.")
-    return _written(kind.identity(), (*point, 1)) if _layout_is_known() else kind(*point)
+    return _written(kind.identity(), (*point, 1)) if layout_is_known() else kind(*point)
 
 
 def to_native_g2(point: G2) -> Any:
-    """Return a point as zksnake's; its order is whatever it is (:func:`has_order_r`).
-
-    Raises:
-        InputError: It is not on the twisted curve.
-    """
+    """Return a point of the twisted curve as zksnake's, whatever its order."""
     curve = native_curve()
     if point == ((0, 0), (0, 0)):
         return curve.G2() * 0
     if not in_twist(point):
         raise InputError("A point that is not on the twisted curve was about to be computed with.")
-    if not _layout_is_known():
-        return _constructed(point)
+    if not layout_is_known():
+        return curve.curve.PointG2(*point[0], *point[1])
     return _written(curve.G2() * 0, (*point[0], *point[1], 1, 0))
+
+
+def read_native_g2(raw: bytes) -> Any | None:
+    """Return zksnake's point of a point's 128 bytes, whatever its order; None off the curve."""
+    x1, x0, y1, y0 = (int.from_bytes(raw[i : i + 32], "big") for i in range(0, len(raw), 32))
+    point = (x0, x1), (y0, y1)
+    if max(x0, x1, y0, y1) >= P or (any(raw) and not in_twist(point)):
+        return None
+    return to_native_g2(point)
 
 
 def has_order_r(point: Any) -> bool:
@@ -87,41 +89,32 @@ def has_order_r(point: Any) -> bool:
     return bool(point * (R - 1) == -point)
 
 
-def _constructed(point: G2) -> Any:
-    try:
-        return native_curve().curve.PointG2(*point[0], *point[1])
-    except BaseException as error:  # zksnake panics, which is no Exception
-        if type(error).__name__ != "PanicException":
-            raise
-        raise InputError("A point is outside the group of order R.") from None
-
-
 def _written(made: Any, parts: Sequence[int]) -> Any:
-    data = b"".join(((part << 256) % P).to_bytes(32, "little") for part in parts)
+    data = _montgomery(parts)
     ctypes.memmove(id(made) + _HEADER, data, len(data))
     return made
 
 
+def _montgomery(parts: Sequence[int]) -> bytes:
+    return b"".join(((part << 256) % P).to_bytes(32, "little") for part in parts)
+
+
 @cache
-def _layout_is_known() -> bool:
-    """Return whether zksnake's points lie in memory as :func:`_written` writes them."""
+def layout_is_known() -> bool:
+    """Return whether zksnake's points lie in memory as they are written here."""
     if sys.implementation.name != "cpython":
         return False
     curve = native_curve()
-    one, two = curve.G1() * (R // 3), curve.G2() * (R // 5)
-    (x, y), (u, v) = from_native_g1(one), from_native_g2(two)
+    one, (u, v) = from_native_g1(curve.G1() * 3), from_native_g2(curve.G2() * 5)
     cases = (
-        (curve.curve.PointG1(x, y), curve.curve.PointG1.identity, (x, y, 1)),
-        (curve.curve.PointG2(*u, *v), lambda: curve.G2() * 0, (*u, *v, 1, 0)),
+        (curve.curve.PointG1(*one), _montgomery((*one, 1))),
+        (curve.curve.PointG2(*u, *v), _montgomery((*u, *v, 1, 0))),
     )
-    for made, fresh, parts in cases:
-        data = b"".join(((part << 256) % P).to_bytes(32, "little") for part in parts)
-        room = type(made).__basicsize__ >= _HEADER + len(data)
-        if not room or ctypes.string_at(id(made) + _HEADER, len(data)) != data:
-            return False
-        if _written(fresh(), parts) != made:
-            return False
-    return True
+    return all(
+        type(made).__basicsize__ >= _HEADER + len(data)
+        and ctypes.string_at(id(made) + _HEADER, len(data)) == data
+        for made, data in cases
+    )
 
 
 def from_native_g1(point: Any) -> G1:

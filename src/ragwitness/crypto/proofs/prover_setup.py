@@ -103,18 +103,31 @@ def make_setup(folder: Path, shape: Shape) -> VerifierSetup:
         raise InputError(f"{folder} holds a setup already.", "Name another folder.")
     # Three independent trapdoors: KZG's τ, and one set for each circuit.
     srs = make_srs(shape)
-    link_key, norm_key = make_key(link_circuit(shape)), make_key(norm_circuit(shape))
+    keys = {"link": make_key(link_circuit(shape)), "norm": make_key(norm_circuit(shape))}
     masks = srs.powers[shape.slots :]
-    verifier = VerifierSetup(shape, srs.tau, masks, link_key.verifying, norm_key.verifying)
+    verifier = VerifierSetup(shape, srs.tau, masks, keys["link"].verifying, keys["norm"].verifying)
+    write_setup(folder, verifier, srs, keys)
+    return verifier
+
+
+def write_setup(
+    folder: Path,
+    verifier: VerifierSetup,
+    srs: Srs,
+    keys: Mapping[str, ProvingKey],
+    more: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write a setup's files, and ``more`` by name, into the folder of :func:`make_setup`."""
+    if (folder / "setup.json").exists():
+        raise InputError(f"{folder} holds a setup already.", "Name another folder.")
     files = {
+        **(more or {}),
         "srs.bin": srs.encode(),
-        "link.key": link_key.encode(),
-        "norm.key": norm_key.encode(),
+        **{f"{name}.key": key.encode() for name, key in keys.items()},
         "setup.json": verifier.encode(),  # last: a folder with it is complete
     }
     for name, data in files.items():
         replace_file(folder / name, data, hint="Name another folder.")
-    return verifier
 
 
 def load_prover_setup(folder: Path, prover: str = BUILT_IN) -> ProverSetup:

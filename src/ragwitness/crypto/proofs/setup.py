@@ -88,10 +88,20 @@ def _within(name: str, value: object, least: int, most: int) -> None:
 
 
 VERSION = "ragwitness/setup/v1"
+CEREMONY_VERSION = "ragwitness/setup/v2"
 MOST_SETUP_BYTES = 1 << 16
 
 _NORM_PUBLICS = 6
+_ROUNDS = 2  # of a ceremony
 _HINT = "Use the setup.json that `ragwitness attest setup` wrote with this version."
+
+
+@dataclass(frozen=True, slots=True)
+class CeremonySeal:
+    """What a setup says of its ceremony: the transcript's SHA-256, and the names, by round."""
+
+    transcript: str
+    contributors: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,7 @@ class VerifierSetup:
         masks: [τⁿ], [τⁿ⁺¹], [τⁿ⁺²].
         link: Verifying key of the selection circuit.
         norm: Verifying key of the norm circuit.
+        ceremony: How many made it together; None for one party, who could prove anything.
     """
 
     shape: Shape
@@ -111,19 +122,21 @@ class VerifierSetup:
     masks: tuple[G1, ...]
     link: VerifyingKey
     norm: VerifyingKey
+    ceremony: CeremonySeal | None = None
 
     def encode(self) -> bytes:
-        """Return the file."""
-        return canonical(
-            {
-                "link": self.link.encode().hex(),
-                "masks": [encode_g1(point).hex() for point in self.masks],
-                "norm": self.norm.encode().hex(),
-                "shape": asdict(self.shape),
-                "tau": encode_g2(self.tau).hex(),
-                "version": VERSION,
-            }
-        )
+        """Return the file; the field of a ceremony stands only where there was one."""
+        fields = {
+            "link": self.link.encode().hex(),
+            "masks": [encode_g1(point).hex() for point in self.masks],
+            "norm": self.norm.encode().hex(),
+            "shape": asdict(self.shape),
+            "tau": encode_g2(self.tau).hex(),
+            "version": VERSION,
+        }
+        if self.ceremony:
+            fields |= {"ceremony": asdict(self.ceremony), "version": CEREMONY_VERSION}
+        return canonical(fields)
 
     @property
     def digest(self) -> str:
@@ -145,12 +158,18 @@ class VerifierSetup:
             MissingExtraError: py_ecc is not installed.
         """
         fields = parse(data, MOST_SETUP_BYTES, "setup")
-        if not isinstance(fields, dict) or fields.get("version") != VERSION:
-            raise VerificationError("setup.version", f"This is not a setup of {VERSION}.", _HINT)
+        if not isinstance(fields, dict) or fields.get("version") not in (VERSION, CEREMONY_VERSION):
+            raise VerificationError(
+                "setup.version", f"This is not a setup of {VERSION} or {CEREMONY_VERSION}.", _HINT
+            )
         names = {"link", "masks", "norm", "shape", "tau", "version"}
+        ceremony = None
+        if fields["version"] == CEREMONY_VERSION:
+            names.add("ceremony")
+            ceremony = _seal(fields.get("ceremony"))
         if set(fields) != names or not isinstance(fields["masks"], list):
             raise VerificationError("setup.fields", "A field of the setup is missing, or too many.")
-        shape = _shape(fields["shape"])
+        shape = parse_shape(fields["shape"])
         if len(fields["masks"]) != MASKS:
             raise VerificationError("setup.fields", f"A setup has {MASKS} points for masks.")
         masks = tuple(parse_g1(_bytes(text, G1_BYTES), "setup") for text in fields["masks"])
@@ -158,10 +177,30 @@ class VerifierSetup:
         if (0, 0) in masks or tau == ((0, 0), (0, 0)):
             raise VerificationError("setup.fields", "A power of τ is the point at infinity.")
         link = _key(fields["link"], 4 + 3 * shape.top - 1)
-        return cls(shape, tau, masks, link, _key(fields["norm"], _NORM_PUBLICS))
+        return cls(shape, tau, masks, link, _key(fields["norm"], _NORM_PUBLICS), ceremony)
 
 
-def _shape(fields: object) -> Shape:
+def _seal(found: object) -> CeremonySeal:
+    if not isinstance(found, dict) or found.keys() != {"contributors", "transcript"}:
+        raise VerificationError("setup.ceremony", "The setup does not say what ceremony made it.")
+    rounds, transcript = found["contributors"], found["transcript"]
+    named = isinstance(rounds, list) and len(rounds) == _ROUNDS and all(map(_names, rounds))
+    if not named or not isinstance(transcript, str):
+        raise VerificationError("setup.ceremony", "The setup does not name who made it.")
+    parse_hex(transcript, 32, "setup.hex")
+    return CeremonySeal(transcript, tuple(map(tuple, rounds)))
+
+
+def _names(found: object) -> bool:
+    return isinstance(found, list) and found != [] and all(isinstance(one, str) for one in found)
+
+
+def parse_shape(fields: object) -> Shape:
+    """Return a shape out of a file.
+
+    Raises:
+        VerificationError: ``setup.shape``.
+    """
     names = {"slots", "top", "dimension", "scale", "reach"}
     if not isinstance(fields, dict) or set(fields) != names:
         raise VerificationError("setup.shape", "The setup's shape has missing or unknown fields.")

@@ -9,10 +9,11 @@ import pytest
 from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.pins import Pins
 from ragwitness.attest.trust import parse_trust
-from ragwitness.attest.verifier import terms, verify
+from ragwitness.attest.verifier import checks, terms, verify
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.proofs import embedded
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase
+from ragwitness.crypto.proofs.setup import CeremonySeal
 from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import scaled
 from tests.support.attested import MECHANISM, WIDE, embed
@@ -128,3 +129,30 @@ def test_an_entry_next_to_a_rounding_boundary_may_lie_on_either_side(entry, logg
     else:
         with pytest.raises(VerificationError):
             embedded(case)
+
+
+def test_who_made_the_setup_is_said():
+    said = " ".join(terms.rests(_case()))
+    assert f"one party made {EVIDENCE.setup.digest[:16]}…. Whoever made it" in said
+    assert "can prove anything" in said
+    seal = CeremonySeal("ab" * 32, (("ann", "bob"), ("cid",)))
+    many = replace(EVIDENCE, setup=replace(EVIDENCE.setup, ceremony=seal))
+    said = " ".join(terms.rests(_case(evidence=many)))
+    assert "names 2 (ann, bob) who contributed to round 1 and 1 (cid) to round 2" in said
+    assert "by the transcript abababababababab…" in said
+    assert "one party" not in said
+
+
+def test_the_transcript_of_a_trust_file_is_the_setups():
+    seal = CeremonySeal("ab" * 32, (("ann",), ("cid",)))
+    many = replace(EVIDENCE, setup=replace(EVIDENCE.setup, ceremony=seal))
+    for named, passes in (("", True), ("ab" * 32, True), ("cd" * 32, False)):
+        pins = replace(TRUST.pins, transcript=named)
+        trust = replace(TRUST, setup=many.setup.digest, pins=pins)
+        case = _case(evidence=many, trust=trust)
+        if passes:
+            assert "as in the trust file" in checks.setup(case)
+        else:
+            with pytest.raises(VerificationError) as found:
+                checks.setup(case)
+            assert found.value.check == "setup.transcript"

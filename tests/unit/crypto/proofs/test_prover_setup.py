@@ -22,7 +22,7 @@ from ragwitness.crypto.proofs.provider import (
     prove_selection,
 )
 from ragwitness.crypto.proofs.selection.verify import verify_selections
-from ragwitness.crypto.proofs.setup import Shape, VerifierSetup, make_srs
+from ragwitness.crypto.proofs.setup import CeremonySeal, Shape, VerifierSetup, make_srs
 from ragwitness.errors import InputError, VerificationError
 from tests.unit.crypto.proofs.selection.proving_link import claim_of
 
@@ -39,6 +39,8 @@ def test_a_setup_is_read_back(setup: VerifierSetup) -> None:
     assert len(setup.encode()) < 1 << 16
     assert setup.digest == VerifierSetup.parse(setup.encode()).digest
     assert replace(setup, masks=setup.masks[::-1]).digest != setup.digest
+    many = replace(setup, ceremony=CeremonySeal("ab" * 32, (("ann", "bob"), ("cid",))))
+    assert VerifierSetup.parse(many.encode()) == many
 
 
 def test_the_largest_answer_still_fits_in_the_file(setup: VerifierSetup) -> None:
@@ -61,7 +63,21 @@ def test_the_keys_have_the_circuits_inputs(link_setup: ProverSetup) -> None:
 @pytest.mark.parametrize(
     ("change", "check"),
     [
-        ({"version": "ragwitness/setup/v2"}, "setup.version"),
+        ({"version": "ragwitness/setup/v3"}, "setup.version"),
+        ({"version": "ragwitness/setup/v2"}, "setup.ceremony"),
+        ({"ceremony": {"contributors": [["a"], ["b"]], "transcript": "ab" * 32}}, "setup.fields"),
+        *(
+            ({"version": "ragwitness/setup/v2", "ceremony": ceremony}, check)
+            for ceremony, check in (
+                (1, "setup.ceremony"),
+                ({"contributors": [["a"], ["b"]]}, "setup.ceremony"),
+                ({"contributors": [["a"]], "transcript": "ab" * 32}, "setup.ceremony"),
+                ({"contributors": [["a"], []], "transcript": "ab" * 32}, "setup.ceremony"),
+                ({"contributors": [["a"], [1]], "transcript": "ab" * 32}, "setup.ceremony"),
+                ({"contributors": [["a"], ["b"]], "transcript": 1}, "setup.ceremony"),
+                ({"contributors": [["a"], ["b"]], "transcript": "ab"}, "setup.hex"),
+            )
+        ),
         ({"more": 1}, "setup.fields"),
         ({"masks": []}, "setup.fields"),
         ({"masks": "x"}, "setup.fields"),

@@ -1,11 +1,12 @@
 """Groth16 (Groth 2016) over BN254: keys and proofs in the one form that is accepted.
 
-Proving is a back end's (:mod:`.zksnake`, or :mod:`.processes` for others), verifying
-:mod:`.verify`'s alone, whoever proved.
+Proving is a back end's (:mod:`.zksnake`, or :mod:`.provers` for others), verifying is done here,
+whoever proved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragwitness.crypto.proofs.curve import (
@@ -13,12 +14,15 @@ from ragwitness.crypto.proofs.curve import (
     G1_BYTES,
     G2,
     G2_BYTES,
+    Term,
+    check_scalars,
     encode_g1,
     encode_g2,
     parse_g1,
     parse_g2,
+    product_holds,
 )
-from ragwitness.errors import VerificationError
+from ragwitness.errors import InputError, VerificationError
 
 PROOF_BYTES = 2 * G1_BYTES + G2_BYTES
 
@@ -103,6 +107,42 @@ class VerifyingKey:
         if alpha == (0, 0) or ((0, 0), (0, 0)) in (beta, gamma, delta):
             raise VerificationError("groth16.key", "A point of the verifying key is infinity.")
         return cls(alpha, beta, gamma, delta, inputs)
+
+
+def terms(key: VerifyingKey, publics: Sequence[int], proof: Proof) -> list[Term]:
+    """Return pairings whose product is 1 if and only if the proof holds (Groth 2016, §3.2).
+
+    e(A, B) = e(alpha, beta) · e(Σ xᵢ·Kᵢ, gamma) · e(C, delta), all on one side.
+
+    Args:
+        key: Of the circuit.
+        publics: The public inputs in the circuit's order.
+        proof: Parsed.
+
+    Raises:
+        InputError: The number of public inputs is not the key's, or one is outside the field.
+    """
+    if len(publics) != len(key.inputs) - 1:
+        raise InputError(f"The key is for {len(key.inputs) - 1} public inputs, not {len(publics)}.")
+    inputs = zip((1, *check_scalars("public inputs", publics)), key.inputs, strict=True)
+    return [
+        Term(1, proof.a, proof.b),
+        Term(-1, key.alpha, key.beta),
+        *(Term(-value, point, key.gamma) for value, point in inputs),
+        Term(-1, proof.c, key.delta),
+    ]
+
+
+def holds(key: VerifyingKey, publics: Sequence[int], proof: Proof) -> bool:
+    """Return whether a proof shows that the public inputs satisfy the key's circuit.
+
+    Many proofs are cheaper together (:mod:`ragwitness.crypto.proofs.opening`).
+
+    Raises:
+        InputError: As for :func:`terms`.
+        MissingExtraError: py_ecc is not installed.
+    """
+    return product_holds(terms(key, publics, proof))
 
 
 def _sized(data: bytes, size: int) -> None:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ragwitness.crypto.proofs.curve import G1, G2, P, R
-from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey, zksnake
-from ragwitness.crypto.proofs.groth16.verify import holds
+from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey, holds, zksnake
 from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, blind
 from ragwitness.crypto.proofs.native import from_native_g1, from_native_g2
 from ragwitness.crypto.proofs.r1cs import Circuit, Wires

@@ -20,7 +20,6 @@ from ragwitness.crypto.proofs.curve import (
     R,
     encode_g1,
     encode_g2,
-    in_twist,
     parse_g1,
 )
 from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey
@@ -31,6 +30,7 @@ from ragwitness.crypto.proofs.native import (
     native_curve,
     native_msm,
     native_ring,
+    read_native_g2,
     to_native_g1,
     to_native_g2,
 )
@@ -182,15 +182,14 @@ def _bytes_1(point: Any) -> bytes:
 
 
 def _g2(raw: bytes) -> Any:
-    x1, x0, y1, y0 = (int.from_bytes(raw[i : i + 32], "big") for i in range(0, G2_BYTES, 32))
-    point = (x0, x1), (y0, y1)
-    if max(x0, x1, y0, y1) >= P or not in_twist(point):
+    point = read_native_g2(raw)
+    if point is None:
         raise InputError("A proving key holds a point off the twisted curve.", _HINT)
-    return to_native_g2(point)
+    return point
 
 
 _DIGIT = 10  # bits of the scalars that one table of multiples covers
-_GENERATOR = 5  # of the field's multiplicative group
+GENERATOR = 5  # of the field's multiplicative group
 
 
 def make_key(circuit: Circuit) -> ProvingKey:
@@ -242,7 +241,7 @@ def prove(key: ProvingKey, circuit: Circuit, wires: Wires) -> Proof:
             circuit.
     """
     sizes = key.left.size, len(key.verifying.inputs), key.quotient.size
-    if sizes != (circuit.wires, 1 + circuit.publics, _domain(circuit)):
+    if sizes != (circuit.wires, 1 + circuit.publics, domain_of(circuit)):
         raise InputError("The proving key is another circuit's.", "Make the setup again.")
     # A = alpha + Σ w_i A_i(τ) and B = beta + Σ w_i B_i(τ), without the usual r and s: ``blind``
     # makes them uniform from the verifying key alone.
@@ -296,13 +295,13 @@ class _Basis:
 
     @classmethod
     def of(cls, circuit: Circuit, tau: int) -> _Basis:
-        ring, domain = native_ring(), _domain(circuit)
+        algebra, domain = native_ring(), domain_of(circuit)
         # Z is shift^domain - 1 = -2 all over the coset.
         vanishing = (1 - pow(tau, domain, R)) * pow(2, -1, R) % R
-        moved = tau * pow(_shift(domain), -1, R) % R
+        moved = tau * pow(coset_shift(domain), -1, R) % R
         return cls(
-            ring.evaluate_lagrange_coefficients(domain, tau),
-            [v * vanishing % R for v in ring.evaluate_lagrange_coefficients(domain, moved)],
+            algebra.evaluate_lagrange_coefficients(domain, tau),
+            [v * vanishing % R for v in algebra.evaluate_lagrange_coefficients(domain, moved)],
         )
 
     def wires(self, circuit: Circuit) -> tuple[list[int], list[int], list[int]]:
@@ -343,16 +342,17 @@ class _Multiples:
         return PointList(len(scalars), numbers, [self.of(scalars[i]) for i in numbers])
 
 
-def _domain(circuit: Circuit) -> int:
+def domain_of(circuit: Circuit) -> int:
+    """Return the number of rows of a circuit's keys: the power of two above its own."""
     return 1 << (len(circuit.constraints) + circuit.publics).bit_length()
 
 
-def _shift(domain: int) -> int:
+def coset_shift(domain: int) -> int:
     """Return the root of order 2 · domain that snarkjs and arkworks shift their coset by.
 
     zksnake's own coset is shifted by a root of the domain, so it is the domain again.
     """
-    return pow(_GENERATOR, (R - 1) // (2 * domain), R)
+    return pow(GENERATOR, (R - 1) // (2 * domain), R)
 
 
 def _quotient(circuit: Circuit, wires: Wires, domain: int) -> list[int]:
@@ -369,7 +369,7 @@ def _on_coset(values: Sequence[int], domain: int) -> list[int]:
     """Return the values on the coset of the polynomial with these values on the domain."""
     coefficients = native_ring().ifft([*values, *([0] * (domain - len(values)))], domain)
     # f(shift · X) has the values of f on the coset as its values on the domain.
-    shift, power, shifted = _shift(domain), 1, []
+    shift, power, shifted = coset_shift(domain), 1, []
     for coefficient in coefficients:
         shifted.append(coefficient * power % R)
         power = power * shift % R

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragwitness.crypto.proofs.curve import G1, R, msm
-from ragwitness.crypto.proofs.groth16.verify import terms as circuit_terms
+from ragwitness.crypto.proofs.groth16 import terms as circuit_terms
 from ragwitness.crypto.proofs.norms.polynomials import identity_holds
 from ragwitness.crypto.proofs.norms.proof import (
     Conversation,

@@ -17,15 +17,14 @@ from ragwitness.crypto.proofs.curve import (
     in_twist_subgroup,
     negate,
 )
-from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof, VerifyingKey
+from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof, VerifyingKey, holds, terms
 from ragwitness.crypto.proofs.groth16 import provers as processes
 from ragwitness.crypto.proofs.groth16.provers import zkey_file
-from ragwitness.crypto.proofs.groth16.verify import holds, terms
 from ragwitness.crypto.proofs.groth16.zksnake import (
     PointList,
     ProvingKey,
-    _domain,
     blind,
+    domain_of,
     make_key,
     prove,
 )
@@ -145,7 +144,7 @@ def _ill_willed_key():
     wires, first = CIRCUIT.wires, 1 + CIRCUIT.publics
     [b] = CIRCUIT.inputs["b"]
     reads = [int(wire == b) * (beta + rest) for wire in range(wires)]
-    size = _domain(CIRCUIT)
+    size = domain_of(CIRCUIT)
     points = [pow(5, (R - 1) // (2 * size) * (1 + 2 * i), R) for i in range(size)]  # of the coset
     [twin_beta, one, twin_delta, twin_rest] = native_multiples(
         to_native_g2(G2_GENERATOR), [beta, 1, delta, rest]

@@ -1,0 +1,61 @@
+"""An index of several chunks, from the setup to the verdict."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ragwitness.attest.bundle import read_bundle, write_bundle
+from ragwitness.attest.challenge import make_challenge
+from ragwitness.attest.close import close_window
+from ragwitness.attest.commit import Contents, open_window
+from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token
+from ragwitness.attest.pins import Pins
+from ragwitness.attest.prove import prove_window
+from ragwitness.attest.trust import Trust
+from ragwitness.attest.verifier import verify
+from ragwitness.attest.window import Window
+from ragwitness.crypto.notes.note import Checkpoint
+from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.proofs.provider import load_prover_setup
+from tests.support.attested import BEACON, LOG, MECHANISM, POLICY, WIDE, make_setup_for, request_of
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slots", [4_098, 16_384])
+def test_a_window_over_several_chunks_passes_and_a_mixed_proof_fails(tmp_path, slots):
+    """16,384 slots are four chunks of 4,096; 4,098 are two of 2,049."""
+    policy = replace(POLICY, tenants={"clinic": replace(MECHANISM, capacity=slots)})
+    setup = make_setup_for(policy, tmp_path / "setup")
+    rows = np.random.default_rng(1).integers(-5, 6, (slots, 8)).astype(np.int16)
+    held = {"clinic": Contents(rows, ["5e" * 32] * slots)}
+    embedder = CommittedEmbedder({"weights": "5e" * 32}, bytes(32))
+    open_window(tmp_path / "window", policy, held, embedder, setup, (LOG,))
+    window = Window.load(tmp_path / "window", (LOG,))
+    receipts = []
+    for account in ("ann", "cid"):
+        window.admit("clinic", account)
+        answered = window.record(request_of(window, "clinic", account, 0))
+        receipts.append(answered.receipt.encode())
+    close_window(window)
+    log = window.ledger.log
+    close = Checkpoint(LOG.name, log.size, log.root())
+    prover = load_prover_setup(setup)
+    data = prove_window(window, make_challenge(BEACON, close, 2, 2), prover)
+    token = checkpoint_token(close.size, close.root)
+    trust = Trust(
+        Signers((LOG.public,)), prover.verifier.digest, BEACON, 2, token, pins=Pins(bounds=WIDE)
+    )
+    verdict = verify(data, trust, receipts=receipts)
+    made = {check.name: check.status for check in verdict.checks}
+    assert (made["norms"], made["answers"]) == ("pass", "pass"), verdict.why
+    assert verdict.failures == ()  # no beacon of the noise is given here
+    # The chunks' parts of a proof, in another order.
+    files = dict(read_bundle(data).files)
+    proof = files["records/0.proof"]
+    head, part = proof[:96], proof[96:]
+    size = len(part) // (slots // prover.shape.slots)
+    files["records/0.proof"] = head + part[size:] + part[:size]
+    lied = verify(write_bundle(policy.window, files, (LOG,)), trust, receipts=receipts)
+    assert lied.outcome == "fail"
+    assert [check.name for check in lied.failures] == ["answers"]
