@@ -74,7 +74,7 @@ def _costs() -> None:
 
 
 def _vectors(source: str, field: str | None, embedder: str) -> NDArray[np.float64]:
-    from ragwitness.service.indexes import tenant_embedder
+    from ragwitness.rag.embedders import tenant_embedder
     from ragwitness.text.documents import load_documents
 
     texts = [document.text for document in load_documents(source, text_field=field).documents]

@@ -33,8 +33,8 @@ from ragwitness.extraction.utility import rouge_l
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
+from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.app import create_app
-from ragwitness.service.indexes import tenant_embedder
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
 from ragwitness.service.store import documents, open_store

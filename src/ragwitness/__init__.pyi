@@ -39,12 +39,12 @@ from ragwitness.privacy.odometer.spectral import Terms as Terms
 from ragwitness.rag.build import build_system as build_system
 from ragwitness.rag.config import RagConfig as RagConfig
 from ragwitness.rag.embedders import load_embedder as load_embedder
+from ragwitness.rag.embedders import tenant_embedder as tenant_embedder
 from ragwitness.rag.target import LabTarget as LabTarget
 from ragwitness.report.html import write_html as write_html
 from ragwitness.results.leak import LeakResult as LeakResult
 from ragwitness.results.membership import AuditResult as AuditResult
 from ragwitness.results.registry import to_json as to_json
-from ragwitness.service.indexes import tenant_embedder as tenant_embedder
 from ragwitness.targets.objects import wrap as wrap
 from ragwitness.targets.probe import probe_capabilities as probe_capabilities
 from ragwitness.targets.resolve import open_target as open_target

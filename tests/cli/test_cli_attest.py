@@ -20,7 +20,7 @@ from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.service.indexes import HashingEmbedder
+from ragwitness.rag.embedders import HashingEmbedder
 from tests.support.windows import stand_in
 
 Command = Callable[..., tuple[int, str]]

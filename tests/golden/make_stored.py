@@ -174,7 +174,7 @@ def make_windows(out: Path) -> None:
     from ragwitness.attest.window import Request, Window
     from ragwitness.crypto.keys import read_key
     from ragwitness.privacy.mechanism.release import quantise
-    from ragwitness.service.indexes import HashingEmbedder
+    from ragwitness.rag.embedders import HashingEmbedder
 
     Path("policy.toml").write_text(POLICY, encoding="utf-8")
     done("setup", "--policy", "policy.toml", "-o", "setup")

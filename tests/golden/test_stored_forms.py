@@ -296,7 +296,7 @@ def test_a_stored_window_verifies(attest: Path) -> None:
     """One of before the beacon: everything in it holds, and the verdict names what it lacks."""
     from ragwitness.attest.trust import parse_trust
     from ragwitness.attest.verifier import verify
-    from ragwitness.service.indexes import tenant_embedder
+    from ragwitness.rag.embedders import tenant_embedder
 
     receipts = [path.read_bytes() for path in sorted((attest / "receipts").iterdir())]
     trust, embed = parse_trust((attest / "trust.json").read_bytes()), tenant_embedder("hashing:16")

@@ -101,7 +101,7 @@ def _documents(
     source: str, mechanism: Mechanism, embedder: str, text_field: str | None
 ) -> Contents:
     """Embed documents and put them into slots drawn by lot, one each."""
-    from ragwitness.service.indexes import tenant_embedder
+    from ragwitness.rag.embedders import tenant_embedder
 
     documents = read_documents(source, text_field)
     if len(documents) > mechanism.capacity:

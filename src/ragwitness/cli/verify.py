@@ -122,6 +122,6 @@ def _files(given: Sequence[Path]) -> list[Path]:
 
 
 def _embed(name: str) -> Embed:
-    from ragwitness.service.indexes import tenant_embedder
+    from ragwitness.rag.embedders import tenant_embedder
 
     return tenant_embedder(name).embed

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -14,7 +16,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragwitness.errors import InputError, TargetError, TargetResponseError
+from ragwitness.kit.registry import Listing, Registry
 from ragwitness.models.base import Embedder
+from ragwitness.models.registry import EMBEDDERS
 from ragwitness.models.registry import load_embedder as load_local
 from ragwitness.targets.failures import find_key
 from ragwitness.targets.openai import Endpoint, parse_endpoint
@@ -167,3 +171,82 @@ def _vectors(reply: object, count: int) -> NDArray[np.float32]:
         raise _UnusableError("a vector of zeros, which has no direction")
     units: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
     return units
+
+
+# Embedders of tenants by name, one of our own without a model among them.
+
+_MOST = 4096
+
+
+class HashingEmbedder:
+    """Signed feature hashing of words and pairs of words: lexical, no model, the same everywhere.
+
+    Args:
+        dimension: Of the vectors, from 16 to 4,096.
+
+    Raises:
+        InputError: ``dimension`` is outside that.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        if not 16 <= dimension <= _MOST:
+            raise InputError(
+                f"Hashed vectors have 16 to {_MOST} dimensions, not {dimension}.",
+                "Write hashing:256.",
+            )
+        self._dimension = dimension
+
+    @property
+    def name(self) -> str:
+        """The form that names it."""
+        return f"hashing:{self._dimension}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit-length vectors, shape (n, dimension); zeros for a text without words."""
+        rows = np.zeros((len(texts), self._dimension), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for feature in _features(text):
+                # One hash gives place and sign (Weinberger et al. 2009): signs make collisions
+                # cancel on average.
+                drawn = int.from_bytes(hashlib.blake2b(feature, digest_size=8).digest(), "big")
+                row[(drawn >> 1) % self._dimension] += 1.0 if drawn & 1 else -1.0
+            row /= float(np.linalg.norm(row)) or 1.0
+        return rows
+
+
+_EMBEDDERS = Registry(
+    "embedder",
+    {**EMBEDDERS, "hashing": Listing(HashingEmbedder, form="hashing:DIMENSION")},
+    more=", URL#MODEL",
+)
+
+
+def tenant_embedder(spec: str) -> Embedder:
+    """Return the embedder ``spec`` names, loaded once per process.
+
+    Args:
+        spec: ``hashing:DIMENSION``, or what ``lab serve --retrieval`` takes: ``minilm``,
+            ``hf:NAME_OR_FOLDER``, ``URL#MODEL``.
+
+    Raises:
+        InputError: ``spec`` has no valid form.
+        MissingExtraError: The form needs an extra that is not installed.
+        ModelError: The model cannot be loaded.
+    """
+    if spec.lower().startswith(("http://", "https://")):
+        return load_embedder(spec)
+    name, rest = _EMBEDDERS.split(spec)
+    if name == "hashing":
+        if not (rest.isascii() and rest.isdigit()):
+            raise InputError(f"The embedder {spec!r} names no dimension.", "Write hashing:256.")
+        return HashingEmbedder(int(rest))
+    return load_embedder(spec)
+
+
+def _features(text: str) -> list[bytes]:
+    from ragwitness.text.words import core, split_words
+
+    # Pairs keep some of the word order, which single words lose.
+    found = (core(word.text).casefold() for word in split_words(text))
+    words = [word.encode() for word in found if word]
+    return words + [b" ".join(pair) for pair in pairwise(words)]

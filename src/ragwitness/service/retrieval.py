@@ -23,9 +23,10 @@ from ragwitness.privacy.mechanism.release import (
     select,
 )
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
+from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError
-from ragwitness.service.indexes import Indexes, tenant_embedder
+from ragwitness.service.indexes import Indexes
 from ragwitness.service.meters import (
     ChargeRequest,
     MeterReading,

@@ -19,7 +19,7 @@ from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
-from ragwitness.service.indexes import tenant_embedder
+from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.lines import say, write_to_stderr
 from ragwitness.service.metrics import FOLDER_VARIABLE, KeyRates, Metrics, read_token
 from ragwitness.service.overview import list_tenants

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.service.indexes import tenant_embedder
+from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import ApiKey, new_key
 from ragwitness.service.store import (

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -203,3 +205,17 @@ def test_an_endpoint_that_goes_away_is_an_unreachable_target(endpoint: Endpoint)
     with pytest.raises(RagwitnessError) as caught:
         embedder.embed(TEXTS)
     assert isinstance(caught.value, TargetUnreachableError)
+
+
+def test_an_embedder_of_a_window_needs_neither_the_service_nor_its_database() -> None:
+    # A provider with [zk] alone commits, and a verifier with [verify] alone embeds texts again.
+    program = """
+import sys
+sys.modules["sqlalchemy"] = None  # as where it is not installed
+from ragwitness import tenant_embedder
+import ragwitness.cli.attest_indexes
+print(tenant_embedder("hashing:32").embed(["one door"]).shape)
+assert "ragwitness.service" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "(1, 32)\n", done.stderr

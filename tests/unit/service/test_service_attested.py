@@ -23,7 +23,7 @@ from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, noise_key
-from ragwitness.service.indexes import HashingEmbedder
+from ragwitness.rag.embedders import HashingEmbedder
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.retrieval import Retriever

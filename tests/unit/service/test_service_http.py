@@ -16,8 +16,8 @@ from ragwitness.errors import ModelError, TargetUnreachableError
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
 from ragwitness.rag.config import TEMPLATES
+from ragwitness.rag.embedders import HashingEmbedder
 from ragwitness.service.answers import OwnGenerator
-from ragwitness.service.indexes import HashingEmbedder
 from ragwitness.service.meters import MeterReading, limit_headers
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim

@@ -12,7 +12,7 @@ from sqlalchemy import select, text
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.service.indexes import tenant_embedder
+from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, life_of
 from ragwitness.service.overview import budget_of, spending_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy

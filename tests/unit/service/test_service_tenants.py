@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from ragwitness.errors import InputError
-from ragwitness.service.indexes import HashingEmbedder, tenant_embedder
+from ragwitness.rag.embedders import HashingEmbedder, tenant_embedder
 from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.principals import authenticate
 from ragwitness.service.store import Store, accounts, documents
