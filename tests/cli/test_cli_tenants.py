@@ -172,7 +172,16 @@ def test_a_window_is_committed_out_of_the_database(
     more = tmp_path / "more.jsonl"
     more.write_text('{"id": "late", "text": "a late word"}\n')
     tenants("add-documents", "acme", more, "--end-window")
-    code, out = command("serve", *where, "--attest", "W", "--key", "log.key")
+    served = ("serve", *where, "--attest", "W", "--key", "log.key")
+    code, out = command(*served)
+    assert (code, "The window in W has no beacon" in out) == (2, True), out
+    for words in (
+        ("beacon", "W/public", "--trust", "W/trust.json", "-o", "beacon.json"),
+        ("begin", "W", "beacon.json", "--key", "log.key"),
+    ):
+        code, out = command(*words)
+        assert code == 0, out
+    code, out = command(*served)
     assert code == 2
     assert "another index of acme" in " ".join(out.split())
 

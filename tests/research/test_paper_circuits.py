@@ -16,7 +16,7 @@ from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.crypto.proofs.selection.prove import _prove
 from ragwitness.crypto.proofs.selection.statement import SelectionClaim
 from ragwitness.crypto.proofs.selection.verify import verify_selections
-from ragwitness.crypto.proofs.setup import Shape, VerifierSetup, make_srs
+from ragwitness.crypto.proofs.setup import MASKS, Shape, VerifierSetup, make_srs
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.mechanism.release import select
 from research.proof_cost import paper_circuits as paper
@@ -124,7 +124,9 @@ def test_link_refuses_that_lie() -> None:
     with pytest.raises(InputError, match="puts"):
         prove_selection(setup, secret, query, noise, ids, b"record")
     claim = SelectionClaim(secret.public, query, noise, ids, b"record")
-    forged = _prove(setup, secret, claim, said).encode()  # what the honest prover never does
+    forged = _prove(
+        setup, secret, claim, said, ((0,) * MASKS,)
+    ).encode()  # what the honest prover never does
     with pytest.raises(VerificationError) as refused:
         verify_selections(setup.verifier, [claim], [forged])
     assert refused.value.check == "link.scores"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -63,14 +62,16 @@ def test_bounds_are_those_of_the_guide():
 
 
 def test_a_stored_window_is_verified_and_nothing_passes_without_trust(tmp_path):
-    bundle, old = STORED / "attest" / "bundle.zip", STORED / "attest" / "trust.json"
-    assert rw.verify(bundle, old).outcome == "inconclusive"  # it pins no policy
-    policy = (STORED / "attest" / "window" / "public" / "policy.json").read_bytes()
-    pins = {"policy": sha256(policy).hexdigest()}
-    trust = tmp_path / "trust.json"
-    trust.write_text(json.dumps(json.loads(old.read_bytes()) | {"pins": pins}))
+    golden = STORED.parent / "attest"
+    bundle, trust = golden / "window-v2.zip", golden / "trust-v2.json"
     assert rw.verify(bundle, trust).outcome == "pass"
-    assert rw.verify(bundle).outcome != "pass"
+    assert rw.verify(bundle).outcome == "inconclusive"
+    unpinned = tmp_path / "trust.json"
+    unpinned.write_text(json.dumps(json.loads(trust.read_bytes()) | {"pins": {}}))
+    assert rw.verify(bundle, unpinned).outcome == "inconclusive"
+    # A window from before beacons holds as what it is: nobody else chose its noise.
+    before = rw.verify(golden / "window-v1.zip", golden / "trust-pinned.json")
+    assert before.outcome == "inconclusive"
 
 
 def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_not(

@@ -290,7 +290,7 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
 
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
         found = ask(open_target(order.target, transport), chosen, folder, governor)
-    console().print(found.why, markup=False, soft_wrap=True)
+    console().print(found.why, markup=False)
     return replace(order, method=found.method, config=found.config, why=found.why)
 
 

@@ -113,7 +113,10 @@ def test_the_openapi_document_names_every_route_and_its_body(service) -> None:
         *_, name = reference.split('"')[0].split("/")
         assert name in document["components"]["schemas"]
     body = document["components"]["schemas"]["RetrievalBody"]
-    assert set(body["properties"]) == {"query", "vector", "nonce", "checkpoint"}
+    assert set(body["properties"]) == {
+        *("query", "vector", "nonce", "checkpoint"),
+        *("sequence", "blinding", "signature"),
+    }
     assert body["additionalProperties"] is False
     open_to_all = {path for path, by in document["paths"].items() for one in by.values()
                    if "security" not in one}  # fmt: skip
