@@ -176,8 +176,8 @@ def test_a_window_is_committed_out_of_the_database(
     code, out = command(*served)
     assert (code, "The window in W has no beacon" in out) == (2, True), out
     for words in (
-        ("beacon", "W/public", "--trust", "W/trust.json", "-o", "beacon.json"),
-        ("begin", "W", "beacon.json", "--key", "log.key"),
+        ("attest", "beacon", "W/public", "--trust", "W/trust.json", "-o", "beacon.json"),
+        ("attest", "begin", "W", "beacon.json", "--key", "log.key"),
     ):
         code, out = command(*words)
         assert code == 0, out
