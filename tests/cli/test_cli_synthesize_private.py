@@ -128,12 +128,16 @@ def test_a_near_copy_of_the_records_is_no_public_source(command: Command, folder
 
 
 def test_a_model_varies_what_was_voted_for(command: Command, folder: Path) -> None:
+    # So few public texts and so little noise that some of six places go to variations.
+    public = folder / "public.jsonl"
+    public.write_text("\n".join(public.read_text().splitlines()[:8]) + "\n")
+
     def script(kind: str, prompt: str) -> str:
         words = blocks(prompt)[0].split()
         return f"Another case: {' '.join(words[:12])}, and {len(server.prompts)} more."
 
     with writers(script) as server:
-        model = ("--model", f"{server.url}#m", "--texts", 6)
+        model = ("--epsilon", 40, "--model", f"{server.url}#m", "--texts", 6)
         code, said = evolve(command, folder, *usual(folder), *model)
         asked = len(server.prompts)
         assert code == 0, said
@@ -141,8 +145,7 @@ def test_a_model_varies_what_was_voted_for(command: Command, folder: Path) -> No
         assert len(server.prompts) == asked > 0
     assert not any("Ada Fenn" in prompt for prompt, _ in server.prompts)
     assert "by the model, which is shown no record" in " ".join(said.split())
-    # Which texts stay is decided by noisy votes; what was answered stays with the run.
-    assert "Another case" in (folder / "run" / "answers.jsonl").read_text()
+    assert "Another case" in (folder / "safe.jsonl").read_text()
 
 
 def test_a_look_beforehand_sends_and_draws_nothing(command: Command, folder: Path) -> None:
