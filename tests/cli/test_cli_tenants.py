@@ -256,3 +256,21 @@ def test_a_tenants_documents_are_removed_and_the_tenant_erased(command, tmp_path
     assert json.loads(receipt.read_text())["rows"]["documents"] == 5
     code, said = command(*tenants, "budget", "acme", *base)
     assert code == 2
+
+
+def test_documents_may_have_budgets_of_their_own(command, tmp_path, corpus) -> None:
+    database = tmp_path / "s.db"
+    made = ("create", "t", *QUICK, "--meter", "documents", "--database", database)
+    assert command("tenants", *made, "--json")[0] == 0
+    code, out = command("tenants", "create", "u", *QUICK, "--meter", "all", "--database", database)
+    assert code == 2
+    assert "no meter 'all'" in out
+    assert command("tenants", "add-documents", "t", corpus, "--database", database)[0] == 0
+    code, out = command("tenants", "budget", "t", "--database", database)
+    assert code == 0
+    assert "Each document has its own budget" in out
+    assert "No room for a perfect match any more: 0 documents" in out
+    code, out = command("tenants", "budget", "t", "--documents", "--json", "--database", database)
+    told = json.loads(out)
+    assert [epsilon for _, epsilon in told["documents"]] == [0.0] * 5
+    assert told["index_epsilon"] > 1  # what any document may come to for life

@@ -281,7 +281,6 @@ def settled_bytes(attest: Path) -> dict[str, str]:
     from ragwitness.attest.window import Request, noise_record, query_record
     from ragwitness.crypto.transcript.records import encode, record_hash
     from ragwitness.membership.questions.base import WrittenCache
-    from ragwitness.privacy.odometer.documents import DocumentMeter
     from ragwitness.privacy.odometer.spectral import Odometer, Terms
     from ragwitness.privacy.streams import record_key, slot_bits, sub_seed
 
@@ -297,8 +296,6 @@ def settled_bytes(attest: Path) -> dict[str, str]:
     terms = Terms(dimension=4, scale=8, sigma=50.0, budget=1.0, relation="add-remove")
     spent = Odometer(terms)
     spent.charge([1, 2, 3, 4])
-    meter = DocumentMeter(3, 50.0, 1.0)
-    meter.charge([5, 0, 7])
     return {
         "policy": policy.encode().hex(),
         "mechanism": policy.tenants["clinic"].digest,
@@ -312,6 +309,5 @@ def settled_bytes(attest: Path) -> dict[str, str]:
         "query record": encode(record).hex(),
         "hash of it": record_hash(record).hex(),
         "odometer": spent.to_bytes().hex(),
-        "document meter": meter.to_bytes().hex(),
         "written question": WrittenCache.key("model", "prompt", "document"),
     }

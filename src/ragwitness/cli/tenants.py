@@ -82,6 +82,13 @@ def create(
             show_default="none",
         ),
     ] = None,
+    meter: Annotated[
+        str,
+        typer.Option(
+            help="Whose the budgets of a window and for life are: index (with it spent, nothing is"
+            " answered) or documents (each has its own, and is no longer found with it spent)."
+        ),
+    ] = "index",
     texts: Annotated[
         bool,
         typer.Option(
@@ -119,6 +126,7 @@ def create(
         scale=scale,
         texts=texts,
         clip=None if clip is None else _bounds(clip),
+        meter=meter,  # type: ignore[arg-type]  # checked there
     )
     with _opened(database, create=True) as store:
         # The claim becomes a policy with its noise; what cannot be promised is refused before the
@@ -388,6 +396,11 @@ def budget(
         f"index: {found.queries} queries, epsilon {found.epsilon:.4g} of {found.joint_epsilon:.4g}"
         f" at delta {found.delta:g} (mu {found.mu:.4g} of {found.budget:.4g})"
     )
+    if found.left_out is not None:
+        typer.echo(
+            "Each document has its own budget; these figures are of the one that has spent most."
+            f" No room for a perfect match any more: {found.left_out} documents"
+        )
     typer.echo(f"{found.all_windows} windows together: epsilon {found.all_epsilon:.4g}")
     if found.lifetime_epsilon is None:
         typer.echo("lifetime: no budget was promised when this tenant was made")

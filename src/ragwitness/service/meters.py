@@ -3,7 +3,9 @@
 All three are charged in one transaction before the answer is computed, so that a crash can only
 waste budget. The tenant's row is locked first: the charges of one index have one order, whatever
 worker they come from. The odometer is kept in memory and follows the charges that others have
-stored; every few hundred it is stored itself and their vectors are erased.
+stored; every few hundred it is stored itself and their vectors are erased. Where documents have
+budgets of their own (``texts``) it is their meters that are kept so, and none of them refuses a
+query: what they let through is the scores that it is answered by.
 
 What a window may spend is granted when it opens, out of the budget that the index's contents have
 for life: mu adds up in squares over windows, and over all tenants that hold the same texts. A
@@ -43,9 +45,11 @@ from ragwitness.service.store import (
     windows,
     write_counts,
 )
+from ragwitness.service.texts import TextIndex, fold_texts, open_texts
 
 _FOLD = 256  # charges after which the odometer is stored
 _KEPT = 32  # odometers in memory; each takes some 4 MB at dimension 384
+_LARGEST = 2 << 30  # bytes of indexes whose texts are metered
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,15 @@ class Reserved:
         sequence: Queries of this account in this window before this one.
         place: Of the account; with ``sequence`` it numbers the record.
         reading: The meters after it.
+        scores: That it is to be answered by, before the noise, shape (slots,); None where the whole
+            index takes part.
     """
 
     seed: bytes = field(repr=False)
     sequence: int
     place: int
     reading: MeterReading
+    scores: NDArray[np.int64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,7 @@ class Meters:
     """Charges queries; for one thread, since odometers stay in memory between transactions."""
 
     def __init__(self) -> None:
-        self._odometers: OrderedDict[tuple[int, int], Odometer] = OrderedDict()
+        self._odometers: OrderedDict[tuple[int, int], Odometer | TextIndex] = OrderedDict()
 
     def forget(self) -> None:
         """Drop what is in memory: a transaction failed, and the database alone knows the truth."""
@@ -189,11 +196,15 @@ class Meters:
             windows.c.seed, windows.c.charged, windows.c.folded, windows.c.granted, windows.c.final
         ).where(here)
         row = connection.execute(query).one_or_none()
+        opened = False
         if row is None or row.final is not None:
             # A window opens, or a clock that was set back finds it again: the others are over.
-            _close_others(connection, tenant, window, policy)
+            _close_others(connection, tenant, window, policy, lived[tenant])
             before = 0.0 if row is None else row.final
-            grant = _grant(connection, lived[tenant], policy, before)
+            if policy.claim.meter == "documents":
+                grant = policy.text_budget
+            else:
+                grant = _grant(connection, lived[tenant], policy, before)
             if row is None:
                 values = {"tenant": tenant, "number": window, "seed": os.urandom(SEED_BYTES)}
                 connection.execute(insert(windows).values(**values, granted=grant))
@@ -205,23 +216,36 @@ class Meters:
                 }
                 connection.execute(update(windows).where(here).values(**again))
             row = connection.execute(query).one()
+            opened = True
         granted = policy.budget if row.granted is None else row.granted
         if not granted:
             return _Index(row.seed, None, row.charged, row.folded, None)
-        meter = self._odometers.pop((tenant, window), None)
-        known = meter is not None and row.folded <= meter.queries <= row.charged
-        if meter is None or not known or meter.terms.budget != granted:
-            state = connection.execute(select(windows.c.state).where(here)).scalar_one()
-            meter = load_odometer(state, policy, granted)
-        if meter.queries < row.charged:
-            meter.add(_vectors(connection, tenant, window, meter.queries))
+        held = self._odometers.pop((tenant, window), None)
+        meter: Odometer | TextIndex
+        if policy.claim.meter == "documents":
+            texts = held if isinstance(held, TextIndex) else None
+            life = lived[tenant]
+            meter = open_texts(connection, (tenant, window), life, policy, texts, opened=opened)
+        else:
+            whole = held if isinstance(held, Odometer) else None
+            known = whole is not None and row.folded <= whole.queries <= row.charged
+            if whole is None or not known or whole.terms.budget != granted:
+                state = connection.execute(select(windows.c.state).where(here)).scalar_one()
+                whole = load_odometer(state, policy, granted)
+            if whole.queries < row.charged:
+                whole.add(_vectors(connection, tenant, window, whole.queries))
+            meter = whole
         self._odometers[tenant, window] = meter
-        while len(self._odometers) > _KEPT:
+        while len(self._odometers) > 1 and self._too_many():
             self._odometers.popitem(last=False)
         logged = select(attested.c.log)
         logged = logged.where(attested.c.tenant == tenant, attested.c.window == window)
         log = connection.execute(logged).scalar()
         return _Index(row.seed, meter, row.charged, row.folded, log)
+
+    def _too_many(self) -> bool:
+        sizes = [one.size for one in self._odometers.values() if isinstance(one, TextIndex)]
+        return len(self._odometers) > _KEPT or sum(sizes) > _LARGEST
 
 
 def _lives_of(connection: Connection, wanted: Iterable[int]) -> dict[int, int]:
@@ -229,21 +253,28 @@ def _lives_of(connection: Connection, wanted: Iterable[int]) -> dict[int, int]:
     return {row.id: row.life for row in connection.execute(query)}
 
 
-def _close_others(connection: Connection, tenant: int, window: int, policy: TenantPolicy) -> None:
+def _close_others(
+    connection: Connection, tenant: int, window: int, policy: TenantPolicy, life: int
+) -> None:
     """Settle what a tenant's other windows have spent.
 
     Their vectors are erased, and so is the seed of their noise where no log's proofs need it.
     """
+    if policy.claim.meter == "documents":
+        fold_texts(connection, tenant, life, policy, over=True)
     mine = windows.c.tenant == tenant
     logged = set(
         connection.execute(select(attested.c.window).where(attested.c.tenant == tenant)).scalars()
     )
     rest = select(windows).where(mine, windows.c.final.is_(None), windows.c.number != window)
     for row in connection.execute(rest).all():
-        meter = load_odometer(row.state, policy, row.granted)
-        if row.folded < row.charged:
-            meter.add(_vectors(connection, tenant, row.number, row.folded))
-        values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
+        # Texts have what they spent on their own accounts by now, and the window none.
+        values: dict[str, object] = {"final": 0.0}
+        if policy.claim.meter == "index":
+            meter = load_odometer(row.state, policy, row.granted)
+            if row.folded < row.charged:
+                meter.add(_vectors(connection, tenant, row.number, row.folded))
+            values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
         if row.number not in logged:
             values["seed"] = b""
         here = and_(mine, windows.c.number == row.number)
@@ -302,7 +333,9 @@ def load_odometer(
 @dataclass(slots=True)
 class _Index:
     seed: bytes
-    meter: Odometer | None  # None: the contents' budget for life had nothing left for it
+    meter: (
+        Odometer | TextIndex | None
+    )  # None: the contents' budget for life had nothing left for it
     charged: int
     folded: int
     log: str | None
@@ -312,6 +345,7 @@ def _try(
     ask: ChargeRequest, counts: dict[Owner, int], places: dict[int, int], index: _Index
 ) -> Reserved | Refused:
     """Charge one query in memory if all three meters have room."""
+    scores = None
     mine, theirs = _owners(ask)
     account, payer = counts.get(mine, 0), counts.get(theirs, 0)
     limit = ask.policy.claim.payer_queries
@@ -326,13 +360,16 @@ def _try(
         by = "account"
     elif limit is not None and payer >= limit:
         by = "payer"
+    elif isinstance(index.meter, TextIndex):  # last, as below: it remembers what was paid
+        scores = index.meter.charge(ask.vector)
     elif not index.meter.charge(ask.vector):  # last: it remembers what it has accepted
         by = "index"
     if by:
         return Refused(by, MeterReading(account, payer))
     # All three have room: the query takes its place in each.
     counts[mine], counts[theirs] = account + 1, payer + 1
-    return Reserved(index.seed, account, places[ask.account], MeterReading(account + 1, payer + 1))
+    reading = MeterReading(account + 1, payer + 1)
+    return Reserved(index.seed, account, places[ask.account], reading, scores)
 
 
 def _owners(ask: ChargeRequest) -> tuple[Owner, Owner]:

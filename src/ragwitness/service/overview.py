@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ragwitness.service.store import (
     Store,
     accounts,
     charges,
+    content_digest,
     documents,
     lives,
     payers,
@@ -28,6 +29,7 @@ from ragwitness.service.store import (
     windows,
 )
 from ragwitness.service.tenants import find_tenant
+from ragwitness.service.texts import spent_by_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,9 @@ class TenantBudget:
         account_limit: Queries of an account per window.
         payer_limit: Queries of a payer per window.
         accounts: Meters of the accounts.
+        left_out: Documents, where each has its own budget, that have no room for a perfect match in
+            this window any more; None where the budget is the index's. ``mu`` and the epsilons are
+            those of the document that has spent most.
     """
 
     tenant: str
@@ -118,6 +123,7 @@ class TenantBudget:
     account_limit: int
     payer_limit: int | None
     accounts: tuple[AccountRow, ...]
+    left_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +163,8 @@ def spending_of(store: Store, tenant: str) -> DocumentSpending:
         ).all()
         gone = select(lives.c.used).where(lives.c.id == row.life)
         erased = float(connection.execute(gone).scalar() or 0.0)
+        if policy.claim.meter == "documents":
+            return _spending_of_texts(connection, row, policy, held, erased)
         squares, worst, queries = np.full(len(held), erased), erased, 0
         # 1. Tenants with a text in common are asked about the same documents; texts that they do
         #    not hold count too, since they may have held them.
@@ -177,6 +185,24 @@ def spending_of(store: Store, tenant: str) -> DocumentSpending:
     found.sort(key=lambda pair: (-pair[1], pair[0]))
     together = epsilon_at(delta, math.sqrt(worst))
     return DocumentSpending(tenant, queries, delta, tuple(found), together)
+
+
+def _spending_of_texts(
+    connection: Connection, row: Any, policy: TenantPolicy, held: Sequence[Any], erased: float
+) -> DocumentSpending:
+    """Return what each document has spent of its own budget, exactly."""
+    delta = policy.claim.joint_delta
+    told = spent_by_texts(connection, row.life)
+    found = [
+        (one.name, epsilon_at(delta, math.sqrt(told.get(content_digest(one.text), 0.0) + erased)))
+        for one in held
+    ]
+    found.sort(key=lambda pair: (-pair[1], pair[0]))
+    query = select(func.sum(windows.c.charged)).join(tenants, tenants.c.id == windows.c.tenant)
+    queries = connection.execute(query.where(tenants.c.life == row.life)).scalar() or 0
+    # No text passes its budget for life, whatever is asked: the worst that there could be.
+    worst = epsilon_at(delta, policy.text_life)
+    return DocumentSpending(row.name, int(queries), delta, tuple(found), worst)
 
 
 def _vectors_for(
@@ -216,14 +242,22 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
         window, left = window_of(row.created, claim.window, moment)
-        every = {
-            number: (meter.queries, meter.mu())
-            for number, meter in _meters(connection, row.id, policy).items()
-        }
+        left_out = None
+        if claim.meter == "documents":
+            every, left_out = _text_windows(connection, row, policy, window)
+            lived = max(spent_by_texts(connection, row.life).values(), default=0.0)
+            # A text that is replaced costs twice what its own meter says.
+            twice = (policy.budget / policy.text_budget) ** 2
+            most, used, together = policy.life, lived * twice, math.sqrt(lived * twice)
+        else:
+            every = {
+                number: (meter.queries, meter.mu())
+                for number, meter in _meters(connection, row.id, policy).items()
+            }
+            most, used = life_of(connection, row.life)
+            # Gaussian composition over windows: the squares of mu add up.
+            together = math.sqrt(sum(one * one for _, one in every.values()))
         queries, mu = every.get(window, (0, 0.0))
-        most, used = life_of(connection, row.life)
-        # Gaussian composition over windows: the squares of mu add up.
-        together = math.sqrt(sum(one * one for _, one in every.values()))
         return TenantBudget(
             tenant=tenant,
             window=window,
@@ -242,7 +276,27 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
             accounts=_accounts(connection, row.id, window),
+            left_out=left_out,
         )
+
+
+def _text_windows(
+    connection: Connection, row: Any, policy: TenantPolicy, window: int
+) -> tuple[dict[int, tuple[int, float]], int]:
+    """Queries of each window, with mu of its text that spent most; and texts without room now."""
+    twice = policy.budget / policy.text_budget
+    query = select(windows.c.number, windows.c.charged).where(windows.c.tenant == row.id)
+    every, told = {}, {}
+    for one in connection.execute(query.where(windows.c.charged > 0)).all():
+        spent_there = spent_by_texts(connection, row.life, (row.id, one.number))
+        if one.number == window:
+            told = spent_there
+        most = max(spent_there.values(), default=0.0)
+        every[one.number] = (one.charged, twice * math.sqrt(most))
+    # A perfect match moves a score by its sensitivity, which is this for a free slot's other side.
+    match = replace(policy.terms, relation="add-remove").worst_mu(1) ** 2
+    room = policy.text_budget**2
+    return every, sum(squares + match > room for squares in told.values())
 
 
 def _shares(connection: Connection, row: Any) -> tuple[str, ...]:

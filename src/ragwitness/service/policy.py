@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import composition_slack
@@ -26,6 +26,8 @@ SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
 
 LIFETIME = 12
 """Windows that an index may spend in full, where no lifetime epsilon is named."""
+
+Meter = Literal["index", "documents"]
 
 _RELEASES = 1 << 32
 """Answers that the sampler's own share of delta is reserved for."""
@@ -63,6 +65,9 @@ class Claim:
             whose answers cannot.
         clip: Bounds within which every score is held before the noise; None: none. Public, so they
             must not come from the tenant's documents.
+        meter: Whose budgets ``joint_epsilon`` and ``lifetime_epsilon`` are: ``index`` refuses every
+            query that would pass the index's; with ``documents`` each text has them for itself, and
+            leaves selection when its own are spent.
     """
 
     epsilon: float = 1.0
@@ -83,6 +88,7 @@ class Claim:
     lifetime_epsilon: float | None = None
     texts: bool = False
     clip: tuple[float, float] | None = None
+    meter: Meter = "index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,19 @@ class TenantPolicy:
         """The mu that no answers of all windows together may pass; infinite without a promise."""
         epsilon = self.claim.lifetime_epsilon
         return math.inf if epsilon is None else _budget(self.claim, self.mechanism, epsilon)
+
+    @property
+    def text_budget(self) -> float:
+        """The mu that one text may spend in a window where texts have budgets of their own.
+
+        Replacing a text is removing one and adding another, each at most this.
+        """
+        return self.budget / (2 if self.claim.relation == "replace" else 1)
+
+    @property
+    def text_life(self) -> float:
+        """The mu that one text may spend over all windows; see :attr:`text_budget`."""
+        return self.life / (2 if self.claim.relation == "replace" else 1)
 
     @property
     def account_epsilon(self) -> float:
@@ -257,6 +276,13 @@ def _check(claim: Claim) -> None:
                 "The proof of a selection does not cover clipped scores.",
                 "Leave either the clipping or the scale out.",
             )
+    if claim.meter not in get_args(Meter):
+        raise InputError(f"There is no meter {claim.meter!r}.", "Use index or documents.")
+    if claim.meter == "documents" and claim.scale is not None:
+        raise InputError(
+            "The proof of a selection does not cover documents that are left out.",
+            "Leave the scale out, or meter the index.",
+        )
     # delta* lies strictly between 0 and 1.
     probability("joint_delta", claim.joint_delta)
     if not SHORTEST_WINDOW <= whole("window", claim.window) <= LONGEST_WINDOW:

@@ -21,6 +21,7 @@ from ragwitness.privacy.mechanism.release import (
     release,
     scores,
     select,
+    slot_noise,
 )
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
 from ragwitness.rag.embedders import tenant_embedder
@@ -175,10 +176,13 @@ class Retriever:
         # 2. In an audit window the log answers, after the meters were charged.
         if log is not None:
             return await self._logged(log, principal, query, ask, left)
-        async with self._free:
-            index = await asyncio.to_thread(
-                self._indexes.get, principal.tenant, principal.edition, mechanism
-            )
+        # Texts with budgets of their own are scanned where these are charged, under one lock.
+        index = None
+        if self._plain or principal.policy.claim.meter == "index":
+            async with self._free:
+                index = await asyncio.to_thread(
+                    self._indexes.get, principal.tenant, principal.edition, mechanism
+                )
         if self._plain and isinstance(index, SlotIndex):
             exact = await asyncio.to_thread(_plain, vector, index, principal)
             return Retrieved(exact, window, 0, MeterReading(0, 0), left)
@@ -188,8 +192,12 @@ class Retriever:
         # 4. Noise keyed by this record alone, then the best K slots.
         def answer() -> Selection:
             key = _key(principal, query, window, paid)
+            if paid.scores is not None:
+                return select(paid.scores + slot_noise(mechanism, key), mechanism.top)
             if isinstance(index, ShardedIndex):
                 return index.release(vector, key)
+            if index is None:
+                raise RagwitnessError("The query was charged and has no scores.")
             return release(vector, index, key, mechanism)
 
         async with self._free:

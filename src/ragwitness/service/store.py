@@ -114,6 +114,8 @@ contents = Table(  # texts that were ever in an index of a life, by their hash
     _meta,
     Column("digest", String(64), primary_key=True),
     Column("life", Integer, primary_key=True, autoincrement=False),
+    Column("used", Float),  # mu squared of the text itself; null: indexes are metered as wholes
+    Column("most", Float),  # mu that it may spend, the least that a tenant promised of it
 )
 charges = Table(
     "charges",
@@ -172,12 +174,20 @@ def _lives(connection: Connection) -> None:
             connection.execute(insert(contents), rows)
 
 
+def _text_meters(connection: Connection) -> None:
+    """What texts have spent that have budgets of their own."""
+    known = {column["name"] for column in inspect(connection).get_columns("contents")}
+    for name in {"used", "most"} - known:
+        kind = contents.c[name].type.compile(connection.dialect)
+        connection.execute(text(f"ALTER TABLE contents ADD COLUMN {name} {kind}"))
+
+
 def content_digest(words: str) -> str:
     """Return the hash of a text up to case and spacing: what makes two documents the same."""
     return hashlib.sha256(" ".join(words.casefold().split()).encode()).hexdigest()
 
 
-STEPS: tuple[Step, ...] = (_first_tables, _attested_windows, _lives)
+STEPS: tuple[Step, ...] = (_first_tables, _attested_windows, _lives, _text_meters)
 """Step n brings a database from version n to n + 1; a step that was released is never edited."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
@@ -32,6 +32,7 @@ from ragwitness.service.store import (
     tenants,
     windows,
 )
+from ragwitness.service.texts import fold_texts
 from ragwitness.types import Document
 
 LONGEST_DOCUMENT = 400
@@ -67,11 +68,14 @@ def create_tenant(
     with store.writing() as connection:
         if _find(connection, name) is not None:
             raise InputError(f"There is a tenant {name!r} already.", "Take another name.")
-        values = {"name": name, "policy": policy.to_json(), "created": int(time.time())}
-        made = connection.execute(insert(tenants).values(**values))
-        number = int(made.inserted_primary_key[0])  # type: ignore[index]
+        # Numbers are never given twice: a server that still holds an erased tenant's index knows it
+        # by its number.
+        store.serialize(connection)
+        last = (select(func.max(table.c.id)) for table in (tenants, lives))
+        number = 1 + max(connection.execute(query).scalar() or 0 for query in last)
+        values = {"policy": policy.to_json(), "created": int(time.time()), "life": number}
         # A budget for life of its own, until it takes documents that another index has held.
-        connection.execute(update(tenants).where(tenants.c.id == number).values(life=number))
+        connection.execute(insert(tenants).values(id=number, name=name, **values))
         connection.execute(insert(lives).values(id=number))
     return policy
 
@@ -121,6 +125,7 @@ def add_documents(
         store.serialize(connection)
         _lock(connection, tenant, set() if apart else digests)
         row = find_tenant(connection, tenant, lock=True)
+        _fold(connection, row, policy)
         if replace:
             _drop(connection, row.id, [piece.id for piece in pieces])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
@@ -135,7 +140,7 @@ def add_documents(
             for slot, piece, vector in zip(slots, pieces, vectors, strict=True)
         ]
         connection.execute(insert(documents), rows)
-        _hold(connection, row.life, digests, apart=apart)
+        _hold(connection, row, digests, policy, apart=apart)
         # 4. A new edition: processes that hold the old index read it anew at their next query.
         edition = {"edition": row.edition + 1}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
@@ -162,6 +167,7 @@ def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
     """
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
+        _fold(connection, row, TenantPolicy.from_json(row.policy))
         here = select(documents.c.name).where(documents.c.tenant == row.id)
         held = set(connection.execute(here).scalars())
         gone = []
@@ -194,10 +200,12 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
         store.serialize(connection)
         row = find_tenant(connection, tenant, lock=True)
         policy = TenantPolicy.from_json(row.policy)
-        # 1. What it spent goes over to the life, under the life's lock.
+        # 1. What it spent goes over to the life, under the life's lock, or to each text's account.
+        _fold(connection, row, policy, over=True)
         connection.execute(select(lives.c.id).where(lives.c.id == row.life).with_for_update())
         used = 0.0
-        for one in connection.execute(select(windows).where(windows.c.tenant == row.id)):
+        whole = select(windows).where(windows.c.tenant == row.id)
+        for one in connection.execute(whole) if policy.claim.meter == "index" else ():
             granted = policy.budget if one.granted is None else one.granted
             used += (granted if one.final is None else one.final) ** 2
         here = lives.c.id == row.life
@@ -213,6 +221,10 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
             found = connection.execute(delete(table).where(table.c.tenant == row.id))
             counts[table.name] = found.rowcount
         connection.execute(delete(tenants).where(tenants.c.id == row.id))
+        # Its number stays taken.
+        known = connection.execute(select(lives.c.id).where(lives.c.id == row.id)).scalar()
+        if known is None:
+            connection.execute(insert(lives).values(id=row.id))
     # 3. Pages and write-ahead log that held them.
     store.vacuum()
     return {
@@ -221,13 +233,19 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
         "rows": counts,
         "mu_spent": used**0.5,
         "remains": [
-            "hashes of the texts and the square of mu that was spent, so that the same texts"
-            " have no second budget",
+            "hashes of the texts and the square of mu that was spent, by the index or by each text,"
+            " so that the same texts have no second budget",
             "copies that the database does not know: backups, replicas, a write-ahead log of"
             " PostgreSQL until it is recycled, audit windows in their folders, and the index in"
             " the memory of a running server until it is restarted",
         ],
     }
+
+
+def _fold(connection: Connection, row: Any, policy: TenantPolicy, *, over: bool = False) -> None:
+    """Settle what texts have spent before they change: the charges are replayed over them."""
+    if policy.claim.meter == "documents":
+        fold_texts(connection, row.id, row.life, policy, over=over)
 
 
 def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> None:
@@ -324,22 +342,37 @@ def _lock(connection: Connection, tenant: str, digests: set[str]) -> None:
     connection.execute(query.with_for_update())
 
 
-def _hold(connection: Connection, life: int, digests: set[str], *, apart: bool) -> None:
-    """Write down what a life holds; lives with a text in common become the oldest of them."""
+def _hold(
+    connection: Connection, row: Any, digests: set[str], policy: TenantPolicy, *, apart: bool
+) -> None:
+    """Write down what a life holds; lives with a text in common become the oldest of them.
+
+    Raises:
+        InputError: One of them is metered as a whole and another text by text.
+    """
+    life = int(row.life)
     known: dict[int, set[str]] = {life: set()}
     for start in range(0, len(digests), _BATCH):
         some = sorted(digests)[start : start + _BATCH]
         query = select(contents).where(contents.c.digest.in_(some))
-        for row in connection.execute(query):
-            known.setdefault(row.life, set()).add(row.digest)
+        for held in connection.execute(query):
+            known.setdefault(held.life, set()).add(held.digest)
     one = life if apart else min(known)
+    own = policy.claim.meter == "documents"
+    _check_alike(connection, {life} if apart else {*known}, own=own)
     fresh = sorted(digests - known.get(one, set()))
     if fresh:
-        connection.execute(insert(contents), [{"digest": d, "life": one} for d in fresh])
+        account = {"used": 0.0, "most": policy.text_life} if own else {"used": None, "most": None}
+        rows = [{"digest": d, "life": one, **account} for d in fresh]
+        connection.execute(insert(contents), rows)
     for other in sorted({*known} - {one}) if not apart else ():
         # All rows first, in one order: whoever opens a window of either waits.
         both = select(lives.c.id).where(lives.c.id.in_((one, other))).order_by(lives.c.id)
         connection.execute(both.with_for_update())
+        # What a text has spent under either adds up, and the smaller promise of it holds.
+        for digest, account in _both_accounts(connection, one, other).items():
+            here = and_(contents.c.digest == digest, contents.c.life == one)
+            connection.execute(update(contents).where(here).values(**account))
         mine = select(contents.c.digest).where(contents.c.life == one)
         theirs = and_(contents.c.life == other, contents.c.digest.not_in(mine))
         connection.execute(update(contents).where(theirs).values(life=one))
@@ -349,6 +382,40 @@ def _hold(connection: Connection, life: int, digests: set[str], *, apart: bool) 
         connection.execute(delete(lives).where(lives.c.id == other))
         connection.execute(delete(contents).where(contents.c.life == other))
         connection.execute(update(tenants).where(tenants.c.life == other).values(life=one))
+    for start in range(0, len(digests) if own else 0, _BATCH):
+        these = contents.c.digest.in_(sorted(digests)[start : start + _BATCH])
+        more = and_(contents.c.life == one, these, contents.c.most > policy.text_life)
+        connection.execute(update(contents).where(more).values(most=policy.text_life))
+
+
+def _check_alike(connection: Connection, joined: set[int], *, own: bool) -> None:
+    """Check that what will share a life is, and was, metered in one way.
+
+    An index's refusals may hang on queries alone, and what a text has spent hangs on its scores.
+    """
+    other = contents.c.used.is_(None) if own else contents.c.used.is_not(None)
+    query = select(contents.c.life).where(contents.c.life.in_(sorted(joined)), other).limit(1)
+    if connection.execute(query).first() is None:
+        return
+    here, there = ("a budget of its own", "the index's") if own else ("the index's", "its own")
+    raise InputError(
+        f"Here the budget of a text is {here}; one of these texts is, or was, at a tenant where it"
+        f" is {there}.",
+        f"Create the tenant with --meter {'index' if own else 'documents'}, or say --own-lifetime.",
+    )
+
+
+def _both_accounts(connection: Connection, one: int, other: int) -> dict[str, dict[str, float]]:
+    """Return the account of each text with budgets of its own that two lives hold."""
+    found: dict[str, list[Any]] = {}
+    query = select(contents).where(contents.c.life.in_((one, other)), contents.c.used.is_not(None))
+    for row in connection.execute(query):
+        found.setdefault(row.digest, []).append(row)
+    return {
+        digest: {"used": sum(row.used for row in rows), "most": min(row.most for row in rows)}
+        for digest, rows in found.items()
+        if len(rows) > 1
+    }
 
 
 def _find(connection: Connection, name: str, *, lock: bool = False) -> Any:

@@ -11,13 +11,14 @@ from sqlalchemy import select, text
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.mechanism.release import SlotIndex, quantise
 from ragwitness.rag.embedders import tenant_embedder
+from ragwitness.service.indexes import Indexes
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, life_of
 from ragwitness.service.overview import budget_of, spending_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import authenticate
-from ragwitness.service.store import Store, open_store, windows
+from ragwitness.service.store import Store, open_store, tenants, windows
 from ragwitness.service.tenants import (
     add_account,
     add_documents,
@@ -204,6 +205,26 @@ def test_an_erased_tenant_leaves_hashes_and_no_second_budget(tmp_path: Path) -> 
     assert b"acme-clinic" not in held
     with pytest.raises(InputError, match="no tenant"):
         erase_tenant(open_store(str(path)), "acme-clinic")
+
+
+def test_the_number_of_an_erased_tenant_is_never_given_again(store: Store) -> None:
+    """A server that holds an erased tenant's index must not answer the next one by it."""
+    held = Indexes(store)
+    tenant(store, "one", TEXTS[:1])
+    tenant(store, "two", TEXTS)  # one life: the second's own is gone
+    rows = {}
+    for name in ("two", "three", "four"):
+        if name != "two":
+            tenant(store, name, [f"Of {name} alone."])
+        with store.reading() as connection:
+            row = connection.execute(select(tenants).where(tenants.c.name == name)).one()
+        rows[name] = row.id
+        index = held.get(row.id, row.edition, TenantPolicy.from_json(row.policy).mechanism)
+        assert isinstance(index, SlotIndex)
+        filled = int((index.rows != 0).any(axis=1).sum())
+        assert filled == (len(TEXTS) if name == "two" else 1)
+        erase_tenant(store, name)
+    assert len(set(rows.values())) == 3
 
 
 def test_documents_are_removed_and_replaced_whole(store: Store) -> None:

@@ -1,105 +1,169 @@
-"""A second meter, one budget per document: each pays for its own scores alone.
+"""A meter of its own for each text of an index: it pays for its own scores, and for no other's.
 
-Adding or removing document d moves the answer to query v by <v, d>, which the scan has computed
-anyway. A document whose budget would be passed is left out of that answer, as if its slot were
-free, and the others go on (individual filters: Feldman & Zrnic 2020 for Renyi, Koskela et al. 2022
-for Gaussian privacy). Covers adding and removing a document, not replacing it; and what is spent
-depends on the documents, so no account may see it.
+Whether a text is there moves the answer to query v by its score alone, which the scan has computed
+anyway. A text whose budget would be passed is left out of that answer, as if its slots were free,
+and the others go on (individual filters: Feldman & Zrnic 2020 for Renyi, Koskela et al. 2022 for
+Gaussian privacy; the argument for this noise is in docs/design/odometer.md). What is spent depends
+on the documents, so no account may see it, and nothing that an account sees may hang on it but the
+answers themselves.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.accounting.ranges import positive, whole
+from ragwitness.privacy.accounting.ranges import at_least_zero, positive
 
-_MAGIC = b"ragwitness documents 1\n"
+_MAGIC = b"ragwitness documents 2\n"
 _FULL = 1 << 62
+"""Sums stay below, so that whole numbers of 64 bits hold them exactly."""
+
+
+def limit_of(mu: float, sigma: float) -> int:
+    """Return the sum of squared scores that a budget of ``mu`` leaves room for, rounded down.
+
+    Args:
+        mu: That no text may pass.
+        sigma: Noise, in grid steps of the scores.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    room = (at_least_zero("mu", mu) * positive("sigma", sigma)) ** 2 * (1 - 4e-12)
+    return min(math.floor(room), _FULL - 1)
+
+
+def mu_of_sum(squares: float, sigma: float) -> float:
+    """Return mu of a sum of squared scores, rounded up.
+
+    Args:
+        squares: In squared grid steps.
+        sigma: Noise, in grid steps.
+    """
+    return math.sqrt(squares) * (1 + 1e-12) / sigma
 
 
 class DocumentMeter:
-    """What each slot of an index has spent, in whole numbers.
+    """What each text has spent, in whole numbers; copies of one text share its meter.
 
     Args:
-        slots: Of the index; a free slot scores 0 and spends nothing.
-        sigma: Noise, in units of the whole-number scores.
-        budget: mu that no document may pass.
-
-    Raises:
-        InputError: A value is outside its range, or budgets beyond 64 bits.
+        free: Score of a free slot: what a text that is left out scores, and what a score's
+            distance is counted from.
     """
 
-    def __init__(self, slots: int, sigma: float, budget: float) -> None:
-        self.sigma, self.budget = positive("sigma", sigma), positive("budget", budget)
-        limit = math.floor((budget * sigma) ** 2 * (1 - 1e-12))
-        if limit >= _FULL:
-            raise InputError(f"A budget of {budget:g} at sigma {sigma:g} is beyond 64 bits.")
-        self._limit = limit
-        self.spent = np.zeros(whole("slots", slots), dtype=np.int64)
+    def __init__(self, free: int = 0) -> None:
+        self.free = free
+        self._number: dict[str, int] = {}
+        self._spent = np.zeros(0, np.int64)
+        self._limits = np.zeros(0, np.int64)
+        self._settled = np.zeros(0, np.int64)
+        self._slots = np.zeros(0, np.int64)
+        self._texts = np.zeros(0, np.int64)
+        self._largest = 0
 
-    def fits(self, scores: ArrayLike) -> NDArray[np.bool_]:
-        """Return which documents may take part in one more answer; nothing is charged.
+    def __contains__(self, text: str) -> bool:
+        """Whether a text has a budget here."""
+        return text in self._number
+
+    def admit(self, limits: Mapping[str, int]) -> None:
+        """Give texts budgets, beside what they have spent; those that have one keep the meter.
+
+        Args:
+            limits: Sum of squares that each text, by its hash, may come to.
+        """
+        fresh = [text for text in limits if text not in self._number]
+        for text in fresh:
+            self._number[text] = len(self._number)
+        nothing = np.zeros(len(fresh), np.int64)
+        self._spent = np.concatenate([self._spent, nothing])
+        self._settled = np.concatenate([self._settled, nothing])
+        self._limits = np.concatenate([self._limits, nothing])
+        for text, limit in limits.items():
+            self._limits[self._number[text]] = min(limit, _FULL - 1)
+
+    def seat(self, slots: Sequence[int], texts: Sequence[str]) -> None:
+        """Say which text stands in which slot; every other slot is free.
+
+        Args:
+            slots: Each once.
+            texts: Of each slot, by its hash, with a budget.
+        """
+        self._slots = np.array(slots, np.int64)
+        self._texts = np.array([self._number[text] for text in texts], np.int64)
+        # Squares of all copies of one text together must stay within 64 bits.
+        copies = int(np.bincount(self._texts).max()) if len(texts) else 1
+        self._largest = math.isqrt(_FULL // (2 * copies))
+
+    def charge(self, scores: ArrayLike) -> NDArray[np.int64]:
+        """Charge the texts that fit; return the scores with all others' slots as if free.
 
         Args:
             scores: Whole numbers, as they are before the noise, shape (slots,).
 
         Raises:
-            InputError: Another shape or type.
+            InputError: Another type or shape, or fewer slots than texts stand in.
         """
-        # Spent is Σ score²; a document fits while that stays within (budget · sigma)².
-        sizes = self._sizes(scores)
-        small = sizes <= math.isqrt(self._limit)
-        return small & (np.where(small, sizes, 0) ** 2 <= self._limit - self.spent)
+        values = np.asarray(scores)
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise InputError(
+                f"Scores are whole numbers, one a slot, not {values.dtype} of shape {values.shape}."
+            )
+        if len(self._slots) and int(self._slots.max()) >= len(values):
+            raise InputError(f"There are texts in more slots than {len(values)}.")
+        # 1. What each text would pay: the squares of its distances from a free slot's score.
+        moved = values[self._slots].astype(np.int64) - self.free
+        small = np.abs(moved) <= self._largest
+        cost = np.zeros_like(self._spent)
+        np.add.at(cost, self._texts, np.where(small, moved, 0) ** 2)
+        # 2. It takes part with all its copies or with none, as its own sum alone decides.
+        fits = cost <= self._limits - self._spent
+        fits[self._texts[~small]] = False
+        self._spent += np.where(fits, cost, 0)
+        answered = values.astype(np.int64)
+        answered[self._slots[~fits[self._texts]]] = self.free
+        return answered
 
-    def charge(self, scores: ArrayLike) -> NDArray[np.bool_]:
-        """Charge the documents that fit; return which they are. The others must score 0.
+    def spent(self) -> dict[str, int]:
+        """Return the sum of squares of each text: a secret of the index."""
+        return dict(zip(self._number, self._spent.tolist(), strict=True))
 
-        Raises:
-            InputError: Another shape or type.
-        """
-        fitting = self.fits(scores)
-        self.spent += np.where(fitting, self._sizes(scores), 0) ** 2
-        return fitting
+    def left(self) -> dict[str, int]:
+        """Return what each text has left: a secret of the index."""
+        room = np.maximum(self._limits - self._spent, 0)
+        return dict(zip(self._number, room.tolist(), strict=True))
 
-    def mu(self) -> NDArray[np.float64]:
-        """Return mu of each document, shape (slots,): a secret of the index."""
-        return np.sqrt(self.spent.astype(np.float64)) * ((1 + 1e-12) / self.sigma)
+    def settled(self) -> dict[str, int]:
+        """Return what of it is kept elsewhere as well (:meth:`settle`)."""
+        return dict(zip(self._number, self._settled.tolist(), strict=True))
 
-    def largest_epsilon(self, delta: float) -> float:
-        """Return epsilon of the document that has spent most: a secret of the index.
+    def unsettled(self) -> dict[str, int]:
+        """Return what texts have spent since :meth:`settle`, those that have."""
+        more = (self._spent - self._settled).tolist()
+        return {text: one for text, one in zip(self._number, more, strict=True) if one}
 
-        Raises:
-            InputError: delta is outside its range.
-        """
-        return epsilon_at(delta, float(self.mu().max()))
+    def outstanding(self) -> dict[str, int]:
+        """Return what texts may still come to beside what was settled: reserved, or spent."""
+        more = (np.maximum(self._limits, self._spent) - self._settled).tolist()
+        return dict(zip(self._number, more, strict=True))
 
-    def merged(self, other: DocumentMeter) -> DocumentMeter:
-        """Return one meter over the answers of two that charged different ones.
-
-        Raises:
-            InputError: They differ in slots, noise or budget.
-        """
-        same = (self.spent.size, self.sigma, self.budget) == (
-            other.spent.size,
-            other.sigma,
-            other.budget,
-        )
-        if not same:
-            raise InputError("Two meters with different terms cannot be added up.")
-        both = DocumentMeter(self.spent.size, self.sigma, self.budget)
-        both.spent = self.spent + other.spent  # each is below 2^62
-        return both
+    def settle(self) -> dict[str, int]:
+        """Return :meth:`unsettled`, which the caller now keeps elsewhere."""
+        found = self.unsettled()
+        self._settled = self._spent.copy()
+        return found
 
     def to_bytes(self) -> bytes:
-        """Return the whole state."""
-        terms = f"{self.spent.size} {self.sigma.hex()} {self.budget.hex()}\n".encode()
-        state = _MAGIC + terms + self.spent.astype("<i8").tobytes()
+        """Return the whole state but the seats, which the index decides."""
+        head = json.dumps({"free": self.free, "texts": [*self._number]}).encode()
+        rows = np.stack([self._spent, self._limits, self._settled])
+        state = _MAGIC + head + b"\n" + rows.astype("<i8").tobytes()
         return state + sha256(state).digest()
 
     @classmethod
@@ -113,18 +177,9 @@ class DocumentMeter:
         if not state.startswith(_MAGIC) or sha256(state).digest() != digest:
             raise InputError("This is not the state of a meter, or it is damaged.")
         head, _, body = state.removeprefix(_MAGIC).partition(b"\n")
-        slots, sigma, budget = head.decode("ascii").split(" ")
-        made = cls(int(slots), float.fromhex(sigma), float.fromhex(budget))
-        made.spent = np.frombuffer(body, dtype="<i8").astype(np.int64)
+        fields = json.loads(head)
+        made = cls(int(fields["free"]))
+        made._number = {text: at for at, text in enumerate(fields["texts"])}
+        rows = np.frombuffer(body, "<i8").reshape(3, len(made._number)).astype(np.int64)
+        made._spent, made._limits, made._settled = rows
         return made
-
-    def _sizes(self, scores: ArrayLike) -> NDArray[np.int64]:
-        values = np.asarray(scores)
-        if values.shape != self.spent.shape or values.dtype.kind not in "iu":
-            raise InputError(
-                f"Scores are {self.spent.size} whole numbers, not {values.dtype} of shape"
-                f" {values.shape}."
-            )
-        if int(values.max()) >= _FULL or int(values.min()) <= -_FULL:
-            raise InputError(f"A score of {np.abs(values).max()} is beyond 64 bits squared.")
-        return np.abs(values.astype(np.int64))
