@@ -71,14 +71,15 @@ class Paths:
         return self.out / "window.json"
 
 
-def load_config() -> dict[str, Any]:
-    """Return config.toml."""
-    return tomllib.loads((HERE / "config.toml").read_text(encoding="utf-8"))
+def load_config(window: str) -> dict[str, Any]:
+    """Return config.toml: what all windows have, and over it what one of them has."""
+    config = tomllib.loads((HERE / "config.toml").read_text(encoding="utf-8"))
+    return config | config.pop("windows")[window]
 
 
-def policy_of() -> WindowPolicy:
+def policy_of(config: dict[str, Any]) -> WindowPolicy:
     """Return the window's policy."""
-    return read_policy(HERE / "policy.toml")
+    return read_policy(HERE / config["policy"])
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,11 @@ class Run:
     def texts(self) -> dict[str, Any]:
         """Write what is indexed and what is asked."""
         rng = np.random.default_rng(self.config["seed"])
-        own, filler = (_rows(self.data / self.config[name]) for name in ("corpus", "filler"))
+        own, *fillers = (_rows(self.data / name) for name in self.config["corpora"])
         wanted = self.config["documents"]
         documents = [
-            {"id": row["id"], "text": row["answer"]}
-            for row in [*own, *filler[: max(0, wanted - len(own))]][:wanted]
+            {"id": row["id"], "text": row.get("answer", row["text"])}
+            for row in [*own, *(row for filler in fillers for row in filler)][:wanted]
         ]
         asked = self.config["accounts"] * self.config["queries"]
         asking = [
@@ -119,7 +120,7 @@ class Run:
 
         from ragwitness.attest.window import Window
 
-        policy, own = policy_of(), self.config["attack"]
+        policy, own = policy_of(self.config), self.config["attack"]
         tenant = self.config["tenant"]
         rows = Window.load(self.paths.window).secret_columns(tenant).rows
         told, hits = attack(
@@ -138,13 +139,13 @@ class Run:
         from ragwitness.attest.accounts import sign_request
         from ragwitness.attest.window import Request, Window
         from ragwitness.crypto.keys import PrivateKey, read_key
-        from ragwitness.models.registry import load_embedder
         from ragwitness.privacy.mechanism.release import quantise
+        from ragwitness.rag.embedders import tenant_embedder
 
         tenant, rows = self.config["tenant"], _rows(self.paths.queries)
-        policy = policy_of()
+        policy = policy_of(self.config)
         started = time.process_time()
-        vectors = load_embedder("minilm").embed([row["text"] for row in rows])
+        vectors = tenant_embedder(self.config["embedder"]).embed([row["text"] for row in rows])
         embedded = time.process_time() - started
         integers = quantise(vectors, policy.tenants[tenant])
         key = read_key(self.paths.key)

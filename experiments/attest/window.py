@@ -1,9 +1,10 @@
 """A full audit window on real documents: every phase by its command, its time, its memory.
 
-python experiments/attest/window.py --data DIR
+python experiments/attest/window.py --data DIR [--window proved]
 
-Doctors' answers are indexed, patients' questions ask. Each phase is a process of its own and is
-left out where its result is there: the same command resumes, a new `--out` starts anew.
+Doctors' answers are indexed, patients' questions ask. config.toml names the windows that there are.
+Each phase is a process of its own and is left out where its result is there: the same command
+resumes, a new `--out` starts anew.
 Verification runs in an empty folder that holds the bundle and the trust file, nothing else.
 """
 
@@ -41,50 +42,60 @@ class Phase:
     alone: tuple[Path, ...] | None = None
 
 
-def phases(paths: Paths, data: Path) -> list[Phase]:
+def phases(paths: Paths, data: Path, which: str) -> list[Phase]:
     """Return all phases in order: A setup and commit, B serve, C close, D challenge to verify."""
-    config = load_config()
+    config = load_config(which)
 
     def step(name: str) -> list[str]:
         """A process that does a step of this experiment."""
-        where = ["--data", str(data), "--out", str(paths.out)]
+        where = ["--data", str(data), "--out", str(paths.out), "--window", which]
         return [sys.executable, str(Path(__file__).resolve()), *where, "--step", name]
 
     def command(text: str) -> list[str]:
         return [sys.executable, "-m", "ragwitness", *text.split()]
 
-    policy, keys = HERE / "policy.toml", f"--key {paths.key}"
+    policy, keys = HERE / config["policy"], f"--key {paths.key}"
     public = paths.window / "public"
+    indexed = f"--index {config['tenant']}={paths.corpus}"
     opened = f"--setup {paths.setup} {keys} --name clinic.example/log -o {paths.window}"
+    opened += f" --embedder {config['embedder']}"
     drawn = f"--records {config['challenged']} --trust {paths.trust} -o {paths.challenge}"
-    handed = (paths.bundle, paths.trust, paths.empirical)
-    bundle, trust, shown = (path.name for path in handed)
-    checked = f"verify {bundle} --trust {trust} --empirical {shown}"
+    handed = (paths.bundle, paths.trust)
+    checked = f"verify {paths.bundle.name} --trust {paths.trust.name}"
+    attacks = []
+    if config["attacked"]:
+        attacks, handed = [Phase("attack", step("attack"))], (*handed, paths.empirical)
+        checked += f" --empirical {paths.empirical.name}"
+    again = f"--receipt receipts --embedder {config['embedder']}"
     return [
         Phase("texts", step("texts")),
-        Phase("setup", command(f"setup --policy {policy} -o {paths.setup}"), (paths.setup,)),
+        Phase(
+            "setup",
+            command(f"attest setup alone --policy {policy} -o {paths.setup}"),
+            (paths.setup,),
+        ),
         Phase(
             "commit",
-            command(f"commit --policy {policy} --index {config['tenant']}={paths.corpus} {opened}"),
+            command(f"attest commit --policy {policy} {indexed} {opened}"),
             (public,),
         ),
         # The auditor's: a value that enters the noise once the opening was shown.
         Phase("beacon", command(f"attest beacon {public} --trust {paths.trust} -o {paths.beacon}")),
         Phase("begin", command(f"attest begin {paths.window} {paths.beacon} {keys}")),
         Phase("serve", step("serve"), (public / "log", public / "tile")),
-        Phase("close", command(f"close {paths.window} {keys}")),
+        Phase("close", command(f"attest close {paths.window} {keys}")),
         # The auditor's: it made the setup, and knows the log's key from the provider's site.
-        Phase("challenge", command(f"challenge {public} {drawn}")),
+        Phase("challenge", command(f"attest challenge {public} {drawn}")),
         Phase("pin", command(f"attest pin {public} --trust {paths.trust} --policy")),
         Phase(
             "prove",
             command(
-                f"prove {paths.window} {paths.challenge} --setup {paths.setup} {keys}"
+                f"attest prove {paths.window} {paths.challenge} --setup {paths.setup} {keys}"
                 f" -o {paths.bundle}"
             ),
             (paths.bundle,),
         ),
-        Phase("attack", step("attack")),
+        *attacks,
         Phase(
             "verify",
             command(f"{checked} --json"),
@@ -92,7 +103,7 @@ def phases(paths: Paths, data: Path) -> list[Phase]:
         ),
         Phase(  # what the accounts hand in, and what only who has the embedder can look at
             "verify, receipts and texts too",
-            command(f"{checked} --receipt receipts --embedder minilm --json"),
+            command(f"{checked} {again} --json"),
             alone=(*handed, paths.out / "receipts"),
         ),
     ]
@@ -142,14 +153,17 @@ def table(figures: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("build/experiments/attest"))
+    parser.add_argument("--window", choices=["opened", "proved", "wide"], default="opened")
+    parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--step", choices=["texts", "serve", "attack"])
     options = parser.parse_args()
-    paths = Paths(options.out)
+    paths = Paths(options.out or Path("build/experiments/attest") / options.window)
     if options.step:
-        print(json.dumps(getattr(Run(load_config(), options.data, paths), options.step)()))
+        run = Run(load_config(options.window), options.data, paths)
+        print(json.dumps(getattr(run, options.step)()))
         return
-    todo = phases(paths, options.data)
+    paths.out.mkdir(parents=True, exist_ok=True)
+    todo = phases(paths, options.data, options.window)
     figures = json.loads(paths.figures.read_text()) if paths.figures.exists() else {}
     for phase in todo:
         if phase.name in figures:

@@ -388,7 +388,7 @@ def read_policy(path: Path) -> WindowPolicy:
         raise InputError(f"Noise is proved or opened, not {noise!r}.", 'Write noise = "proved".')
     relation = value["relation"]
     delta = probability("delta", reals["delta"])
-    needs = _Promise(reals["epsilon"], delta, numbers["queries"], relation, noise == "proved")
+    needs = Promise(reals["epsilon"], delta, numbers["queries"], relation, noise == "proved")
     made = WindowPolicy(
         window=str(value["window"]),
         tenants={name: _mechanism_of(name, one, needs) for name, one in tenants.items()},
@@ -433,7 +433,7 @@ def joint_epsilon(policy: WindowPolicy, mechanism: Mechanism) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Promise:
+class Promise:
     """What one account is promised for all its queries."""
 
     epsilon: float
@@ -467,13 +467,13 @@ class _Promise:
         return rest
 
 
-def _mechanism_of(name: str, value: object, promise: _Promise) -> Mechanism:
+def _mechanism_of(name: str, value: object, promise: Promise) -> Mechanism:
     if not isinstance(value, dict):
         raise InputError(f"The tenant {name!r} is no table.", "Write [tenants.NAME].")
     _expect_keys(value, set(_TENANT), f"the tenant {name}", {"sigma"})
     numbers = {field: whole(field, value[field]) for field in _TENANT}
     if promise.proved:
-        return _coined(name, numbers, promise, value.get("sigma"))
+        return coined_mechanism(name, numbers, promise, value.get("sigma"))
     if "sigma" not in value:
         return _least(numbers, promise)
     made = provable_mechanism(sigma=positive("sigma", value["sigma"]), **numbers)
@@ -488,8 +488,8 @@ def _mechanism_of(name: str, value: object, promise: _Promise) -> Mechanism:
     return made
 
 
-def _coined(
-    name: str, numbers: Mapping[str, int], promise: _Promise, sigma: float | None
+def coined_mechanism(
+    name: str, numbers: Mapping[str, int], promise: Promise, sigma: float | None
 ) -> Mechanism:
     """Return the mechanism with the least noise of coins that keeps the promise, and has sigma."""
     fine = fine_bits(numbers["scale"] ** 2 * (2 if promise.relation == "replace" else 1))
@@ -507,7 +507,7 @@ def _coined(
     )
 
 
-def _least(numbers: Mapping[str, int], promise: _Promise) -> Mechanism:
+def _least(numbers: Mapping[str, int], promise: Promise) -> Mechanism:
     """Return the mechanism with the least noise that keeps the promise."""
     reach = 2.0 if promise.relation == "replace" else 1.0
     sigma = reach * math.sqrt(promise.queries) / mu_for(promise.epsilon, promise.delta)

@@ -346,7 +346,7 @@ def bound(
             claim.queries,
             claim.accounts,
             claim.epsilon,
-            policy.terms.sigma,
+            _gaussian(policy),
             policy.sensitivity,
             delta_prime,
         )
@@ -372,6 +372,24 @@ def _of_tenant(name: str, database: str | None) -> TenantPolicy:
             return TenantPolicy.from_json(find_tenant(connection, name).policy)
     finally:
         store.close()
+
+
+def _gaussian(policy: TenantPolicy) -> float:
+    """Return the sigma of a tenant's noise, where a perfect match is 1.
+
+    Raises:
+        InputError: It is no Gaussian.
+    """
+    from ragwitness.errors import InputError
+
+    mechanism = policy.mechanism
+    if mechanism.coins is not None:
+        raise InputError(
+            "This tenant's noise can be proved without being opened; it is no Gaussian, of which"
+            " alone this command knows.",
+            "ragwitness service tenants budget shows its exact epsilon; or give --sigma.",
+        )
+    return mechanism.gaussian_sigma * (1 << mechanism.shift) / mechanism.scale**2
 
 
 def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
@@ -418,7 +436,7 @@ def calibrate(
 
     if tenant is not None:
         policy = _of_tenant(tenant, database)
-        claim, sensitivity, sigma = policy.claim, policy.sensitivity, policy.terms.sigma
+        claim, sensitivity, sigma = policy.claim, policy.sensitivity, _gaussian(policy)
         epsilon, delta = claim.joint_epsilon, claim.joint_delta
         queries, accounts = claim.queries, claim.accounts
     if epsilon is None:

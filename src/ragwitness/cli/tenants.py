@@ -15,7 +15,7 @@ from ragwitness.cli.options import Account, AsJson, Database, Embedder, Queries,
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.service.overview import DocumentSpending
+    from ragwitness.service.overview import DocumentSpending, TenantBudget
     from ragwitness.service.store import Store
 
 _SHOWN = 10
@@ -73,6 +73,13 @@ def create(
             " (ragwitness attest)."
         ),
     ] = None,
+    noise: Annotated[
+        str,
+        typer.Option(
+            help="With --scale: proved (an audit window shows none of the noise) or opened (it"
+            " shows the noise of the answers that the auditor draws)."
+        ),
+    ] = "proved",
     clip: Annotated[
         str | None,
         typer.Option(
@@ -124,6 +131,7 @@ def create(
         window=_seconds(window_days),
         embedder=embedder,
         scale=scale,
+        sampler=_sampler(scale, noise),
         texts=texts,
         clip=None if clip is None else _bounds(clip),
         meter=meter,  # type: ignore[arg-type]  # checked there
@@ -136,7 +144,7 @@ def create(
         "tenant": name,
         **asdict(policy.claim),
         "sensitivity": policy.sensitivity,
-        "mu_budget": policy.budget,
+        **_budget(policy.unit, policy.budget),
         "mechanism": policy.mechanism.digest,
     }
     _print(settled, as_json=as_json)
@@ -394,7 +402,7 @@ def budget(
     typer.echo(f"{tenant}: window {found.window}, {days:.2f} days left")
     typer.echo(
         f"index: {found.queries} queries, epsilon {found.epsilon:.4g} of {found.joint_epsilon:.4g}"
-        f" at delta {found.delta:g} (mu {found.mu:.4g} of {found.budget:.4g})"
+        f" at delta {found.delta:g} ({_spent(found)})"
     )
     if found.left_out is not None:
         typer.echo(
@@ -439,6 +447,17 @@ def _print_documents(found: DocumentSpending, *, as_json: bool) -> None:
         typer.echo(f"  and {len(spent) - _SHOWN} more, with less (--json has them all)")
 
 
+def _budget(unit: str, budget: float) -> dict[str, float]:
+    """Name a window's budget: mu, or answers where the noise has no mu."""
+    return {"mu_budget": budget} if unit == "mu" else {"answers_of_a_window": round(budget**2)}
+
+
+def _spent(found: TenantBudget) -> str:
+    if found.unit == "mu":
+        return f"mu {found.mu:.4g} of {found.budget:.4g}"
+    return f"of {round(found.budget**2):,} queries by all accounts together"
+
+
 @contextmanager
 def _opened(database: str | None, *, create: bool = False) -> Iterator[Store]:
     from ragwitness.service.store import open_store
@@ -458,6 +477,14 @@ def _seconds(days: float) -> int:
     if not (math.isfinite(days) and days > 0):
         raise InputError(f"A window lasts a number of days above 0, not {days:g}.")
     return round(days * 86_400)
+
+
+def _sampler(scale: int | None, noise: str) -> str:
+    from ragwitness.errors import InputError
+
+    if noise not in ("proved", "opened"):
+        raise InputError(f"Noise is proved or opened, not {noise!r}.", "Write --noise proved.")
+    return "table" if scale is None or noise == "opened" else "coins"
 
 
 def _bounds(text: str) -> tuple[float, float]:

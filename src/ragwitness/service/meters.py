@@ -8,8 +8,9 @@ budgets of their own (``texts``) it is their meters that are kept so, and none o
 query: what they let through is the scores that it is answered by.
 
 What a window may spend is granted when it opens, out of the budget that the index's contents have
-for life: mu adds up in squares over windows, and over all tenants that hold the same texts. A
-window under way counts as what it was granted, one that is over as what it spent.
+for life: mu adds up in squares over windows, and over all tenants that hold the same texts. Noise
+of coins has no mu: its meter counts answers, and their square root stands in mu's place. A window
+under way counts as what it was granted, one that is over as what it spent.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from ragwitness.errors import InputError
+from ragwitness.privacy.odometer.answers import AnswerMeter
 from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.rag.protocol import ApiError
@@ -138,7 +140,9 @@ class Meters:
     """Charges queries; for one thread, since odometers stay in memory between transactions."""
 
     def __init__(self) -> None:
-        self._odometers: OrderedDict[tuple[int, int], Odometer | TextIndex] = OrderedDict()
+        self._odometers: OrderedDict[tuple[int, int], Odometer | AnswerMeter | TextIndex] = (
+            OrderedDict()
+        )
 
     def forget(self) -> None:
         """Drop what is in memory: a transaction failed, and the database alone knows the truth."""
@@ -221,17 +225,17 @@ class Meters:
         if not granted:
             return _Index(row.seed, None, row.charged, row.folded, None)
         held = self._odometers.pop((tenant, window), None)
-        meter: Odometer | TextIndex
+        meter: Odometer | AnswerMeter | TextIndex
         if policy.claim.meter == "documents":
             texts = held if isinstance(held, TextIndex) else None
             life = lived[tenant]
             meter = open_texts(connection, (tenant, window), life, policy, texts, opened=opened)
         else:
-            whole = held if isinstance(held, Odometer) else None
+            whole = held if isinstance(held, Odometer | AnswerMeter) else None
             known = whole is not None and row.folded <= whole.queries <= row.charged
             if whole is None or not known or whole.terms.budget != granted:
                 state = connection.execute(select(windows.c.state).where(here)).scalar_one()
-                whole = load_odometer(state, policy, granted)
+                whole = policy.meter(state, granted)
             if whole.queries < row.charged:
                 whole.add(_vectors(connection, tenant, window, whole.queries))
             meter = whole
@@ -271,7 +275,7 @@ def _close_others(
         # Texts have what they spent on their own accounts by now, and the window none.
         values: dict[str, object] = {"final": 0.0}
         if policy.claim.meter == "index":
-            meter = load_odometer(row.state, policy, row.granted)
+            meter = policy.meter(row.state, row.granted)
             if row.folded < row.charged:
                 meter.add(_vectors(connection, tenant, row.number, row.folded))
             values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
@@ -314,27 +318,11 @@ def life_of(connection: Connection, life: int) -> tuple[float, float]:
     return min((one.life for one in policies.values()), default=math.inf), used
 
 
-def load_odometer(
-    state: bytes | None, policy: TenantPolicy, granted: float | None = None
-) -> Odometer:
-    """Return the odometer of a window's first ``folded`` charges, as stored.
-
-    Args:
-        state: Stored; None: of no charge.
-        policy: Of the tenant.
-        granted: The mu that the window may spend; None: the policy's budget.
-    """
-    meter = Odometer.from_bytes(state) if state else Odometer(policy.terms)
-    if granted:
-        meter.terms = replace(meter.terms, budget=granted)
-    return meter
-
-
 @dataclass(slots=True)
 class _Index:
     seed: bytes
     meter: (
-        Odometer | TextIndex | None
+        Odometer | AnswerMeter | TextIndex | None
     )  # None: the contents' budget for life had nothing left for it
     charged: int
     folded: int

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
-from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.odometer.answers import AnswerMeter
 from ragwitness.privacy.odometer.spectral import Odometer
-from ragwitness.service.meters import life_of, load_odometer, window_of
+from ragwitness.service.meters import life_of, window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import (
     Store,
@@ -87,7 +87,8 @@ class TenantBudget:
         window: Number of the window under way.
         seconds_left: Until the next.
         queries: Charged in this window, over all accounts.
-        mu: Odometer of this window.
+        unit: In what the next two are counted: ``mu``, or answers of one noise of coins.
+        mu: Odometer of this window; of answers, their square root.
         budget: mu it may not pass.
         epsilon: Spent in this window, at ``delta``.
         joint_epsilon: Budget of a window.
@@ -110,6 +111,7 @@ class TenantBudget:
     window: int
     seconds_left: int
     queries: int
+    unit: str
     mu: float
     budget: float
     epsilon: float
@@ -179,11 +181,11 @@ def spending_of(store: Store, tenant: str) -> DocumentSpending:
                 squares += mu * mu if vectors is None else meter.mu_of_documents(vectors) ** 2
     delta = policy.claim.joint_delta
     found = [
-        (one.name, epsilon_at(delta, math.sqrt(square)))
+        (one.name, policy.epsilon_of(math.sqrt(square)))
         for one, square in zip(held, squares.tolist(), strict=True)
     ]
     found.sort(key=lambda pair: (-pair[1], pair[0]))
-    together = epsilon_at(delta, math.sqrt(worst))
+    together = policy.epsilon_of(math.sqrt(worst))
     return DocumentSpending(tenant, queries, delta, tuple(found), together)
 
 
@@ -194,14 +196,14 @@ def _spending_of_texts(
     delta = policy.claim.joint_delta
     told = spent_by_texts(connection, row.life)
     found = [
-        (one.name, epsilon_at(delta, math.sqrt(told.get(content_digest(one.text), 0.0) + erased)))
+        (one.name, policy.epsilon_of(math.sqrt(told.get(content_digest(one.text), 0.0) + erased)))
         for one in held
     ]
     found.sort(key=lambda pair: (-pair[1], pair[0]))
     query = select(func.sum(windows.c.charged)).join(tenants, tenants.c.id == windows.c.tenant)
     queries = connection.execute(query.where(tenants.c.life == row.life)).scalar() or 0
     # No text passes its budget for life, whatever is asked: the worst that there could be.
-    worst = epsilon_at(delta, policy.text_life)
+    worst = policy.epsilon_of(policy.text_life)
     return DocumentSpending(row.name, int(queries), delta, tuple(found), worst)
 
 
@@ -263,15 +265,16 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             window=window,
             seconds_left=left,
             queries=queries,
+            unit=policy.unit,
             mu=mu,
             budget=policy.budget,
-            epsilon=epsilon_at(claim.joint_delta, mu),
+            epsilon=policy.epsilon_of(mu),
             joint_epsilon=claim.joint_epsilon,
             delta=claim.joint_delta,
             all_windows=len(every),
-            all_epsilon=epsilon_at(claim.joint_delta, together),
-            life_epsilon=epsilon_at(claim.joint_delta, math.sqrt(used)),
-            lifetime_epsilon=None if math.isinf(most) else epsilon_at(claim.joint_delta, most),
+            all_epsilon=policy.epsilon_of(together),
+            life_epsilon=policy.epsilon_of(math.sqrt(used)),
+            lifetime_epsilon=None if math.isinf(most) else policy.epsilon_of(most),
             shares=_shares(connection, row),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
@@ -323,14 +326,16 @@ def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy
     )
 
 
-def _meters(connection: Connection, tenant: int, policy: TenantPolicy) -> dict[int, Odometer]:
-    """Odometer of each window in which anything was charged."""
+def _meters(
+    connection: Connection, tenant: int, policy: TenantPolicy
+) -> dict[int, Odometer | AnswerMeter]:
+    """Meter of each window in which anything was charged."""
     found = {}
     for row in connection.execute(select(windows).where(windows.c.tenant == tenant)).all():
         if not row.charged:
             continue
         # The stored state covers the first `folded` charges; those that came later are added again.
-        meter = load_odometer(row.state, policy, row.granted)
+        meter = policy.meter(row.state, row.granted)
         later = select(charges.c.vector).where(
             charges.c.tenant == tenant,
             charges.c.window == row.number,

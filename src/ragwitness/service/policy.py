@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from ragwitness.attest.policy import Promise, coined_mechanism
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import composition_slack
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, sigma_for
@@ -19,7 +20,8 @@ from ragwitness.privacy.accounting.ranges import (
     whole,
 )
 from ragwitness.privacy.mechanism.config import Mechanism, mechanism_for, provable_mechanism
-from ragwitness.privacy.odometer.spectral import Terms
+from ragwitness.privacy.odometer.answers import AnswerMeter, AnswerTerms
+from ragwitness.privacy.odometer.spectral import Odometer, Terms
 
 SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
 """Seconds of an audit window."""
@@ -59,7 +61,8 @@ class Claim:
         relation: Which indexes are neighbours; ``replace`` covers adding and removing as well.
         window: Seconds after which the meters begin anew.
         embedder: Name of the embedder, for queries and documents.
-        sampler: Of the noise, where there is no ``scale``.
+        sampler: Of the noise: ``table`` or ``exact`` where there is no ``scale``; with one,
+            ``coins`` is noise whose proofs open none of it, and anything else is a Gaussian's.
         scale: Norm of the integer vectors, for answers that can be proved
             (``provable_mechanism``); None takes a finer grid,
             whose answers cannot.
@@ -98,17 +101,23 @@ class TenantPolicy:
     Attributes:
         claim: As given, with nothing left open.
         mechanism: What answers; its digest enters the key of every answer's noise.
-        budget: mu that no sequence of answers of one window may pass, over all accounts.
+        budget: mu that no sequence of answers of one window may pass, over all accounts; of noise
+            of coins, which has no mu, the square root of the number of answers (squares add up).
+        lasting: The same for all windows together; None to have it computed.
     """
 
     claim: Claim
     mechanism: Mechanism
     budget: float
+    lasting: float | None = None
 
     @property
-    def terms(self) -> Terms:
-        """What the index's odometer measures against."""
-        return Terms.of(self.mechanism, self.budget, self.claim.relation)
+    def unit(self) -> str:
+        """In what budgets are counted: ``mu``, or answers of one noise of coins."""
+        coins, relation = self.mechanism.coins, self.claim.relation
+        if coins is None:
+            return "mu"
+        return f"{coins.text}/{coins.moved(self.mechanism.sensitivity(relation))}"
 
     @property
     def sensitivity(self) -> float:
@@ -116,14 +125,17 @@ class TenantPolicy:
 
         At most the width of ``clip``, to a grid step, where scores are clipped.
         """
-        terms = self.terms
-        return terms.worst_mu(1) * terms.sigma
+        if self.mechanism.coins is not None:
+            return self.mechanism.sensitivity(self.claim.relation) / self.mechanism.scale**2
+        return self.terms.worst_mu(1) * self.terms.sigma
 
     @property
     def life(self) -> float:
         """The mu that no answers of all windows together may pass; infinite without a promise."""
         epsilon = self.claim.lifetime_epsilon
-        return math.inf if epsilon is None else _budget(self.claim, self.mechanism, epsilon)
+        if self.lasting is not None or epsilon is None:
+            return math.inf if self.lasting is None else self.lasting
+        return _budget(self.claim, self.mechanism, epsilon)
 
     @property
     def text_budget(self) -> float:
@@ -141,13 +153,44 @@ class TenantPolicy:
     @property
     def account_epsilon(self) -> float:
         """Exact epsilon of one account that asks all it may, at its delta."""
-        return epsilon_at(self.claim.delta, self.terms.worst_mu(self.claim.queries))
+        return _epsilon(self.claim, self.mechanism, self.claim.delta, self.claim.queries)
+
+    def meter(self, state: bytes | None, granted: float | None = None) -> Odometer | AnswerMeter:
+        """Return the meter of a window's index.
+
+        Args:
+            state: As stored; None: of no charge.
+            granted: What the window may spend; None: the policy's budget.
+        """
+        if self.mechanism.coins is None:
+            meter = Odometer.from_bytes(state) if state else Odometer(self.terms)
+            meter.terms = replace(meter.terms, budget=granted) if granted else meter.terms
+            return meter
+        # This noise has edges, and no Gaussian's mu: its exact account counts answers.
+        terms = AnswerTerms(self.mechanism.dimension, self.budget)
+        counter = AnswerMeter.from_bytes(state) if state else AnswerMeter(terms)
+        counter.terms = replace(counter.terms, budget=granted) if granted else counter.terms
+        return counter
+
+    def epsilon_of(self, spent: float) -> float:
+        """Return epsilon at delta* of what was spent, in the unit of ``budget``."""
+        if self.mechanism.coins is None:
+            return epsilon_at(self.claim.joint_delta, spent)
+        answers = round(spent * spent)
+        return _epsilon(self.claim, self.mechanism, self.claim.joint_delta, answers)
+
+    @property
+    def terms(self) -> Terms:
+        """What the odometer of an index with Gaussian noise measures against."""
+        return Terms.of(self.mechanism, self.budget, self.claim.relation)
 
     def to_json(self) -> str:
         """Return the policy as JSON text."""
         # The variance is a fraction: a rounded one would be another mechanism with another digest.
         mechanism = asdict(self.mechanism) | {"variance": str(Fraction(self.mechanism.variance))}
         everything = {"claim": asdict(self.claim), "mechanism": mechanism, "budget": self.budget}
+        if self.lasting is not None:
+            everything["lasting"] = self.lasting
         return json.dumps(everything, sort_keys=True, allow_nan=False)
 
     @classmethod
@@ -164,7 +207,8 @@ class TenantPolicy:
             claim = fields["claim"]
             if claim.get("clip") is not None:
                 claim["clip"] = (float(claim["clip"][0]), float(claim["clip"][1]))
-            return cls(Claim(**claim), Mechanism(**mechanism), float(fields["budget"]))
+            lasting = fields.get("lasting")
+            return cls(Claim(**claim), Mechanism(**mechanism), float(fields["budget"]), lasting)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise InputError(
                 "The stored policy of a tenant cannot be read.",
@@ -184,6 +228,8 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
             noise does not keep the account's promise.
     """
     _check(claim)
+    if claim.sampler.startswith("coins"):
+        return _coined(claim, dimension)
     # 1. Noise that keeps one account's promise, epsilon_acc at delta_acc, over q queries.
     # Gaussian DP: (epsilon, delta) corresponds to one mu, and q adaptive queries compose to
     # mu sqrt(q) at most (docs/design/mechanism.md).
@@ -207,22 +253,97 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     life = claim.lifetime_epsilon
     if life is None:
         life = _default_life(claim, mechanism, joint, budget)
+    _check_life(life, joint)
+    _budget(claim, mechanism, life)
+    return TenantPolicy(_settled(claim, mechanism, sigma, joint, life), mechanism, budget)
+
+
+def _coined(claim: Claim, dimension: int) -> TenantPolicy:
+    """Return the policy of a claim whose noise is proved without being opened.
+
+    Raises:
+        InputError: There is no scale, or no such noise keeps the promise.
+    """
+    if claim.scale is None:
+        raise InputError(
+            "Noise that is proved needs scores that can be proved.", "Name a --scale, e.g. 128."
+        )
+    # 1. The least noise that keeps one account's promise, exactly accounted.
+    wanted = Promise(claim.epsilon, claim.delta, claim.queries, claim.relation, proved=True)
+    sizes = {"dimension": dimension, "capacity": claim.capacity, "top": claim.top}
+    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, wanted, claim.sigma)
+    sigma = math.sqrt(mechanism.variance) / claim.scale**2
+    # 2. Answers of a window, whoever asks: as many as the joint epsilon allows, or k_max accounts'.
+    answers, joint = claim.accounts * claim.queries, claim.joint_epsilon
+    if joint is not None:
+        answers = _answers(claim, mechanism, joint)
+    if joint is None:
+        joint = _epsilon(claim, mechanism, claim.joint_delta, answers)
+    # 3. Answers of all windows: of twelve full ones, or as many as the edges of the noise bear;
+    # one there is, since an account's promise leaves room for k_max of them (k_max delta < delta*).
+    life = claim.lifetime_epsilon
+    if life is not None:
+        _check_life(life, joint)
+        lasting = _answers(claim, mechanism, life)
+    else:
+        counts = (full * answers for full in range(LIFETIME, 0, -1))
+        each = ((n, _epsilon(claim, mechanism, claim.joint_delta, n)) for n in counts)
+        lasting, life = next(pair for pair in each if pair[1] < math.inf)
+    settled = _settled(claim, mechanism, sigma, joint, life)
+    return TenantPolicy(settled, mechanism, math.sqrt(answers), math.sqrt(lasting))
+
+
+def _settled(claim: Claim, mechanism: Mechanism, sigma: float, joint: float, life: float) -> Claim:
+    """Return a claim with nothing left open."""
+    return replace(
+        claim,
+        sigma=sigma,
+        sampler=mechanism.sampler,
+        joint_epsilon=joint,
+        payer_queries=claim.payer_queries or claim.accounts * claim.queries,
+        lifetime_epsilon=life,
+    )
+
+
+def _check_life(life: float, joint: float) -> None:
     if life < joint:
         raise InputError(
             f"The lifetime epsilon {life:.4g} is below that of one window, {joint:.4g}.",
             "Raise it, or lower the joint epsilon of a window.",
         )
-    _budget(claim, mechanism, life)
-    payer = claim.payer_queries or all_of_them
-    settled = replace(
-        claim,
-        sigma=sigma,
-        sampler=mechanism.sampler,
-        joint_epsilon=joint,
-        payer_queries=payer,
-        lifetime_epsilon=life,
-    )
-    return TenantPolicy(settled, mechanism, budget)
+
+
+def _epsilon(claim: Claim, mechanism: Mechanism, delta: float, answers: int) -> float:
+    """Return the exact epsilon of a number of answers, whatever was asked; infinite for none."""
+    if mechanism.coins is None:
+        return epsilon_at(delta, Terms.of(mechanism, 1.0, claim.relation).worst_mu(answers))
+    found = mechanism.coin_epsilon(delta, answers, claim.relation) if answers else 0.0
+    return math.inf if found is None else found
+
+
+def _answers(claim: Claim, mechanism: Mechanism, epsilon: float) -> int:
+    """Return how many answers of a noise of coins an epsilon at delta* allows, to a hundredth.
+
+    Raises:
+        InputError: Not one.
+    """
+
+    def fits(answers: int) -> bool:
+        return _epsilon(claim, mechanism, claim.joint_delta, answers) <= epsilon
+
+    if not fits(1):
+        raise InputError(
+            f"One answer of this noise has a larger epsilon than {epsilon:.4g} at delta* ="
+            f" {claim.joint_delta:g}.",
+            "Raise the joint epsilon, or lower that of an account.",
+        )
+    low, high = 1, 2
+    while high < _RELEASES and fits(high):
+        low, high = high, 2 * high
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _default_life(claim: Claim, mechanism: Mechanism, joint: float, budget: float) -> float:

@@ -108,6 +108,7 @@ lives = Table(  # budgets for life, each locked by its row
     _meta,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("used", Float, nullable=False, default=0.0),  # mu squared, by tenants that were erased
+    Column("unit", String(128), nullable=False, server_default="mu"),  # or answers of one noise
 )
 contents = Table(  # texts that were ever in an index of a life, by their hash
     "contents",
@@ -159,11 +160,8 @@ def _lives(connection: Connection) -> None:
     for table in (lives, contents):
         table.create(connection, checkfirst=True)
     for table, names in ((tenants, ("life",)), (windows, ("granted", "final"))):
-        known = {column["name"] for column in inspect(connection).get_columns(table.name)}
         for name in names:
-            if name not in known:  # a database made with the tables as they are now has it
-                kind = table.c[name].type.compile(connection.dialect)
-                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}"))
+            _add_column(connection, table, name)
     for row in connection.execute(select(tenants.c.id)).all():
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(life=row.id))
         connection.execute(insert(lives).values(id=row.id))
@@ -176,10 +174,21 @@ def _lives(connection: Connection) -> None:
 
 def _text_meters(connection: Connection) -> None:
     """What texts have spent that have budgets of their own."""
-    known = {column["name"] for column in inspect(connection).get_columns("contents")}
-    for name in {"used", "most"} - known:
-        kind = contents.c[name].type.compile(connection.dialect)
-        connection.execute(text(f"ALTER TABLE contents ADD COLUMN {name} {kind}"))
+    for name in ("used", "most"):
+        _add_column(connection, contents, name)
+
+
+def _units(connection: Connection) -> None:
+    """Lives of noise that has no mu; those of before are all Gaussian."""
+    _add_column(connection, lives, "unit", " NOT NULL DEFAULT 'mu'")
+
+
+def _add_column(connection: Connection, table: Table, name: str, more: str = "") -> None:
+    """Add a column, unless the database was made with the tables as they are now."""
+    known = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    if name not in known:
+        kind = table.c[name].type.compile(connection.dialect)
+        connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}{more}"))
 
 
 def content_digest(words: str) -> str:
@@ -187,7 +196,7 @@ def content_digest(words: str) -> str:
     return hashlib.sha256(" ".join(words.casefold().split()).encode()).hexdigest()
 
 
-STEPS: tuple[Step, ...] = (_first_tables, _attested_windows, _lives, _text_meters)
+STEPS: tuple[Step, ...] = (_first_tables, _attested_windows, _lives, _text_meters, _units)
 """Step n brings a database from version n to n + 1; a step that was released is never edited."""
 
 

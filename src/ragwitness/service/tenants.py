@@ -76,7 +76,7 @@ def create_tenant(
         values = {"policy": policy.to_json(), "created": int(time.time()), "life": number}
         # A budget for life of its own, until it takes documents that another index has held.
         connection.execute(insert(tenants).values(id=number, name=name, **values))
-        connection.execute(insert(lives).values(id=number))
+        connection.execute(insert(lives).values(id=number, unit=policy.unit))
     return policy
 
 
@@ -348,7 +348,8 @@ def _hold(
     """Write down what a life holds; lives with a text in common become the oldest of them.
 
     Raises:
-        InputError: One of them is metered as a whole and another text by text.
+        InputError: One of them is metered as a whole and another text by text, or what they have
+            spent is counted in another unit, so that it cannot be added up.
     """
     life = int(row.life)
     known: dict[int, set[str]] = {life: set()}
@@ -357,6 +358,8 @@ def _hold(
         query = select(contents).where(contents.c.digest.in_(some))
         for held in connection.execute(query):
             known.setdefault(held.life, set()).add(held.digest)
+    if not apart:
+        known = _alike(connection, life, known)
     one = life if apart else min(known)
     own = policy.claim.meter == "documents"
     _check_alike(connection, {life} if apart else {*known}, own=own)
@@ -416,6 +419,27 @@ def _both_accounts(connection: Connection, one: int, other: int) -> dict[str, di
         for digest, rows in found.items()
         if len(rows) > 1
     }
+
+
+def _alike(connection: Connection, life: int, known: dict[int, set[str]]) -> dict[int, set[str]]:
+    """Leave out lives in another unit that nobody has and that spent nothing; refuse the others."""
+    rows = connection.execute(select(lives).where(lives.c.id.in_(sorted(known)))).all()
+    units = {row.id: row.unit for row in rows}
+    for row in rows:
+        if row.unit == units[life]:
+            continue
+        query = select(tenants.c.name).where(tenants.c.life == row.id)
+        owners = sorted(connection.execute(query).scalars())
+        if owners or row.used:
+            whose = ", ".join(owners) or "a tenant that was erased"
+            raise InputError(
+                f"Some of these texts are or were in the index of {whose}, whose noise is of"
+                " another kind: their budgets for life cannot be added up.",
+                "Create the tenant with the same noise (--noise, --scale, --sigma), or say"
+                " --own-lifetime: you promise that nobody asks both.",
+            )
+        del known[row.id]
+    return known
 
 
 def _find(connection: Connection, name: str, *, lock: bool = False) -> Any:

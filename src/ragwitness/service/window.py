@@ -43,6 +43,7 @@ from ragwitness.service.tenants import find_tenant
 # From then on every answer of that window stands in the window's log: the meters refuse a query
 # that would be answered otherwise, in the transaction that charges it.
 
+_LESS = 1e-9  # of sigma: far more than rounding, and far less than from one noise to the next
 _THRESHOLD = 0.95  # least cosine of two queries that joins their accounts
 
 
@@ -102,12 +103,15 @@ def policy_text(
         "joint_delta": claim.joint_delta,
         "nonces_required": True,
     }
+    sigma = float(claim.sigma or 0.0)
+    if mechanism.coins:  # the least of its kind that has so much: this one again
+        lines["noise"], sigma = "proved", sigma * (1 - _LESS)
     noise = {
         "dimension": mechanism.dimension,
         "capacity": mechanism.capacity,
         "top": mechanism.top,
         "scale": mechanism.scale,
-        "sigma": float(claim.sigma or 0.0),
+        "sigma": sigma,
     }
     estimator = {"name": "pairs", "threshold": _THRESHOLD}
     return (

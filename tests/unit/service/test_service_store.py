@@ -111,6 +111,6 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(store: Store) -> None:
 def test_a_newer_database_is_refused(store: Store) -> None:
     with store.writing() as connection:
         connection.execute(text("UPDATE schema_version SET number = 99"))
-    with pytest.raises(InputError, match="schema version 99; this ragwitness knows 4"):
+    with pytest.raises(InputError, match="schema version 99; this ragwitness knows 5"):
         open_store(store.name)
     store.close()

@@ -27,6 +27,9 @@ _SPREAD = 14.0  # standard deviations of the tilted sum to either side
 _TILTS = 16
 _HALVINGS = 40
 _FLAT = 1e3  # largest tilt, over the whole range of a loss
+_MOST_EXPONENT = 700.0  # e to it is above every probability, times the least rounding there is
+_MOST_SPAN = 600.0  # of losses whose exponentials all have their digits
+_AWAY = (0.0, 1e-12, 1e-9)  # relative: from where quick sums look to where the sum itself agrees
 _ROUNDING = 1e-9  # relative, of all floating-point steps together: far more than there is
 
 Floats = NDArray[np.float64]
@@ -178,18 +181,46 @@ class _Curve:
 
     def epsilon(self, delta: float, most: float) -> float:
         """Return the least epsilon at ``delta``, or ``most``, which holds."""
+        # Out of the tilt again: probabilities. Rounding noise that grows with it only adds.
+        real = self.masses * np.exp(np.minimum(self.log - self.tilt * self.at, _MOST_EXPONENT))
+        if self._delta(real, 0.0) <= delta:
+            return 0.0
+        # Where sums over all above a point serve, they say where to look; the sum itself decides.
+        near = self._near(real, delta, most)
+        for away in _AWAY:
+            if near is not None and near * (1 + away) < most:
+                found = near * (1 + away)
+                if self._delta(real, found) <= delta:
+                    return found
         low, high = 0.0, most
-        if self._delta(low) <= delta:
-            return low
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._delta(middle) <= delta else (middle, high)
+            low, high = (low, middle) if self._delta(real, middle) <= delta else (middle, high)
         return high
 
-    def _delta(self, epsilon: float) -> float:
+    def _near(self, real: Floats, delta: float, most: float) -> float | None:
+        """Return an epsilon at which delta is about so large; None where digits do not suffice."""
+        first = float(self.at[0])
+        if float(self.at[-1]) - first > _MOST_SPAN:
+            return None
+        above = np.cumsum(real[::-1])[::-1]
+        weighed = np.cumsum((real * np.exp(first - self.at))[::-1])[::-1]
+
+        def small(epsilon: float) -> bool:
+            at = int(np.searchsorted(self.at, epsilon, side="right"))
+            if at == len(self.at):
+                return self.outside <= delta
+            inner = float(above[at] - math.exp(min(epsilon - first, _MOST_SPAN)) * weighed[at])
+            return self.outside + inner * (1 + _ROUNDING) <= delta
+
+        low, high = 0.0, most
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if small(middle) else (middle, high)
+        return high
+
+    def _delta(self, real: Floats, epsilon: float) -> float:
         """Return E[(1 - e^(epsilon - loss))+], never too small."""
         first = int(np.searchsorted(self.at, epsilon, side="right"))
-        gap = self.at[first:] - epsilon
-        inner = float(self.masses[first:] @ (np.exp(-self.tilt * gap) * -np.expm1(-gap)))
-        scale = math.exp(min(700.0, self.log - self.tilt * epsilon))
-        return self.outside + scale * inner * (1 + _ROUNDING)
+        inner = float(real[first:] @ -np.expm1(epsilon - self.at[first:]))
+        return self.outside + inner * (1 + _ROUNDING)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.accounting.losses import Losses, loss_epsilon
+from ragwitness.privacy.accounting.losses import Losses, _chernoff, _Curve, loss_epsilon
 from ragwitness.privacy.sampler.coins import CoinNoise
 
 DELTA = 1e-6
@@ -117,3 +117,12 @@ def test_edges_that_are_reached_too_often_leave_no_epsilon():
     assert loss_epsilon(few, 1, 1e-3) is None
     assert loss_epsilon(few, 1, 0.1) is not None
     assert loss_epsilon(Losses.of(CoinNoise(0, (2, 2)).pmf(), 50), 1, 0.1) is None
+
+
+def test_a_sum_far_above_the_grid_is_never_taken_for_nothing():
+    """36 million answers lie at 710,000: a clipped power of e once let epsilon 0 hold for them."""
+    losses, answers = Losses.of(CoinNoise.parse("coins:12+2x3+12x2").pmf(), 1), 36 * 10**6
+    tilt, most = _chernoff(losses, answers, 0.46)
+    curve = _Curve.of(losses, answers, tilt, most)
+    real = curve.masses * np.exp(np.minimum(curve.log - tilt * curve.at, 700.0))
+    assert min(curve._delta(real, epsilon) for epsilon in (0.0, 10.0, 1e4, 6e5)) > 0.95
