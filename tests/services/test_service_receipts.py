@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -215,6 +216,9 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
             said = " ".join(text.split())  # the terminal breaks lines
             assert "6 queries of 3 accounts; 2 of them signed by their account" in said
             assert "2 of 6 queries are signed by their account, 4 have a receipt" in said
+            assert "their noise is proved and stays closed" in said  # the service's default
+            names = zipfile.ZipFile(bundle).namelist()
+            assert sum(name.endswith(".coins") for name in names) == 6
         else:
             assert code == 3, text
             assert "receipt." in text
