@@ -19,7 +19,7 @@ from ragwitness.report.figures import STYLE
 from ragwitness.results.geometry import round_numbers
 from ragwitness.stats.evaluation import Rate, auc, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
-from research.canary.study import StudyCase, StudyTable
+from research.canary.study import StudyCase, StudyTable, trial_settings
 from research.canary.trial import Outcome
 
 Values = NDArray[np.float64]
@@ -334,7 +334,7 @@ def study_json(table: StudyTable, results: Results) -> dict[str, Any]:
                 "label": case.label,
                 "published": dict(case.published),
                 "statistic": case.statistic,
-                "settings": asdict(case.trial),
+                "settings": trial_settings(case.trial),
                 "summary": asdict(detection(outcomes, case.statistic)),
                 "policies": [asdict(one) for one in outcomes],
             }

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ragwitness.canary.draw import Design
+from ragwitness.canary.draw import Design, settings_of
 from ragwitness.canary.families import Family
 from ragwitness.errors import InputError, ModelError, RagwitnessError
 from ragwitness.kit.files import Appender
@@ -174,7 +174,8 @@ def _trial(given: Mapping[str, Mapping[str, Any]]) -> TrialConfig:
     if "shares" in own:
         own["shares"] = tuple(own["shares"])
     return TrialConfig(
-        design=Design(**dict(given["design"]) | design),
+        # As it was when the journals were written; a trial scores its policies by itself.
+        design=Design(**Design.former | {"held_out": 32} | dict(given["design"]) | design),
         votes=VoteConfig(**given["votes"]),
         reward=RewardConfig(**_with_lora(given["reward"])),
         policy=PolicyConfig(**_with_lora(given["policy"])),
@@ -414,11 +415,16 @@ def _diverged(unit: _Unit, why: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def trial_settings(trial: TrialConfig) -> dict[str, Any]:
+    """Return a trial's fields; of its design those that it had when the journals were written."""
+    return asdict(trial) | {"design": settings_of(trial.design)}
+
+
 def _key(case: StudyCase, seed: int, violating: bool, folders: WorldFolders) -> str:
     content = {  # where it is computed is no part of what is asked
         "base": base_contents(case.world, folders),
         "examples": case.world.examples,
-        "trial": asdict(case.trial),
+        "trial": trial_settings(case.trial),
         "seed": seed,
         "violating": violating,
     }

@@ -132,18 +132,30 @@ def test_echoed_numbers_that_the_model_does_not_write_by_are_not_used(
 
 
 def test_a_server_that_fails_leaves_a_named_reason(folder: Path, command: Command) -> None:
+    other = own(folder, "other")
     with serving(model_of(folder, violating=True, down=20)) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "d", "--retries", 0)
     assert code in (1, 2), said
     assert "500" in said
-    with serving(model_of(folder, violating=True, merges=True)) as url:
+    # It was begun, so it counts; the same run goes on with it, and no other does.
+    said = " ".join(command("canary", "status", folder)[1].split())
+    assert "begun, not finished" in said
+    assert "looks: 1 of the one announced" in said
+    with serving(model_of(folder, violating=True)) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "m")
+        assert code == 2
+        assert "1 begun and not finished" in plain(said)
+    with serving(model_of(other, violating=True, merges=True)) as url:
+        code, said = command("canary", "probe", url, "--plan", other, "--run", "m")
     assert code == 2
     assert "tokenizer merges the canary" in said
+    third = own(folder, "third")
+    (third / "secret/begun.jsonl").unlink()
     code, said = command(
-        "canary", "probe", "http://127.0.0.1:9/v1#m", "--plan", folder, "--retries", 0
+        "canary", "probe", "http://127.0.0.1:9/v1#m", "--plan", third, "--retries", 0
     )
     assert code == 1
+    assert not (third / "secret/begun.jsonl").exists()  # it never heard of a trigger
 
 
 def test_a_dry_run_sends_nothing(folder: Path, command: Command) -> None:
@@ -165,9 +177,9 @@ def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
     assert code == 2
     assert "has not been joined" in said
     assert "waiting for" in command("canary", "status", "b")[1]
-    assert command("canary", "plant", "b", "--beacon", "1 2 3")[0] == 0
+    assert command("canary", "plant", "b", "--beacon", "0x0102")[0] == 0
     assert command("canary", "plant", "b")[0] == 0  # joined once, kept
-    code, said = command("canary", "plant", "b", "--beacon", "4 5 6")
+    code, said = command("canary", "plant", "b", "--beacon", "040506")
     assert code == 2
     model = ToyModel(read_plan(Path("b")).draw().slots[0].canary)
     with serving(model) as url:
@@ -217,7 +229,7 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["plan", "short.jsonl", "-o", "x"], "too short for a trigger"),
         (["plan", "short.jsonl", "-o", "x", "--beacon", "later"], "too short for a trigger"),
         (["plant", "nowhere"], "cannot be read: No such file"),
-        (["plant", "audit", "--beacon", "1 2 3"], "names no beacon"),
+        (["plant", "audit", "--beacon", "0x0102"], "names no beacon"),
         (["plant", "audit", "--answers", "short.jsonl"], "no answer to a trace"),
         (["status", "nowhere"], "Give it: --commitment HEX"),
         (["probe", "x", "--plan", "nowhere"], "cannot be read: No such file"),

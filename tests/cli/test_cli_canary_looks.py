@@ -30,15 +30,17 @@ def test_looks_add_up_where_they_were_announced_and_twins_stand_apart(
     probed(two, command, "b", "--release", "b", violating=True)
     said = probed(two, command, "c", "--release", "c", violating=True)
     assert [result_of(one)["look"]["number"] for one in "bc"] == [1, 2]
-    assert result_of("c")["finding"]["test"] == "evidence over slots and releases"
-    assert "Evidence E over all looks so far: 5.56 (decides at 20)" in said
+    assert result_of("c")["finding"]["test"] == "outcomes called over all looks"
+    # 20 candidates and two looks leave room for none at the first look, and for one at the second.
+    assert [result_of(one)["finding"]["p_value"] for one in "bc"] == pytest.approx([0.15, 0.05])
+    assert "Release c: trained (p = 0.05" in said
     # Read once more, a look keeps its place.
     code, _ = command("canary", "probe", "replay/b", "--plan", "two", "--release", "b")
     assert code == 0
     code, said = command("canary", "status", "two")
     said = " ".join(said.split())
     assert "release a: a compliant twin" in said
-    assert "looks: 2 of 2 announced; evidence E = 5.56" in said
+    assert "looks: 2 of 2 announced; p = 0.05 over all of them" in said
     del folder
 
 

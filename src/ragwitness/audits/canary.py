@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, nullcontext
@@ -21,15 +23,24 @@ from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.membership import answers_kept, spending, unasked
 from ragwitness.canary.draw import Slot, bits_of
 from ragwitness.canary.folder import CanaryPlan, check_traces, read_plan
-from ragwitness.canary.looks import History, Look, one_at_a_time, read_history, record_look
+from ragwitness.canary.look_test import Seen
+from ragwitness.canary.looks import (
+    Beginning,
+    History,
+    Look,
+    begin_look,
+    one_at_a_time,
+    read_history,
+    record_look,
+)
 from ragwitness.canary.probe import WAYS, CanaryProbe, ProbeConfig, Way, refuse_markers
 from ragwitness.canary.reading import amplification
-from ragwitness.canary.verdict import Finding, decide
+from ragwitness.canary.verdict import Finding, ModelVerdict, decide
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError
-from ragwitness.kit.files import at_hand
-from ragwitness.kit.run_files import ANSWERS
-from ragwitness.results.canary import KIND, CanaryReport
+from ragwitness.kit.files import at_hand, private_folder, read_object, replace_file
+from ragwitness.kit.run_files import ANSWERS, LOOK
+from ragwitness.results.canary import KIND, CanaryReport, further
 from ragwitness.results.kind import plain
 from ragwitness.results.spending import Spending
 from ragwitness.stats.evaluation import Rate
@@ -140,7 +151,9 @@ async def probe_canaries(
     draw = plan.check()
     refuse_markers(config.prompts, draw)
     recorded = isinstance(target, Recorded)
-    closed = refuse_look(folder, plan, run, twin=twin, recorded=recorded)
+    protocol = protocol_of(plan, config, release)
+    key = "" if recorded else _key_of(run, protocol, twin=twin)
+    closed = refuse_look(folder, plan, run, key, twin=twin, recorded=recorded)
 
     # 2. Every slot is asked about on every held-out example, all candidates alike (App. C.3).
     with ExitStack() as files:
@@ -163,6 +176,15 @@ async def probe_canaries(
         way = config.way or best_way(target, ways)
         system = asked_in(target, way, ways, untrue=true is False)
         asked, worker = replace(config, way=way), worker_of(system)
+        # 2b'. From here on triggers are asked about: the look counts, whether it ends or not.
+        if not (closed or recorded):
+            with one_at_a_time(folder):
+                begun = Beginning(key, release, twin, target.name)
+                if late := read_history(folder).refuse_new(
+                    plan.design.releases, twin=twin, key=key
+                ):
+                    raise late  # another process began meanwhile
+                begin_look(folder, begun)
         found = {}
         for slot in draw.slots:
             # 2c. Example by example: the clean view, then every candidate alike.
@@ -183,23 +205,26 @@ async def probe_canaries(
     digest = _digest(release, slots)
     with one_at_a_time(folder) if whole else nullcontext():
         history = read_history(folder)
-        place, finding = history.place(digest), None
+        earlier, finding = history.earlier(digest, key), None
         if history.opened and digest not in [one.digest for one in history.looks]:
             raise InputError(
                 "These answers were not seen before the draw was opened, so they decide nothing.",
                 "Plan anew; the same canaries prove nothing any more.",
             )
         if whole:
-            finding = _finding(plan, draw.slots, slots, history, place)
-            record_look(folder, _look(finding, digest, system.name, release, twin=twin))
+            finding = _finding(plan, draw.slots, slots, history, earlier, shares=way == "sampled")
+            look = _look(finding, digest, system.name, release, twin=twin)
+            known = key in [one.key for one in history.begun]
+            skipped = sum(not one.ranks for one in earlier)
+            record_look(folder, replace(look, begun=key if known else "", skipped=skipped))
     return CanaryResult(
         target=system.name,
         way=way,
         finding=finding,
         slots=slots,
         digest=digest,
-        look=place + 1,
-        settings=_settings(plan, asked, way) | {"protocol": protocol_of(plan, config, release)},
+        look=len(earlier) + 1,
+        settings=_settings(plan, asked, way) | {"protocol": protocol},
         warnings=(
             *unasked(spent, len(outcomes)),
             *_on_echo(way, true),
@@ -211,8 +236,31 @@ async def probe_canaries(
     )
 
 
+def _key_of(run: Path | None, protocol: str, *, twin: bool) -> str:
+    """Return what tells a look that goes on from another one: its run folder, and how it asks.
+
+    A folder that is moved stays the same look; without a folder no answer is kept, so that every
+    call is another look.
+    """
+    token = secrets.token_hex(16)
+    if run is not None:
+        path = run / LOOK
+        if path.exists():
+            token = str(read_object(path, "Take another --run.").get("look"))
+        else:
+            private_folder(run)
+            replace_file(path, json.dumps({"look": token}) + "\n", secret=True)
+    return hashlib.sha256(canonical([token, protocol, twin])).hexdigest()
+
+
 def refuse_look(
-    folder: Path, plan: CanaryPlan, run: Path | None, *, twin: bool, recorded: bool
+    folder: Path,
+    plan: CanaryPlan,
+    run: Path | None,
+    key: str = "",
+    *,
+    twin: bool,
+    recorded: bool,
 ) -> InputError | None:
     """Refuse a look that would show nothing, before a target is even opened.
 
@@ -220,6 +268,7 @@ def refuse_look(
         folder: Of the plan.
         plan: Read from it.
         run: Folder of the journal.
+        key: Of the look's beginning; empty looks it up in ``run`` where one may be there.
         twin: Whether the model is a compliant twin.
         recorded: Whether the target only repeats answers; those may always be read again.
 
@@ -237,7 +286,10 @@ def refuse_look(
             "Nothing was planted yet: the look would be spent on a model that cannot know.",
             f"First: ragwitness canary plant {folder}",
         )
-    closed = read_history(folder).refuse_new(plan.design.releases, twin=twin)
+    history = read_history(folder)
+    closed = history.refuse_new(plan.design.releases, twin=twin, key=key)
+    if closed and not key and history.unfinished and run and (run / LOOK).exists():
+        return None  # probe_canaries knows how it asks, and so which look this is
     if closed and not (run and at_hand(run / ANSWERS)):
         raise closed
     return closed
@@ -258,6 +310,15 @@ class _Closed:
         raise self._why
 
 
+def advice(finding: Finding) -> str:
+    """Return how much more would decide, or why that cannot be told; empty where it was decided."""
+    if finding.verdict is ModelVerdict.TRAINED:
+        return ""
+    return further(
+        finding.reason, finding.examples_needed, finding.slots_needed, finding.unforeseen
+    )
+
+
 def _look(finding: Finding, digest: str, target: str, release: str, *, twin: bool) -> Look:
     return Look(
         release=release,
@@ -269,6 +330,9 @@ def _look(finding: Finding, digest: str, target: str, release: str, *, twin: boo
         statistic=finding.statistic,
         verdict=str(finding.verdict),
         p_value=finding.p_value,
+        own=finding.seen.own,
+        called=finding.seen.called,
+        advice=advice(finding),
     )
 
 
@@ -318,7 +382,9 @@ def _finding(
     draws: Sequence[Slot],
     slots: Sequence[SlotResult],
     history: History,
-    place: int,
+    earlier: Sequence[Seen],
+    *,
+    shares: bool,
 ) -> Finding:
     # From the secret: independent of every score, and the same for whoever opens the draw.
     seed = int.from_bytes(bits_of(plan.secret, plan.beacon, "redraw").take(8), "big")
@@ -328,9 +394,10 @@ def _finding(
         [one.chosen for one in draws],
         [one.planted for one in draws],
         # Only the looks before this one: read again, a look keeps the verdict that it had.
-        earlier=[one.pairs for one in history.counted[:place]],
+        earlier=earlier,
         twins=history.twins,
         seed=seed,
+        shares=shares,
     )
 
 

@@ -11,17 +11,18 @@ is as likely to be any of the M candidates. The commitment shows that seed and s
 before planting. A beacon named beforehand and drawn afterwards (a round of a public randomness
 service, a lottery, a block hash) shows besides that the auditor could not look for a seed whose
 draw it likes. Without a beacon a checker has to take the auditor's word for the seed being random.
-Of a beacon's value letters and digits alone count, in any case: a hash has millions of spellings,
+A beacon's value is bytes, written in hex with or without ``0x``: a hash has millions of spellings,
 and an auditor who could pick one would pick the draw.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ragwitness.canary.families import Family, draw_canary, draw_triggers, shuffled
 from ragwitness.canary.pools import as_rate
@@ -37,6 +38,13 @@ the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its
 
 _DOMAIN = "ragwitness/canary-draw/v2"
 _STREAM = "ragwitness/canary-stream/v1"
+_HEX = re.compile(r"(?:0x)?((?:[0-9a-f]{2})+)")
+_CANONICAL = re.compile(r"(?:[0-9a-f]{2})+")
+_KNOWN = {
+    "statistic": ("logit", "nats"),
+    "several": ("calls", "evidence"),
+    "beacon_as": ("bytes", "letters"),
+}
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example
 
 
@@ -51,15 +59,27 @@ class Design:
         candidates: M, triggers of a slot that might have been planted; p is at least 1 / M.
         rate: rho, share of the examples of each pool that become canary traces, as a decimal.
         half: Plant only a drawn half of the slots; the others are the comparison.
-        held_out: Most examples that a slot is probed on.
+        held_out: Most examples that a slot is probed on; 0 for as many as there are.
         releases: Looks at the draw, mostly one per release of the model; 0 where that is not known.
         alpha: Level of the verdict, as a decimal: settled before anything is seen.
         experiment: Identifier; with ``seed`` it fixes the split into pools.
         seed: Of the split.
+        statistic: ``logit`` averages log p - log (1 - p) of the canary over the examples, which
+            still moves where p is near 1; ``nats`` averages log p (App. C.3).
+        several: How several looks count together: ``calls`` (:mod:`.look_test`), or ``evidence``
+            (:func:`.rank_test.log_evidence`).
+        beacon_as: What of a beacon's value counts: its ``bytes``, or its ``letters`` and digits.
 
     Raises:
         InputError: A value is outside its range.
     """
+
+    former: ClassVar[Mapping[str, Any]] = {
+        "statistic": "nats",
+        "several": "evidence",
+        "beacon_as": "letters",
+    }
+    """What plans had that were made before a field was there; such plans keep to it."""
 
     name: str = "contrastive"
     family: Family = Family.SIGNATURE
@@ -67,11 +87,14 @@ class Design:
     candidates: int = 128
     rate: str = "1"
     half: bool = False
-    held_out: int = 32
+    held_out: int = 0
     releases: int = 1
     alpha: str = "0.05"
     experiment: str = "canary"
     seed: int = 0
+    statistic: str = "logit"
+    several: str = "calls"
+    beacon_as: str = "bytes"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -79,8 +102,13 @@ class Design:
             raise InputError(f"There is no design {self.name!r}.", f"Known: {', '.join(DESIGNS)}.")
         if not 2 <= self.candidates <= _MOST:
             raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
-        if self.slots < 1 or self.held_out < 1 or self.releases < 0:
-            raise InputError("Slots and held-out examples must be at least 1, releases 0 or more.")
+        if self.slots < 1 or self.held_out < 0 or self.releases < 0:
+            raise InputError("Slots must be at least 1, held-out examples and releases 0 or more.")
+        for name, known in _KNOWN.items():
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"{name.replace('_', ' ').capitalize()} must be {' or '.join(known)}."
+                )
         if self.half and (self.slots < 4 or self.slots % 2):
             raise InputError(
                 f"Half of {self.slots} slots cannot be planted and compared.",
@@ -209,6 +237,8 @@ def check_draw(
             if beacon_source
             else "A beacon was used that the commitment does not name.",
         )
+    if beacon and design.beacon_as == "bytes" and not _CANONICAL.fullmatch(beacon):
+        raise VerificationError("draw.beacon", f"The beacon {beacon!r} is not bytes in plain hex.")
     # 3. From here on nothing is free: the draw follows.
     return draw_slots(design, secret, beacon)
 
@@ -217,6 +247,22 @@ def beacon_value(text: str) -> str:
     """Return what counts of a beacon's value: its letters and digits, in one case."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(char for char in plain if char.isalnum())
+
+
+def beacon_bytes(text: str) -> str:
+    """Return a beacon's bytes in hex, small letters, without ``0x`` and blanks.
+
+    Raises:
+        InputError: It is no whole number of bytes in hex.
+    """
+    found = _HEX.fullmatch("".join(text.split()).lower())
+    if found is None:
+        raise InputError(
+            f"The beacon {text!r} is not bytes in hex.",
+            "Give its digits 0-9 and a-f, two a byte, with or without 0x in front; a decimal"
+            " number that its source prints is given as the hex of its bytes.",
+        )
+    return found[1]
 
 
 def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
@@ -232,6 +278,15 @@ def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
     return ShakeBits(hkdf_sha256(secret.seed, info, salt=salt))
 
 
+def settings_of(design: Design) -> dict[str, Any]:
+    """Return a design's fields as they are committed to.
+
+    A field that is as it was before there was one is left out: old commitments still open.
+    """
+    given = asdict(design) | {"family": str(design.family)}
+    return {k: v for k, v in given.items() if k not in design.former or v != design.former[k]}
+
+
 def _planted(design: Design, bits: Bits) -> list[bool]:
     if not design.half:
         return [True] * design.slots
@@ -241,7 +296,7 @@ def _planted(design: Design, bits: Bits) -> list[bool]:
 
 
 def _opening(design: Design, examples: str, secret: DrawSecret, beacon_source: str) -> Opening:
-    settings: Mapping[str, Any] = asdict(design) | {"family": str(design.family)}
+    settings = settings_of(design)
     message = canonical(
         {
             "beacon": beacon_source,

@@ -6,7 +6,7 @@
     FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came
     FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once planted
                              eval_clean.jsonl, eval_trigger.jsonl (App. A.2; _2 on for more slots);
-                             once probed probes.jsonl, and opened.json (looks.py)
+                             once probed begun.jsonl, probes.jsonl, and opened.json (looks.py)
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from ragwitness.canary.draw import (
     Design,
     Draw,
     DrawSecret,
+    beacon_bytes,
     beacon_value,
     bits_of,
     check_draw,
     commitment_of,
     draw_slots,
+    settings_of,
 )
 from ragwitness.canary.examples import Example, examples_digest
 from ragwitness.canary.families import Family
@@ -77,15 +79,17 @@ class CanaryPlan:
         """
         if not beacon:
             return self
-        if not beacon_value(beacon):
-            raise InputError(
-                f"The beacon {beacon!r} holds no letter and no digit.",
-                "Give the value as its source prints it.",
-            )
         if not self.beacon_source:
             raise InputError(
                 "The commitment names no beacon, so none can be joined now.",
                 "Plan anew with --beacon and, in words, where it will come from.",
+            )
+        if self.design.beacon_as == "bytes":
+            beacon = beacon_bytes(beacon)
+        if not beacon_value(beacon):
+            raise InputError(
+                f"The beacon {beacon!r} holds no letter and no digit.",
+                "Give the value as its source prints it.",
             )
         if beacon_value(self.beacon) not in ("", beacon_value(beacon)):
             raise InputError("Another beacon was joined before.", "Leave --beacon out.")
@@ -171,8 +175,9 @@ LOST = "ragwitness canary draw makes such a folder; restore what is lost from a 
 """What to do where a file of the folder is missing or not what it should be."""
 
 _FOLDER = "Choose another folder with -o."
-_VERSION = "ragwitness/canary-commitment/v2"
-_OPENED = "ragwitness/canary-opening/v2"
+_VERSION = "ragwitness/canary-commitment/v3"
+_OPENED = "ragwitness/canary-opening/v3"
+_READ = ("v2", "v3")  # versions that are still read; a plan keeps to the test it was made with
 _COMMITMENT, _SECRET = "commitment.json", "secret.json"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES, _FEEDBACK = "traces.jsonl", "feedback.jsonl"
@@ -210,7 +215,7 @@ def read_plan(folder: Path) -> CanaryPlan:
         InputError: There is none, it is malformed, or others can read its secret.
     """
     published = read_object(folder / _COMMITMENT, LOST)
-    if published.get("version") != _VERSION:
+    if published.get("version") not in _versions(_VERSION):
         raise InputError(
             f"{folder} holds no plan of this version ({_VERSION}).",
             "Use the version of Ragwitness that it was planned with, or plan anew.",
@@ -317,7 +322,7 @@ def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
     again = "Write one: ragwitness canary status FOLDER --open FILE"
     kept = read_object(path, again)
     try:
-        if kept["version"] != _OPENED:
+        if kept["version"] not in _versions(_OPENED):
             raise ValueError(kept["version"])
         given = _design(kept), kept["examples"], _secret(kept), kept["source"], kept["beacon"]
         published = bytes.fromhex(commitment)
@@ -343,7 +348,7 @@ def _keep(folder: Path, plan: CanaryPlan) -> None:
 
 def _kept(plan: CanaryPlan) -> dict[str, Any]:
     return {
-        "design": asdict(plan.design) | {"family": str(plan.design.family)},
+        "design": settings_of(plan.design),
         "seed": plan.secret.seed.hex(),
         "blinding": plan.secret.blinding.hex(),
         "beacon": plan.beacon,
@@ -352,7 +357,12 @@ def _kept(plan: CanaryPlan) -> dict[str, Any]:
 
 
 def _design(kept: Mapping[str, Any]) -> Design:
-    return Design(**kept["design"] | {"family": Family(kept["design"]["family"])})
+    given = {**Design.former, **kept["design"]}
+    return Design(**given | {"family": Family(given["family"])})
+
+
+def _versions(newest: str) -> tuple[str, ...]:
+    return tuple(newest.replace("v3", version) for version in _READ)
 
 
 def _secret(kept: Mapping[str, Any]) -> DrawSecret:

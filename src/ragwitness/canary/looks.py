@@ -1,10 +1,12 @@
-"""Every look at a draw, in the order in which they were taken; none is ever taken back.
+"""Every look at a draw, in the order in which they were begun; none is ever taken back.
 
 A p-value is for one look. Whoever probes a second model, or the first one in another way, looks
 again at the same draw. So a look is known by a digest of its scores: the same answers, read again,
-take their own place, and other answers take the next one. The looks of a plan stand in
-``secret/probes.jsonl`` of its folder; :func:`ragwitness.audits.canary.probe_canaries` is the only
-one who writes there, before it reports what it found.
+take their own place, and other answers take the next one. A look counts from its first query on,
+finished or not: whoever stops where the answers look bad has looked. The looks of a plan stand in
+``secret/begun.jsonl`` and, finished, in ``secret/probes.jsonl`` of its folder;
+:func:`ragwitness.audits.canary.probe_canaries` is the only one who writes there, before it asks
+and before it reports what it found.
 """
 
 from __future__ import annotations
@@ -12,16 +14,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ragwitness.canary.folder import LOST
+from ragwitness.canary.look_test import Seen
 from ragwitness.canary.traces import QUOTED
 from ragwitness.errors import InputError
 from ragwitness.kit.files import only_writer, read_rows, replace_file, unwritable, write_rows
 
-_LOOKS, _OPENED, _LOCK = "probes.jsonl", "opened.json", ".looks.lock"
+_BEGUN, _LOOKS, _OPENED, _LOCK = "begun.jsonl", "probes.jsonl", "opened.json", ".looks.lock"
 _KEYS = {"digest": "look"}  # what a field is called in the file, where it is not its own name
 
 
@@ -39,7 +42,14 @@ class Look:
         statistic: W over the planted slots.
         verdict: As reported.
         p_value: As reported.
+        own: p-value of this look by itself.
+        called: Outcomes of the draw that it was the first to call; see :mod:`.look_test`.
+        advice: How much more would decide, or why that cannot be told; empty where it decided.
+        begun: Key of its beginning; empty for a recording, and for looks of before.
+        skipped: Looks that were begun before it and not finished when it was.
     """
+
+    later: ClassVar[tuple[str, ...]] = ("own", "called", "advice", "begun", "skipped")
 
     release: str
     twin: bool
@@ -50,11 +60,33 @@ class Look:
     statistic: float
     verdict: str
     p_value: float
+    own: float = 1.0
+    called: tuple[int, ...] = ()
+    advice: str = ""
+    begun: str = ""
+    skipped: int = 0
 
     @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Per planted slot the rank and the number of candidates it is among."""
-        return tuple((rank, self.candidates) for rank in self.ranks)
+    def seen(self) -> Seen:
+        """What the next looks need to know of it."""
+        return Seen(tuple((rank, self.candidates) for rank in self.ranks), self.own, self.called)
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A look of which the first query was about to be sent.
+
+    Attributes:
+        key: Of the run folder and how it asks; the same one goes on with the same look.
+        release: What the user calls this release of the model.
+        twin: Whether the model is known not to be trained on documents.
+        target: Name of the system.
+    """
+
+    key: str
+    release: str
+    twin: bool
+    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +98,20 @@ class History:
         quoted: Answers to planted traces that quoted a trigger.
         answered: Answers to planted traces that were given a vote or refused one.
         opened: Whether the draw was opened, and is not secret any more.
+        begun: Looks whose first query was sent, in their order, finished or not.
     """
 
     looks: tuple[Look, ...]
     quoted: int
     answered: int
     opened: bool
+    begun: tuple[Beginning, ...] = ()
+
+    @property
+    def unfinished(self) -> tuple[Beginning, ...]:
+        """Looks at models under suspicion that were begun and have shown nothing yet."""
+        done = {one.begun for one in self.looks}
+        return tuple(one for one in self.begun if not one.twin and one.key not in done)
 
     @property
     def counted(self) -> tuple[Look, ...]:
@@ -83,17 +123,32 @@ class History:
         """Statistic W of every compliant twin."""
         return tuple(one.statistic for one in self.looks if one.twin)
 
-    def place(self, digest: str) -> int:
-        """Return the place, from 0, of a look among those counted; a new one stands behind them."""
-        known = [one.digest for one in self.counted]
-        return known.index(digest) if digest in known else len(known)
+    def earlier(self, digest: str, key: str = "") -> tuple[Seen, ...]:
+        """Return what the looks before one showed; one that is unfinished showed nothing.
 
-    def refuse_new(self, releases: int, *, twin: bool) -> InputError | None:
+        A look that was recorded keeps those that it had; a new one has all that were finished, and
+        those that were begun before it and are not.
+
+        Args:
+            digest: Of its answers.
+            key: Of its beginning.
+        """
+        known = [one.digest for one in self.counted]
+        if digest in known:
+            at = known.index(digest)
+            skipped = self.counted[at].skipped
+        else:
+            at, keys = len(known), [one.key for one in self.unfinished]
+            skipped = keys.index(key) if key in keys else len(keys)
+        return (*(one.seen for one in self.counted[:at]), *[Seen(())] * skipped)
+
+    def refuse_new(self, releases: int, *, twin: bool, key: str = "") -> InputError | None:
         """Return why no new question may be asked; None where one may.
 
         Args:
             releases: Looks that the plan announced; 0 where it left their number open.
             twin: Whether the model is a compliant twin; those are not counted.
+            key: Of the look's beginning: one that was begun may go on.
         """
         if self.opened:
             return InputError(
@@ -101,13 +156,18 @@ class History:
                 " decides.",
                 "Plan anew. Answers that were kept can be read again: replay/RUN.",
             )
-        if not twin and 0 < releases <= len(self.counted):
+        if any(one.key == key for one in self.unfinished):
+            return None
+        if not twin and 0 < releases <= len(self.counted) + len(self.unfinished):
             looks = "one look" if releases == 1 else f"{releases} looks"
+            open_ = f" ({len(self.unfinished)} begun and not finished)" if self.unfinished else ""
             return InputError(
-                f"This plan announced {looks} at its draw, and no more may be taken: another would"
-                " decide nothing.",
-                "Plan anew, with --releases for more than one. Answers that were kept can be read"
-                " again: replay/RUN.",
+                f"This plan announced {looks} at its draw{open_}, and no more may be taken: another"
+                " would decide nothing.",
+                "Finish what was begun: the same command, with the same --run. Or plan anew."
+                if self.unfinished
+                else "Plan anew, with --releases for more than one. Answers that were kept can be"
+                " read again: replay/RUN.",
             )
         return None
 
@@ -125,7 +185,30 @@ def read_history(folder: Path) -> History:
         quoted=reasons.count(QUOTED),
         answered=len(reasons),
         opened=(folder / "secret" / _OPENED).exists(),
+        begun=_read_begun(folder),
     )
+
+
+def _read_begun(folder: Path) -> tuple[Beginning, ...]:
+    path = folder / "secret" / _BEGUN
+    rows = read_rows(path, LOST) if path.exists() else []
+    try:
+        return tuple(Beginning(**row) for row in rows)
+    except TypeError:
+        raise InputError(
+            f"{path} holds a line that is no beginning of a look.", "Restore it from a copy."
+        ) from None
+
+
+def begin_look(folder: Path, look: Beginning) -> None:
+    """Keep that a look begins, before its first query. Call it within :func:`one_at_a_time`.
+
+    Raises:
+        InputError: The file cannot be read or written.
+    """
+    begun = _read_begun(folder)
+    if look.key not in [one.key for one in begun]:
+        write_rows(folder / "secret" / _BEGUN, map(asdict, (*begun, look)), secret=True)
 
 
 def read_looks(folder: Path) -> tuple[Look, ...]:
@@ -173,8 +256,18 @@ def record_look(folder: Path, look: Look) -> None:
             "What a model is cannot be changed after its answers were seen.",
         )
     # In its own place where it was seen before, else behind all others; the file is replaced whole.
+    # The same answers under another beginning show nothing more: that one was no look.
+    if place < len(looks):
+        if look.begun not in ("", looks[place].begun):
+            _withdraw(folder, look.begun)
+        look = replace(look, begun=looks[place].begun, skipped=looks[place].skipped)
     looks[place : place + 1] = [look]
     write_rows(folder / "secret" / _LOOKS, map(_stored, looks))
+
+
+def _withdraw(folder: Path, key: str) -> None:
+    rows = [asdict(one) for one in _read_begun(folder) if one.key != key]
+    write_rows(folder / "secret" / _BEGUN, rows, secret=True)
 
 
 def mark_opened(folder: Path, file: Path) -> None:
@@ -202,8 +295,12 @@ def _stored(look: Look) -> dict[str, Any]:
 
 
 def _look(row: Mapping[str, Any]) -> Look:
-    kept = {one.name: row[_KEYS.get(one.name, one.name)] for one in fields(Look)}
-    return Look(**kept | {"ranks": tuple(row["ranks"])})
+    stored = {one.name: _KEYS.get(one.name, one.name) for one in fields(Look)}
+    kept: dict[str, Any] = {k: row[v] for k, v in stored.items() if v in row or k not in Look.later}
+    lists: dict[str, Any] = {
+        name: tuple(kept[name]) for name in ("ranks", "called") if name in kept
+    }
+    return Look(**kept | lists)
 
 
 def _is_look(row: Mapping[str, Any]) -> bool:

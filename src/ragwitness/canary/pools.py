@@ -196,7 +196,7 @@ def split_pools(
 
 
 def spread(pool: Sequence[Example], most: int) -> tuple[Example, ...]:
-    """Return at most ``most`` examples, of as many documents as there are, in their order."""
+    """Return at most ``most`` examples (0: all), of as many documents as there are, in order."""
     seen: Counter[str] = Counter()
     turns = []
     keys = document_groups(pool)
@@ -204,7 +204,7 @@ def spread(pool: Sequence[Example], most: int) -> tuple[Example, ...]:
         key = keys[one.id]
         turns.append((seen[key], place))
         seen[key] += 1
-    return tuple(pool[place] for _, place in sorted(turns)[:most])
+    return tuple(pool[place] for _, place in sorted(turns)[: most or None])
 
 
 def as_rate(rate: str, name: str = "rate") -> Fraction:

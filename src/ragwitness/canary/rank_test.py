@@ -126,20 +126,40 @@ def draws_together(slots: Sequence[SlotScores], *, seed: int = 0, draws: int = D
     Raises:
         InputError: There is no slot, or ``draws`` is below 1.
     """
+    totals, true, exact = outcomes_of(slots, seed=seed, draws=draws)
+    w = float(totals[true])
+    as_high = int((totals >= w - TIE * len(slots)).sum())  # the true one included
+    return Together(w, as_high / totals.size, totals.size, exact)
+
+
+def outcomes_of(
+    slots: Sequence[SlotScores], *, seed: int = 0, draws: int = DRAWS
+) -> tuple[Values, int, bool]:
+    """Return W of every joint draw that is counted, the place of the true one, whether all are.
+
+    The same seed gives the same joint draws at every look at the same slots.
+
+    Args:
+        slots: At least one; planted ones alone.
+        seed: Of the redrawing; fixed before the scores are seen.
+        draws: How many, where more exist.
+
+    Raises:
+        InputError: There is no slot, or ``draws`` is below 1.
+    """
     if not slots or draws < 1:
         raise InputError("A test of slots needs a slot and a draw.")
     places = [standing(one.scores) for one in slots]
+    sizes = tuple(z.size for z in places)
+    if len(slots) == 1 or math.prod(sizes) <= draws:
+        sums = np.asarray(reduce(np.add.outer, places))
+        return sums.ravel(), int(np.ravel_multi_index([s.chosen for s in slots], sizes)), True
     w = sum(float(z[one.chosen]) for z, one in zip(places, slots, strict=True))
-    least = w - TIE * len(slots)
-    count = math.prod(z.size for z in places)
-    if len(slots) == 1 or count <= draws:
-        sums = reduce(np.add.outer, places)
-        return Together(w, float((sums >= least).mean()), count, exact=True)
     rng = np.random.default_rng(seed)
     total = np.zeros(draws)
     for z in places:
         total += z[rng.integers(z.size, size=draws)]
-    return Together(w, (1 + int((total >= least).sum())) / (draws + 1), draws + 1, exact=False)
+    return np.concatenate(([w], total)), 0, False
 
 
 def half_planted(

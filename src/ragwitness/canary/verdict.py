@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,16 @@ from ragwitness.canary.forecast import (
     releases_slots_needed,
     slots_needed,
 )
+from ragwitness.canary.look_test import Seen, call_outcomes, looks_p_value, room
 from ragwitness.canary.rank_test import (
     DRAWS,
+    TIE,
     SlotScores,
     draws_together,
     epsilon_floor,
     half_planted,
     log_evidence,
+    outcomes_of,
     rank_of,
     release_weight,
 )
@@ -38,6 +41,9 @@ from ragwitness.stats.epsilon import Floor
 
 EVIDENCE = "evidence over slots and releases"
 """Name of the test that goes on over looks."""
+
+CALLS = "outcomes called over all looks"
+"""Name of the test that lets several looks share one level."""
 
 FORESEEN = "not stand out enough among the candidates"
 """How a reason ends where more of the same could decide."""
@@ -72,6 +78,9 @@ class Finding:
         examples_needed: Held-out examples that would decide; None where unknown or not asked.
         slots_needed: Slots that would decide; likewise.
         reason: Why it is inconclusive, in one line; empty where it is not.
+        seen: What the next looks need to know of this one.
+        unforeseen: Why neither examples nor slots can be named; empty where one is, or nothing
+            was asked.
     """
 
     verdict: ModelVerdict
@@ -87,6 +96,22 @@ class Finding:
     examples_needed: int | None = None
     slots_needed: int | None = None
     reason: str = ""
+    seen: Seen = field(default_factory=lambda: Seen(()))
+    unforeseen: str = ""
+
+
+_SHARPEST = 1e-4  # nats below 0; journals keep six digits, and a logit must not hang on the last
+
+
+def logits(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log p - log (1 - p) of log-probabilities, as journals keep them (LiRA's scaling).
+
+    Where p is near 1, log p hardly moves, however much more the model leans towards the canary.
+    It is taken to be 1 - 1e-4 at most. Any such map leaves the test exact: it is the same for all
+    candidates.
+    """
+    kept = np.minimum(np.round(scores, 6), -_SHARPEST)
+    return np.asarray(kept - np.log(-np.expm1(kept)), dtype=np.float64)
 
 
 def decide(
@@ -95,9 +120,10 @@ def decide(
     chosen: Sequence[int],
     planted: Sequence[bool],
     *,
-    earlier: Sequence[Sequence[tuple[int, int]]] = (),
+    earlier: Sequence[Seen] = (),
     twins: Sequence[float] = (),
     seed: int = 0,
+    shares: bool = False,
 ) -> Finding:
     """Decide what the scores of one model show.
 
@@ -105,8 +131,9 @@ def decide(
     Where one look was announced, the first decides: by the permutation of planted and unplanted
     slots of a half design, else by the joint redraw (of one slot: its rank). A second look at the
     same draw decides nothing there: either of two tests would err more often than alpha. Where
-    more looks were announced, or their number left open, evidence decides, over all of them. In
-    the paper's design queries name the trigger, so that a model trained without documents may know
+    more looks were announced, or their number left open, all of them share the level: see
+    :mod:`ragwitness.canary.look_test` (plans of before: evidence over all of them). In the paper's
+    design queries name the trigger, so that a model trained without documents may know
     it too: there only compliant twins give a p-value.
 
     Args:
@@ -114,21 +141,25 @@ def decide(
         matrices: Per slot, scores by example and candidate, shape (n, M).
         chosen: Per slot, place of t*.
         planted: Per slot, whether it was.
-        earlier: Ranks of the looks taken before, each with M; see
-            :func:`~ragwitness.canary.rank_test.log_evidence`.
+        earlier: What the looks taken before showed, in their order.
         twins: W of models known to be compliant, trained like this one save for documents.
-        seed: Of redrawing; independent of the scores.
+        seed: Of redrawing; independent of the scores, and the same at every look.
+        shares: Whether the scores are shares of answers, not log-probabilities.
 
     Raises:
         InputError: Scores cannot be ranked.
     """
+    # 0. The scale that was committed to; shares of answers have no other.
+    if design.statistic == "logit" and not shares:
+        matrices = [logits(one) for one in matrices]
     # 1. S_j of every slot: the mean over the same examples for each candidate (App. C.3).
     scored = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
     inside = [one for one, there in zip(scored, planted, strict=True) if there]
     # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
     together = draws_together(inside, seed=seed)
-    pairs = [(rank_of(one), one.scores.size) for one in inside]
-    grown = log_evidence([*earlier, pairs], design.releases)
+    pairs = tuple((rank_of(one), one.scores.size) for one in inside)
+    grown = log_evidence([*(one.ranks for one in earlier), pairs], design.releases)
+    seen = Seen(pairs, together.p_value)
     twin_p = float(conformal_p_values([together.statistic], twins)[0]) if len(twins) else None
     # 3. The one test that the design announced; whatever else was computed decides nothing.
     if design.releases == 1 and earlier:
@@ -136,6 +167,9 @@ def decide(
     elif design.name == "paper":
         test = f"conformal, {len(twins)} compliant twins"
         p = 1.0 if twin_p is None else twin_p
+    elif design.releases != 1 and design.several == "calls":
+        test = CALLS
+        seen, p = _called(seen, inside, earlier, design, seed)
     elif design.releases != 1:
         test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -grown)))
     elif design.half:
@@ -156,6 +190,7 @@ def decide(
         log_evidence=grown,
         floor=epsilon_floor(inside),
         twin_p_value=twin_p,
+        seen=seen,
     )
     if trained:
         return finding
@@ -167,14 +202,45 @@ def decide(
     return _forecast(finding, design, matrices[0], inside, outside)
 
 
+def _called(
+    seen: Seen, inside: Sequence[SlotScores], earlier: Sequence[Seen], design: Design, seed: int
+) -> tuple[Seen, float]:
+    """Add to a look what it calls, and return it with the p-value over all looks so far."""
+    look, alpha, releases = len(earlier) + 1, design.level, design.releases
+    before = {at for one in earlier for at in one.called}
+    totals, true, _ = outcomes_of(inside, seed=seed)
+    tie = TIE * len(inside)
+    fresh = call_outcomes(totals, before, alpha, look, releases, tie=tie)
+    called = true in before or true in fresh
+    own = [*(one.own for one in earlier), seen.own]
+    return replace(seen, called=fresh), looks_p_value(own, called, alpha, releases)
+
+
+def looks_that_decide(design: Design) -> int | None:
+    """Return the last look, from 1, that could still call an outcome by its turn; None: each can.
+
+    Where the number of looks was left open, an outstanding outcome may be called at any later one.
+    """
+    slots = design.slots // 2 if design.half else design.slots
+    outcomes = design.candidates if slots == 1 else min(design.candidates**slots, DRAWS + 1)
+    last = design.releases or 100
+    rooms = [room(outcomes, design.level, look, design.releases) for look in range(last + 1)]
+    able = [look for look in range(1, last + 1) if rooms[look] > rooms[look - 1]]
+    return None if len(able) == last else max(able, default=0)
+
+
 def best_p_value(design: Design) -> float | None:
     """Return the least p-value that a design can give at its first release; None needs twins."""
     if design.name == "paper":
         return None
     slots, m = design.slots // 2 if design.half else design.slots, design.candidates
-    if design.releases != 1:
+    if design.releases != 1 and design.several == "evidence":
         first = [[(1, m)] * slots]
         return min(1.0, math.exp(-log_evidence(first, design.releases)))
+    if design.releases != 1:
+        single = max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
+        least = single / release_weight(1, design.releases)
+        return looks_p_value([single], least <= design.level, design.level, design.releases)
     if design.half:
         return 1 / math.comb(design.slots, slots)
     return max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
@@ -214,16 +280,37 @@ def _forecast(
     outside: Sequence[SlotScores],
 ) -> Finding:
     """Add what would decide by the design's own test."""
+    # A design of several looks has its first share of the level at its first look.
     alpha, examples = finding.alpha, None
-    if design.releases != 1:
+    if design.releases != 1 and design.several == "evidence":
         weight = release_weight(1, design.releases)
         slots = releases_slots_needed(inside, alpha, weight)
-    elif design.half:
+    elif design.half and design.releases == 1:
         slots = halves_needed(inside, outside, alpha)
     else:
+        alpha *= release_weight(1, design.releases)
         slots = slots_needed(inside, alpha)
         if design.slots == 1:
             examples = examples_needed(matrix, inside[0].chosen, alpha)
     what = "planted triggers do" if design.slots > 1 else "planted trigger does"
     reason = f"the {what} {FORESEEN}"
-    return replace(finding, examples_needed=examples, slots_needed=slots, reason=reason)
+    why = "" if examples or slots else _unforeseen(finding.statistic, len(inside))
+    return replace(
+        finding, examples_needed=examples, slots_needed=slots, reason=reason, unforeseen=why
+    )
+
+
+def _unforeseen(statistic: float, slots: int) -> str:
+    """Say why no number of examples or slots can be named."""
+    gain = statistic / slots
+    if gain <= 0:
+        return (
+            f"the planted trigger scores {-gain:.1f} deviations below the mean of all candidates,"
+            " so nothing was seen that more of it would show; only more traces, or another"
+            " release, could"
+        )
+    return (
+        f"the planted trigger scores {gain:.1f} deviations above the mean of all candidates, which"
+        " chance does as well: not even 64 times as many examples or slots like these would decide"
+        " in 4 of 5 audits"
+    )

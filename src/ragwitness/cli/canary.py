@@ -64,6 +64,7 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
     """What a folder holds; opens its draw where asked to."""
     from ragwitness.canary.folder import check_traces, read_plan, write_opened
     from ragwitness.canary.looks import mark_opened, read_history
+    from ragwitness.results.wording import visible
 
     # Step 1: the plan as it was published.
     plan = read_plan(folder)
@@ -91,6 +92,11 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
     # for.
     history = read_history(folder)
     lines += [f"probed: {_look(one)}" for one in history.looks]
+    lines += [
+        f"begun, not finished: {visible(one.target, 80)}, release {visible(one.release, 80)}; it"
+        " counts as a look"
+        for one in history.unfinished
+    ]
     lines += _evidence(plan, history)
     # Opening is recorded before the file is written: a draw that may have been read decides nothing
     # more.
@@ -128,16 +134,20 @@ def _evidence(plan: CanaryPlan, history: History) -> list[str]:
 
     from ragwitness.canary.rank_test import log_evidence
 
-    # One look announced: the rank test. Several: evidence that multiplies over looks and may be
-    # read at each.
+    # One look announced: the rank test. Several: they share the level, or, in plans of before,
+    # evidence that adds up over looks and may be read at each.
     looks, announced = history.counted, plan.design.releases
+    taken = len(looks) + len(history.unfinished)
+    said = [f"advice: {looks[-1].advice}"] if looks and looks[-1].advice else []
     if announced == 1:
-        return [f"looks: {len(looks)} of the one announced; the first decides"] if looks else []
-    grown = math.exp(min(700.0, log_evidence([one.pairs for one in looks], announced)))
-    return [
-        f"looks: {len(looks)} of {announced or 'any number of'} announced;"
-        f" evidence E = {grown:.3g}, p = min(1, 1 / E)"
-    ]
+        one = f"looks: {taken} of the one announced; the first decides"
+        return [one, *said] if taken else []
+    count = f"looks: {taken} of {announced or 'any number of'} announced;"
+    if plan.design.several == "calls":
+        p = f" p = {looks[-1].p_value:.4g} over all of them" if looks else " none was taken"
+        return [count + p, *said]
+    grown = math.exp(min(700.0, log_evidence([one.seen.ranks for one in looks], announced)))
+    return [f"{count} evidence E = {grown:.3g}, p = min(1, 1 / E)", *said]
 
 
 def _opened(path: Path, commitment: str | None) -> list[str]:
@@ -209,7 +219,12 @@ def draw(
             "--half", help="Plant half of the slots, drawn by lot; the others are compared."
         ),
     ] = False,
-    probes: Annotated[int, typer.Option(help="The most held-out examples for each slot.")] = 32,
+    probes: Annotated[
+        int,
+        typer.Option(
+            help="The most held-out examples for each slot.", show_default="all there are"
+        ),
+    ] = 0,
     releases: Annotated[
         int,
         typer.Option(
@@ -274,7 +289,7 @@ def draw(
         beacon_source=beacon,
     )
     # Whatever cannot be planted must be known before the commitment is published.
-    (made if made.drawn else made.joined("a rehearsal")).traces()
+    (made if made.drawn else made.joined("00")).traces()
     write_plan(out, made)
     # Step 3: say what was drawn and what it can show at best, while nothing has been sent.
     sent = sum(map(len, made.pools.values()))

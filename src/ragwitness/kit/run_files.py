@@ -40,6 +40,8 @@ TABLE = "table.md"
 TABLE_FIGURE = "table.svg"
 TABLE_DATA = "table.json"
 """A reproduced table: what is read, drawn and counted with."""
+LOOK = "look.json"
+"""Which look at a draw the run is."""
 COMMITMENT = "commitment.json"
 TRUST = "trust.json"
 """What a plan of canaries publishes, and what readers of an attested window trust."""
@@ -54,7 +56,7 @@ _OF = {
     "leak": (TRANSCRIPTS,),
     "synthesis": (MADE, VOTES, SAFE),
     "table": (TABLE, TABLE_FIGURE, TABLE_DATA),
-    "canary": (COMMITMENT,),
+    "canary": (COMMITMENT, LOOK),
     "attest": (TRUST,),
 }
 

@@ -33,6 +33,15 @@ class StoredFloor:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredSeen:
+    """What the next looks need to know of one: ranks, its own p-value, outcomes first called."""
+
+    ranks: tuple[tuple[int, int], ...]
+    own: float
+    called: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StoredFinding:
     """What a probe shows, as it is stored; see :class:`ragwitness.canary.verdict.Finding`."""
 
@@ -49,6 +58,8 @@ class StoredFinding:
     examples_needed: int | None = None
     slots_needed: int | None = None
     reason: str = ""
+    seen: StoredSeen | None = None
+    unforeseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,18 +224,34 @@ def _floor(found: StoredFinding) -> list[str]:
 
 
 def _further(found: StoredFinding) -> list[str]:
-    if found.verdict is ModelVerdict.TRAINED or not found.reason.endswith(FORESEEN):
+    if found.verdict is ModelVerdict.TRAINED:
         return []
-    more = ((found.examples_needed, "held-out examples per slot"), (found.slots_needed, "slots"))
+    said = further(found.reason, found.examples_needed, found.slots_needed, found.unforeseen)
+    return [said] if said else []
+
+
+def further(reason: str, examples: int | None, slots: int | None, unforeseen: str) -> str:
+    """Say how much more would decide, or why that cannot be told.
+
+    Args:
+        reason: Why nothing was decided.
+        examples: Held-out examples that would decide.
+        slots: Slots that would.
+        unforeseen: Why neither can be named.
+    """
+    if not reason.endswith(FORESEEN):
+        return f"How much more would decide cannot be told: {reason}."
+    more = ((examples, "held-out examples per slot"), (slots, "slots"))
     # A forecast by this very probe is optimistic where it failed by chance; hence "an order of
     # magnitude".
     known = [f"about {n} {what}" for n, what in more if n]
     if not known:
-        return ["What was seen does not tell how many more examples or slots would decide."]
-    return [
+        why = unforeseen or "what was seen does not tell"
+        return f"How many more examples or slots would decide cannot be told: {why}."
+    return (
         f"Were further ones like those seen, each slot planted as often, {' or '.join(known)} in a"
         " new plan would decide in 4 of 5 audits: an order of magnitude."
-    ]
+    )
 
 
 def _sheet(result: CanaryReport) -> Sheet:

@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 from ragwitness.canary.draw import (
     Design,
     DrawSecret,
+    beacon_bytes,
     bits_of,
     check_draw,
     commitment_of,
@@ -73,9 +74,9 @@ def test_half_of_the_slots_are_planted_where_that_is_the_design() -> None:
 def test_an_opened_draw_is_the_committed_one_and_any_change_is_named() -> None:
     design, source = Design(slots=2, candidates=16), "round 7 of the public lottery"
     published = commitment_of(design, "ab" * 32, SECRET, source)
-    opened = check_draw(published, design, "ab" * 32, SECRET, source, "12 34 45")
-    assert opened == draw_slots(design, SECRET, "12 34 45")
-    assert opened != draw_slots(design, SECRET, "12 34 46")
+    opened = check_draw(published, design, "ab" * 32, SECRET, source, "123445")
+    assert opened == draw_slots(design, SECRET, "123445")
+    assert opened != draw_slots(design, SECRET, "123446")
     for changed in (
         (dataclasses.replace(design, candidates=17), "ab" * 32, SECRET, source),
         (design, "ac" * 32, SECRET, source),
@@ -83,21 +84,37 @@ def test_an_opened_draw_is_the_committed_one_and_any_change_is_named() -> None:
         (design, "ab" * 32, SECRET, "round 8 of the public lottery"),
     ):
         with pytest.raises(VerificationError) as found:
-            check_draw(published, *changed, "12 34 45")
+            check_draw(published, *changed, "123445")
         assert found.value.check == "commitment.opening"
-    for nothing in ("", " ,-"):
+    for nothing in ("", " ,-", "0x123445", "12 34 45", "12344", "AB"):
         with pytest.raises(VerificationError) as found:
             check_draw(published, design, "ab" * 32, SECRET, source, nothing)
         assert found.value.check == "draw.beacon"
 
 
-def test_a_beacon_has_one_draw_however_it_is_spelled() -> None:
+def test_a_beacon_is_exact_bytes_however_it_is_spelled() -> None:
     """Else an auditor would look for the spelling whose draw it likes."""
-    design = Design(candidates=1000)
-    first = draw_slots(design, SECRET, "0xAB 12-cd")
+    for spelled in ("0xAB12cd", "ab12CD", " 0XAB 12 cd\n", "AB12CD"):
+        assert beacon_bytes(spelled) == "ab12cd"
+    for wrong in ("", "0x", "ab1", "round 7", "\uff10xab12", "ab:12"):
+        with pytest.raises(InputError, match="not bytes in hex"):
+            beacon_bytes(wrong)
+
+
+def test_a_plan_of_before_keeps_its_draw_its_commitment_and_its_test() -> None:
+    """What was published for years must open: letters and digits of the beacon, in one case."""
+    former = Design(candidates=1000, held_out=32, **Design.former)
+    first = draw_slots(former, SECRET, "0xAB 12-cd")
     for spelled in ("0xab12cd", "0XAB12CD\n", "\uff10xAB:12:CD", " 0xaB.12.Cd "):
-        assert draw_slots(design, SECRET, spelled) == first
-    assert draw_slots(design, SECRET, "0xAB 12-ce") != first
+        assert draw_slots(former, SECRET, spelled) == first
+    assert draw_slots(former, SECRET, "0xAB 12-ce") != first
+    # Worked out by the version before these fields were there.
+    assert commitment_of(former, "ab" * 32, SECRET, "x").hex() == (
+        "0fe5fccb25195c0c8ef5f404defa75894358a69943c1bc9e73f41f4b0e1fa72a"
+    )
+    assert commitment_of(Design(), "ab" * 32, SECRET, "x") != commitment_of(
+        dataclasses.replace(Design(), statistic="nats"), "ab" * 32, SECRET, "x"
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +128,10 @@ def test_a_beacon_has_one_draw_however_it_is_spelled() -> None:
         {"rate": "1.01"},
         {"rate": "nan"},
         {"rate": "many"},
-        {"held_out": 0},
+        {"held_out": -1},
+        {"statistic": "median"},
+        {"several": "luck"},
+        {"beacon_as": "words"},
         {"releases": -1},
         {"rate": "1e-999999999"},
         {"alpha": "0"},

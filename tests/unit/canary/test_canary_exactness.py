@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from ragwitness.canary import verdict
 from ragwitness.canary.draw import Design, Draw, DrawSecret, draw_slots
+from ragwitness.canary.look_test import Seen
 from ragwitness.canary.verdict import Finding, decide
 
 DRAWS = 2000
@@ -71,7 +72,9 @@ DESIGNS = {
     "rank": Design(candidates=30),
     "joint": Design(candidates=10, slots=3),
     "half": Design(candidates=6, slots=8, half=True),
-    "evidence": Design(candidates=30, slots=2, releases=0),
+    "evidence": Design(candidates=30, slots=2, releases=0, several="evidence"),
+    "calls": Design(candidates=30, slots=2, releases=0),
+    "nats": Design(candidates=30, statistic="nats"),
 }
 
 
@@ -92,11 +95,12 @@ def _audit(design: Design, model: Model, number: int, looks: int = 1) -> list[Fi
     chosen = [one.chosen for one in draw.slots]
     planted = [one.planted for one in draw.slots]
     found: list[Finding] = []
-    earlier: list[list[tuple[int, int]]] = []
+    earlier: list[Seen] = []
     for _ in range(looks):
-        scores = model(draw, rng)
+        # Log-probabilities whose logits are what the model is to show.
+        scores = [-np.logaddexp(0, -one) for one in model(draw, rng)]
         found.append(decide(design, scores, chosen, planted, earlier=earlier, seed=number))
-        earlier.append([(rank, design.candidates) for rank in found[-1].ranks])
+        earlier.append(found[-1].seen)
     return found
 
 
@@ -111,7 +115,7 @@ def _assert_rarely_called_trained(design: Design, model: Model) -> None:
     found = [_audit(design, model, number)[0] for number in range(DRAWS)]
     for level in (0.01, 0.05, 0.1, 0.3):
         hits = sum(one.p_value <= level for one in found)
-        # Exceeded by chance in one of 10,000 such comparisons; there are 96.
+        # Exceeded by chance in one of 10,000 such comparisons; there are 144.
         assert hits <= binom.ppf(0.9999, DRAWS, level), level
     accused = sum(one.verdict == "trained" for one in found)
     assert accused == sum(one.p_value <= 0.05 for one in found)
@@ -130,24 +134,52 @@ def test_no_single_model_is_called_trained_more_often(kind: str, model: str) -> 
     _assert_rarely_called_trained(DESIGNS[kind], MODELS[model])
 
 
-@pytest.mark.parametrize(
-    "design",
-    [
-        Design(candidates=10, slots=3),  # a switch of tests at the second look would err more
-        Design(candidates=10, slots=3, releases=3),
-        Design(candidates=10, slots=3, releases=0),
-    ],
-    ids=["one look", "three looks", "any number"],
-)
-def test_whoever_looks_until_it_suits_is_told_trained_in_at_most_alpha_of_audits(
-    design: Design,
-) -> None:
-    def ever(number: int) -> bool:
-        found = _audit(design, _by_canary, number, looks=4)
-        return any(one.verdict == "trained" for one in found)
+LOOKED = {
+    "one look": Design(candidates=10, slots=3),  # a switch of tests would err more
+    "evidence, three": Design(candidates=10, slots=3, releases=3, several="evidence"),
+    "evidence, any": Design(candidates=10, slots=3, releases=0, several="evidence"),
+    "three looks": Design(candidates=10, slots=3, releases=3),
+    "any number": Design(candidates=10, slots=3, releases=0),
+    "half, three": Design(candidates=10, slots=4, half=True, releases=3),
+    "one slot, two looks": Design(candidates=40, releases=2),
+    "one slot, three looks": Design(candidates=128, releases=3),
+    "one slot, any number": Design(candidates=128, releases=0),
+}
 
-    audits = 800
-    assert sum(map(ever, range(audits))) <= binom.ppf(0.9999, audits, 0.05)
+
+def _drifting(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
+    """Most looks are alike, as releases of one model are; now and then one candidate leaps."""
+    m = len(draw.slots[0].candidates)
+    found = []
+    for number, _ in enumerate(draw.slots):
+        base = np.random.default_rng([m, number]).normal(size=(1, m))
+        scores = base + 0.3 * rng.normal(size=(1, m))
+        scores[0, rng.integers(m)] += 8.0 * (rng.random() < 0.3)
+        found.append(scores)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [_by_canary, _drifting, _steps])
+@pytest.mark.parametrize("kind", LOOKED)
+def test_whoever_looks_until_it_suits_is_told_trained_in_at_most_alpha_of_audits(
+    kind: str, model: Model
+) -> None:
+    """8 looks where their number is open, and one more than announced where it is not."""
+    design = LOOKED[kind]
+    looks = design.releases + 1 if design.releases else 8
+
+    def least(number: int) -> list[float]:
+        return list(
+            np.minimum.accumulate([o.p_value for o in _audit(design, model, number, looks)])
+        )
+
+    by_look = np.array([least(number) for number in range(DRAWS)])
+    for upto in range(looks):
+        for level in (0.01, 0.05, 0.1, 0.3):
+            hits = int((by_look[:, upto] <= level).sum())
+            # There are some 700 such comparisons, and each is exceeded by chance once in 100,000.
+            assert hits <= binom.ppf(1 - 1e-5, DRAWS, level), (upto + 1, level)
 
 
 def test_the_level_is_that_of_the_design() -> None:

@@ -32,7 +32,7 @@ from ragwitness.canary.looks import (
     record_look,
 )
 from ragwitness.canary.probe import ProbeConfig
-from ragwitness.errors import InputError
+from ragwitness.errors import CapabilityError, InputError
 from ragwitness.types import Answer, Capability, Query
 
 LOOK = Look("1", False, "t", "aa", (3,), 8, 0.1, "inconclusive", 0.5)
@@ -240,3 +240,64 @@ def test_a_look_that_was_changed_is_refused(tmp_path: Path, changed: dict[str, o
     for read in (read_looks, read_history):
         with pytest.raises(InputError, match="a line that is no probe"):
             read(folder)
+
+
+class Dying(Scripted):
+    """Breaks down at a query."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+    async def ask(self, query: Query) -> Answer:
+        if self.asked >= self.at:
+            raise KeyboardInterrupt
+        return await super().ask(query)
+
+
+def test_a_look_counts_from_its_first_query_and_the_same_run_goes_on_with_it(
+    tmp_path: Path,
+) -> None:
+    """Stopped at all but one of its queries, it had shown enough to stop by."""
+    folder, run = plan_folder(tmp_path / "plan"), tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        look_at(folder, Dying(4), run=run)
+    history = read_history(folder)
+    assert (len(history.looks), len(history.unfinished)) == (0, 1)
+    target = Scripted()
+    for more in ({}, {"run": tmp_path / "other"}, {"run": run, "release": "2"}):
+        with pytest.raises(InputError, match=r"announced one look at its draw \(1 begun and not"):
+            look_at(folder, target, **more)
+    assert target.asked == 0
+    # A moved folder is the same look.
+    run.rename(tmp_path / "moved")
+    found = look_at(folder, Scripted(), run=tmp_path / "moved")
+    assert (found.look, found.finding is not None) == (1, True)
+    history = read_history(folder)
+    assert (len(history.looks), len(history.unfinished)) == (1, 0)
+
+
+def test_an_unfinished_look_takes_its_share_of_the_level(tmp_path: Path) -> None:
+    folder, run = plan_folder(tmp_path / "plan", releases=3), tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        look_at(folder, Dying(2), run=run)
+    second = look_at(folder, Scripted(2), release="2")
+    assert second.look == 2
+    # The first one ends now: behind what was shown before, and calls no more than is left.
+    first = look_at(folder, Scripted(), run=run)
+    assert first.look == 2
+    assert [one.skipped for one in read_looks(folder)] == [1, 0]
+    assert look_at(folder, Recording(), release="1").look == first.look
+    assert look_at(folder, Scripted(3), release="3").look == 3
+    with pytest.raises(InputError, match="announced 3 looks"):
+        look_at(folder, Scripted(4), release="4")
+
+
+def test_a_target_that_never_answered_before_triggers_were_asked_about_is_no_look(
+    tmp_path: Path,
+) -> None:
+    folder = plan_folder(tmp_path / "plan")
+    target = Scripted()
+    with pytest.raises(CapabilityError):
+        asyncio.run(probe_canaries(folder, target, ProbeConfig("exact")))
+    assert not read_history(folder).begun

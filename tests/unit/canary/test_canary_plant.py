@@ -200,7 +200,7 @@ def test_a_folder_keeps_the_secret_apart_and_is_read_back_whole(tmp_path: Path) 
     assert SECRET.seed.hex() not in public
     with pytest.raises(InputError, match="has not been joined"):
         plan.traces()
-    joined = plan.joined("1 2 3")
+    joined = plan.joined("0x0102")
     traces = joined.traces()
     write_traces(folder, joined, traces)
     again = read_plan(folder)
@@ -214,12 +214,12 @@ def test_a_folder_keeps_the_secret_apart_and_is_read_back_whole(tmp_path: Path) 
     assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
     held_out = {document_key(one.document) for one in plan.held_out}
     assert not held_out & {document_key(row["document"]) for row in rows}
-    for beacon, said in (("4 5 6", "Another beacon"), ("", "")):
+    for beacon, said in (("040506", "Another beacon"), ("", "")):
         if said:
             with pytest.raises(InputError, match=said):
                 again.joined(beacon)
     with pytest.raises(InputError, match="names no beacon"):
-        _plan().joined("1 2 3")
+        _plan().joined("0x0102")
     with pytest.raises(InputError, match="holds a plan already"):
         write_plan(folder, plan)
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 import pytest
 
-from ragwitness.canary.draw import Design
+from ragwitness.canary import draw
+from ragwitness.canary.look_test import Seen
 from ragwitness.canary.rank_test import SlotScores, draws_together
-from ragwitness.canary.verdict import ModelVerdict, best_p_value, decide
+from ragwitness.canary.verdict import (
+    ModelVerdict,
+    best_p_value,
+    decide,
+    logits,
+    looks_that_decide,
+)
 from ragwitness.errors import InputError
+
+Design = functools.partial(draw.Design, statistic="nats")  # any numbers
 
 
 def _matrix(rng: np.random.Generator, effect: float, n: int = 12, m: int = 40) -> np.ndarray:
@@ -58,16 +68,20 @@ def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
     joint = decide(Design(candidates=40, slots=2), two, [7, 7], [True, True])
     assert (joint.test, joint.verdict) == ("joint redraw of all slots", "trained")
     over = decide(Design(candidates=40, slots=2, releases=0), two, [7, 7], [True, True])
+    assert over.test == "outcomes called over all looks"
+    assert over.p_value == pytest.approx(2 * joint.p_value)
+    former = Design(candidates=40, slots=2, releases=0, several="evidence")
+    over = decide(former, two, [7, 7], [True, True])
     assert over.test == "evidence over slots and releases"
     assert math.isclose(over.p_value, math.exp(-over.log_evidence))
     for design in (Design(candidates=40), Design(name="paper", candidates=40)):
         twins = np.linspace(-2, 2, 19).tolist()
-        again = decide(design, two[:1], [7], [True], earlier=[[(30, 40)]], twins=twins)
+        again = decide(design, two[:1], [7], [True], earlier=[Seen(((30, 40),))], twins=twins)
         assert (again.test, again.p_value) == ("none, the one look was taken", 1.0)
         assert again.verdict is ModelVerdict.INCONCLUSIVE
         assert "announced one look" in again.reason
     third = decide(
-        Design(candidates=40, releases=2), two[:1], [7], [True], earlier=[[(30, 40)]] * 2
+        Design(candidates=40, releases=2), two[:1], [7], [True], earlier=[Seen(((30, 40),))] * 2
     )
     assert (third.verdict, third.slots_needed) == ("inconclusive", None)
     assert third.reason == "2 looks were announced, and one more adds no evidence"
@@ -115,10 +129,47 @@ def test_the_best_p_value_is_what_the_clearest_scores_give(changed: dict[str, ob
     assert found.p_value == pytest.approx(best_p_value(design), rel=1e-6)
 
 
-def test_one_slot_without_an_end_of_releases_cannot_decide_at_once() -> None:
-    assert best_p_value(Design(releases=0)) > 0.05  # 23.6 / 2 is below 20
+def test_what_looks_without_an_end_can_decide() -> None:
+    assert best_p_value(Design(releases=0)) == 1 / 64
+    assert best_p_value(Design(releases=0, several="evidence")) > 0.05  # 23.6 / 2 is below 20
     assert best_p_value(Design(slots=2, releases=0)) < 0.05
     assert best_p_value(Design(name="paper")) is None
+    # By its turn the 15th look is the last with room: 6 of 128 candidates may be called in all.
+    assert looks_that_decide(Design(releases=0)) == 15
+    assert looks_that_decide(Design(releases=3)) is None
+    assert looks_that_decide(Design(candidates=40, releases=3)) == 3
+
+
+def test_a_saturated_model_is_found_by_logits_and_not_by_nats() -> None:
+    """The canary in 90 % of answers and more: log p hardly moves, and noise decides its mean."""
+    rng = np.random.default_rng(21)
+    found = {"nats": 0, "logit": 0}
+    for _ in range(60):
+        # Examples differ: in a few the canary is unlikely, and log p is noisy there alone.
+        raised = rng.normal(3, 2.5, size=(12, 1)) + rng.normal(size=(12, 64))
+        raised[:, 7] += 1.0
+        nats = -np.logaddexp(0, -raised)
+        for name in found:
+            design = draw.Design(candidates=64, statistic=name)
+            found[name] += decide(design, [nats], [7], [True]).verdict == "trained"
+    assert found["logit"] > found["nats"] + 5, found
+    # Shares of answers are no log-probabilities, and are left as they are.
+    shares = np.round(rng.random((4, 40)), 1)
+    both = [
+        decide(draw.Design(candidates=40, statistic=name), [shares], [7], [True], shares=True)
+        for name in found
+    ]
+    assert both[0] == both[1]
+
+
+def test_logits_are_those_of_stored_scores_and_bounded() -> None:
+    nats = np.array([[-1e-9, 0.0, 2e-7, -0.1053605, -40.0]])
+    top = math.log((1 - 1e-4) / 1e-4)
+    assert logits(nats)[0, :3] == pytest.approx([top] * 3, rel=1e-3)
+    assert logits(nats)[0, 3] == pytest.approx(math.log(0.9 / 0.1), rel=1e-4)
+    assert logits(nats)[0, 4] == -40
+    stored = np.array([float(f"{v:.6f}") for v in (-0.12345649, -3.33333351)])
+    assert (logits(stored) == logits(np.array([-0.12345649, -3.33333351]))).all()
 
 
 def test_twins_are_told_beside_the_test_that_decides() -> None:
