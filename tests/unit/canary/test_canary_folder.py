@@ -61,7 +61,7 @@ def test_what_was_written_to_be_sent_is_checked_against_the_draw(tmp_path: Path)
 def test_a_folder_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
     write_plan(tmp_path, _plan())
     path = tmp_path / "commitment.json"
-    path.write_text(path.read_text().replace("/v2", "/v1"))
+    path.write_text(path.read_text().replace("/v3", "/v1"))
     with pytest.raises(InputError, match="no plan of this version"):
         read_plan(tmp_path)
 
