@@ -175,7 +175,7 @@ def _trial(given: Mapping[str, Mapping[str, Any]]) -> TrialConfig:
         own["shares"] = tuple(own["shares"])
     return TrialConfig(
         # As it was when the journals were written; a trial scores its policies by itself.
-        design=Design(**Design.former | {"held_out": 32} | dict(given["design"]) | design),
+        design=Design(**{**Design.former, "held_out": 32, **given["design"], **design}),
         votes=VoteConfig(**given["votes"]),
         reward=RewardConfig(**_with_lora(given["reward"])),
         policy=PolicyConfig(**_with_lora(given["policy"])),
