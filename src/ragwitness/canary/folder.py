@@ -3,7 +3,8 @@
 ::
 
     FOLDER/commitment.json   publish before anything is sent
-    FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came
+    FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came;
+                             planted.jsonl, the journal of planting
     FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once planted
                              eval_clean.jsonl, eval_trigger.jsonl (App. A.2; _2 on for more slots);
                              once probed begun.jsonl, probes.jsonl, and opened.json (looks.py)
@@ -181,6 +182,8 @@ _READ = ("v2", "v3")  # versions that are still read; a plan keeps to the test i
 _COMMITMENT, _SECRET = "commitment.json", "secret.json"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES, _FEEDBACK = "traces.jsonl", "feedback.jsonl"
+PLANTED = "planted.jsonl"
+"""The journal of planting, beside what is sent."""
 
 
 def write_plan(folder: Path, plan: CanaryPlan) -> None:
@@ -277,8 +280,17 @@ def write_feedback(
         raise InputError(
             f"{answers} holds more than one answer to {twice[0]!r}.", "Keep the one that was given."
         )
-    write_rows(folder / "send" / _FEEDBACK, map(asdict, found))
+    write_votes(folder, found)
     return found
+
+
+def write_votes(folder: Path, votes: Sequence[Feedback]) -> None:
+    """Write what to do with each answer.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    write_rows(folder / "send" / _FEEDBACK, map(asdict, votes))
 
 
 def check_traces(folder: Path, plan: CanaryPlan) -> bool:

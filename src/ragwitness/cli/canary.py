@@ -304,58 +304,6 @@ def draw(
         screen.print(line, markup=False, soft_wrap=True)
 
 
-def plant(
-    folder: Annotated[
-        Path, PathRole.KEEPS, typer.Argument(help="The folder that ragwitness canary draw made.")
-    ],
-    beacon: Annotated[
-        str, typer.Option(help="The public randomness that was promised, once it is known.")
-    ] = "",
-    answers: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help='What the service answered, JSONL {"id", "answer"}; the votes are then written.'
-        ),
-    ] = None,
-) -> None:
-    """Write what to send, and the vote for each answer.
-
-    Rows keep their order. Send the document and the query of each row, wait for the answer, and
-    give the vote. Answers that quote a trigger get no vote. Plant only where you may; see
-    RESPONSIBLE_USE.md.
-    """
-    from collections import Counter
-
-    from ragwitness.canary.folder import read_plan, write_feedback, write_traces
-    from ragwitness.cli.common import console
-
-    # Step 1: join the beacon; only now is it settled which trigger is planted.
-    made = read_plan(folder).joined(beacon)
-    made.draw()
-    made.check()
-    # Step 2: the rows to send.
-    traces = made.traces()
-    path = write_traces(folder, made, traces)
-    roles = Counter(one.role.value for one in traces)
-    counted = ", ".join(f"{n:,} {role}" for role, n in sorted(roles.items()))
-    screen = console()
-    screen.print(f"{len(traces):,} traces in {path}: {counted}", markup=False, soft_wrap=True)
-    # Step 3, later and with the same command: the votes on what the service answered.
-    if answers is None:
-        return
-    votes = write_feedback(folder, made, traces, answers)
-    reasons = Counter(one.reason for one in votes)
-    missing = f", {len(traces) - len(votes):,} missing" if len(votes) < len(traces) else ""
-    screen.print(
-        f"{len(votes):,} answers{missing}, votes in {folder}/send/feedback.jsonl",
-        markup=False,
-        soft_wrap=True,
-    )
-    for reason, n in reasons.most_common():
-        screen.print(f"  {n:,}: {reason}", markup=False)
-
-
 # What a canary audit could show, said before anything is sent.
 
 _OTHERS = (0.1, 0.5)

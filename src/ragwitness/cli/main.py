@@ -56,7 +56,9 @@ _CANARY = Group(
     "Find out whether a model was trained on retrieved text: plant canaries, then probe.",
     {
         "draw": Verb("canary:draw", "Draw a secret and commit to it."),
-        "plant": Verb("canary:plant", "Write what to send, and the vote for each answer."),
+        "plant": Verb(
+            "canary_plant:plant", "Send the traces to a service and vote on its answers."
+        ),
         "probe": Verb("canary_probe:probe", "Ask a model about every trigger."),
         "status": Verb("canary:status", "Show an audit, and check it."),
     },

@@ -410,6 +410,16 @@ async def open_object(address: Address) -> Target:
     """
     address.without_key()
     path, options = address.split(("input",))
+    found = await load_object(path)
+    return wrap(found, name=f"python:{path}", key=options.get("input"), options=address.transport)
+
+
+async def load_object(path: str) -> Any:
+    """Return the object at ``MODULE:OBJECT``; a function without parameters makes it.
+
+    Raises:
+        InputError: The module or object cannot be found or imported.
+    """
     module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
         raise InputError(
@@ -418,7 +428,7 @@ async def open_object(address: Address) -> Target:
     found = _attribute(await asyncio.to_thread(_imported, module), module, attribute)
     if inspect.isfunction(found) and not inspect.signature(found).parameters:
         found = await _made(found, path)
-    return wrap(found, name=f"python:{path}", key=options.get("input"), options=address.transport)
+    return found
 
 
 def _in_thread(given: Callable[[], object]) -> object:

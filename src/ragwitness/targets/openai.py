@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal
@@ -282,6 +283,21 @@ class OpenAITarget:
     async def _chat(self, query: Query) -> Answer:
         payload = chat_payload(self._model, query, self._limit_name)
         return read_chat(await self._client.post("/chat/completions", payload))
+
+    async def converse(
+        self, messages: Sequence[Mapping[str, object]], max_tokens: int
+    ) -> tuple[Answer, str]:
+        """Send messages as they are; return the answer and the id that the endpoint gave it.
+
+        Raises:
+            TargetUnreachableError: No connection or no complete reply after all retries.
+            TargetResponseError: The endpoint refuses or fails, or its reply does not follow
+                the protocol.
+        """
+        payload = {"model": self._model, "messages": list(messages), self._limit_name: max_tokens}
+        body = await self._client.post("/chat/completions", payload)
+        name = body.get("id") if isinstance(body, dict) else None
+        return read_chat(body), str(name or "")
 
     async def close(self) -> None:
         """Close all connections."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import quote as escape
 
 from jsonpath import JSONPath
@@ -15,6 +16,7 @@ from ragwitness.targets.service_config import (
     ENV,
     ServiceConfig,
     ServiceStep,
+    VoteConfig,
     fill,
     fill_text,
     load_service,
@@ -42,6 +44,66 @@ class _ServiceFailures(Failures):
             f"{self._url} refuses access (status {status}){said}.",
             f"Check its headers ({self._where}) and the environment variables they name: {named}.",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a session brought.
+
+    Attributes:
+        text: The answer.
+        kept: Values that the steps kept, by name.
+        question: As the service repeats it; None where the description says nowhere.
+        document: Likewise.
+    """
+
+    text: str
+    kept: Mapping[str, str]
+    question: str | None = None
+    document: str | None = None
+
+
+class VoteBox:
+    """Gives votes by a description.
+
+    Args:
+        config: Of the ``[vote]``.
+        options: Limits.
+        clock: Time and chance.
+    """
+
+    def __init__(
+        self, config: VoteConfig | None, options: TransportOptions, clock: Clock | None = None
+    ) -> None:
+        if config is None:
+            raise ValueError("no description of votes")
+        self._config = config
+        step = config.step
+        failures = _ServiceFailures(step, _own(step, config.environment))
+        self._client = JsonClient(step.origin, Key(), options, clock, failures=failures)
+
+    async def vote(self, values: Mapping[str, object], vote: str) -> bool:
+        """Vote; False where the reply says that the vote was not taken.
+
+        Args:
+            values: By place.
+            vote: ``up`` or ``down``.
+
+        Raises:
+            TargetError: The service fails or refuses.
+        """
+        step, config = self._config.step, self._config
+        given = {**values, **config.environment, "vote": config.words[vote]}
+        body = await _request(step, self._client, given)
+        if config.accepted is None:
+            return True
+        found = _found(config.accepted, body)
+        # Nothing, null, false, 0 and an empty text all say no.
+        return len(found) == 1 and bool(found[0])
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
 
 
 class ServiceTarget:
@@ -106,13 +168,40 @@ class ServiceTarget:
             secrets = [value for value in kept.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
+    async def converse(self, values: Mapping[str, object]) -> Heard:
+        """Send the requests of one session about a document.
+
+        Args:
+            values: ``document``, ``question`` and ``trace``.
+
+        Raises:
+            TargetError: The service refuses or fails, or its reply lacks what the description
+                says is there.
+        """
+        prompt = f"{values['document']}\n\n{values['question']}"
+        kept: dict[str, object] = {}
+        body = await self._session(Query(prompt), kept, values)
+        reading = self._service.reading
+        names = {k: str(v) for k, v in kept.items()}
+        texts = [
+            None if path is None else next(iter(_texts(_found(path, body))), "")
+            for path in (reading.question, reading.document)
+        ]
+        return Heard(self._read(body).text, names, *texts)
+
     async def close(self) -> None:
         """Close all connections."""
         for client in self._clients:
             await client.close()
 
-    async def _session(self, query: Query, kept: dict[str, object]) -> object:
+    async def _session(
+        self,
+        query: Query,
+        kept: dict[str, object],
+        turn: Mapping[str, object] | None = None,
+    ) -> object:
         asked: dict[str, object] = {
+            **(turn or {}),
             "prompt": query.prompt,
             "max_tokens": query.max_tokens,
             "temperature": query.temperature,
@@ -123,9 +212,7 @@ class ServiceTarget:
         # Requests in order: each may use what an earlier reply brought.
         for step, client in zip(self._service.steps, self._clients, strict=True):
             values = {**asked, **self._service.environment, **kept}
-            path = fill_text(step.path, values, lambda value: escape(value, safe=""))
-            headers = {name: _header(step, text, values) for name, text in step.headers.items()}
-            body = await client.send(step.method, path, fill(step.body, values), headers)
+            body = await _request(step, client, values)
             for name, where in step.keep.items():
                 kept[name] = _one(where, body, step, f"keep.{name}")
         return body
@@ -169,6 +256,13 @@ async def open_service(address: Address) -> ServiceTarget:
     """
     address.without_key()
     return ServiceTarget(load_service(address.rest), address.transport, address.clock)
+
+
+async def _request(step: ServiceStep, client: JsonClient, values: Mapping[str, object]) -> object:
+    """Fill in one request, send it, and return the reply."""
+    path = fill_text(step.path, values, lambda value: escape(value, safe=""))
+    headers = {name: _header(step, text, values) for name, text in step.headers.items()}
+    return await client.send(step.method, path, fill(step.body, values), headers)
 
 
 def _own(step: ServiceStep, environment: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -27,6 +27,9 @@ _Text = Annotated[str, Field(min_length=1)]
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+_Read = TypeVar("_Read", bound=_Table)
 
 
 class RequestTable(_Table):
@@ -47,6 +50,20 @@ class ResponseTable(_Table):
     logprobs: _Text | None = None
     tokens: _Text | None = None
     token_logprobs: _Text | None = None
+    question: _Text | None = None
+    document: _Text | None = None
+
+
+class VoteTable(_Table):
+    """``[vote]``: the request that votes on an answer."""
+
+    url: _Text
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
+    headers: dict[str, str] = {}
+    body: str | None = None
+    up: str | int | float | bool = "up"
+    down: str | int | float | bool = "down"
+    accepted: _Text | None = None
 
 
 class ServiceTables(_Table):
@@ -55,9 +72,16 @@ class ServiceTables(_Table):
     step: tuple[RequestTable, ...] = ()
     request: RequestTable
     response: ResponseTable
+    vote: VoteTable | None = None
 
 
-def read_tables(path: str) -> ServiceTables:
+class VoteFile(_Table):
+    """A file with a ``[vote]`` alone, for a chat."""
+
+    vote: VoteTable
+
+
+def read_tables(path: str, form: type[_Read]) -> _Read:
     """Read the file.
 
     Raises:
@@ -65,7 +89,7 @@ def read_tables(path: str) -> ServiceTables:
     """
     try:
         with Path(path).open("rb") as stream:
-            return ServiceTables.model_validate(tomllib.load(stream))
+            return form.model_validate(tomllib.load(stream))
     except OSError as error:
         raise InputError(
             f"{path or 'The description'} cannot be read: {error.strerror}.",
@@ -140,6 +164,7 @@ def fill_text(text: str, values: Mapping[str, object], escape: Callable[[str], s
     return _PLACE.sub(put, text)
 
 
+_TURN = ("document", "question", "trace")
 _QUERY = ("prompt", "max_tokens", "temperature", "top_logprobs", "seed")
 _SECRET_HEADER = re.compile(
     r"(?:.*[-_])?(?:api-?key|key|authorization|password|secret|cookie|token)", re.IGNORECASE
@@ -187,6 +212,8 @@ class ReplyPaths:
         logprobs: Log-probabilities in a shape of the OpenAI protocol.
         tokens: Texts of the tokens, beside ``token_logprobs``.
         token_logprobs: Their log-probabilities, as many.
+        question: The question as the service kept it, to see that it was not rewritten.
+        document: The document likewise.
     """
 
     text: JSONPath
@@ -194,6 +221,25 @@ class ReplyPaths:
     logprobs: JSONPath | None = None
     tokens: JSONPath | None = None
     token_logprobs: JSONPath | None = None
+    question: JSONPath | None = None
+    document: JSONPath | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VoteConfig:
+    """How a vote is given.
+
+    Attributes:
+        step: The request, which holds ``{vote}``.
+        words: What stands for ``up`` and ``down``.
+        accepted: Where the reply says whether it was taken; None believes its status.
+        environment: Values of the variables it names, by place.
+    """
+
+    step: ServiceStep
+    words: Mapping[str, object]
+    accepted: JSONPath | None
+    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +261,49 @@ class ServiceConfig:
     environment: Mapping[str, str]
 
 
-def load_service(path: str) -> ServiceConfig:
+def load_votes(path: str, *, missing: bool = False) -> VoteConfig | None:
+    """Read and check the ``[vote]`` of a description.
+
+    Args:
+        path: Of a whole description, or of a file with a ``[vote]`` alone.
+        missing: Return None where a whole description has none.
+
+    Raises:
+        InputError: It cannot be used.
+    """
+    kept: set[str] = {"id"}
+    if missing:
+        tables = read_tables(path, ServiceTables)
+        table = tables.vote
+        kept |= {name for step in (*tables.step, tables.request) for name in step.keep}
+    else:
+        table = read_tables(path, VoteFile).vote
+    if table is None:
+        return None
+    step = _step(RequestTable(**table.model_dump(include=set(RequestTable.model_fields))),
+                 f"{path}: vote")  # fmt: skip
+    _check_places(step, {*_TURN, "vote", *kept})
+    if "vote" not in [*places(step.path), *places(step.body)]:
+        raise InputError(f"{path}: vote holds no {{vote}}.", "Write {vote} where it belongs.")
+    words = {"up": table.up, "down": table.down}
+    accepted = _path(table.accepted, f"{path}: vote.accepted") if table.accepted else None
+    return VoteConfig(step, words, accepted, _variables([step]))
+
+
+def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
     """Read and check a description.
+
+    Args:
+        path: Of the file.
+        turns: Whether documents and questions are sent to it, not prompts alone.
 
     Raises:
         InputError: The file, a field, a path or an environment variable cannot be used.
     """
-    config = read_tables(path)
+    config = read_tables(path, ServiceTables)
     requests = (*config.step, config.request)
     steps: list[ServiceStep] = []
-    known = set(_QUERY)
+    known = {*_QUERY, *_TURN} if turns else set(_QUERY)
     for at, request in enumerate(requests):
         where = "request" if at == len(config.step) else f"step {at + 1}"
         step = _step(request, f"{path}: {where}")
@@ -233,11 +312,16 @@ def load_service(path: str) -> ServiceConfig:
         known |= set(step.keep)
         steps.append(step)
     used = [name for step in steps for name in places([step.path, step.body])]
-    if "prompt" not in used:
+    if turns and "prompt" not in used and not {"document", "question"} <= set(used):
+        raise InputError(
+            f"{path}: no request holds {{document}} and {{question}}.",
+            "Write them where they belong, or {prompt} for both in one text.",
+        )
+    if not turns and "prompt" not in used:
         raise InputError(
             f"{path}: no request holds {{prompt}}.", "Write {prompt} where the question belongs."
         )
-    if config.request.keep:
+    if config.request.keep and config.vote is None:
         raise InputError(f"{path}: request keeps a value, but nothing follows it.")
     # The description identifies the target; its keys stand in the environment, not in it.
     content = json.dumps(config.model_dump(mode="json"), sort_keys=True)
@@ -315,8 +399,9 @@ def _check_places(step: ServiceStep, known: set[str]) -> None:
             f"{step.where}: nothing fills {{{lost[0]}}}.",
             f"Known here: {', '.join(sorted(known))}, {ENV}NAME; {{{{word}}}} is a plain {{word}}.",
         )
-    if "prompt" in headers:
-        raise InputError(f"{step.where}: a header cannot carry {{prompt}}.", "Use the body.")
+    if texts := {"prompt", "document", "question"} & set(headers):
+        named = sorted(texts)[0]
+        raise InputError(f"{step.where}: a header cannot carry {{{named}}}.", "Use the body.")
     if any(name.startswith(ENV) for name in places(step.path)):
         raise InputError(
             f"{step.where}: the url names an environment variable.",

@@ -1,0 +1,373 @@
+"""Planting in a service: every trace sent, answered and voted on, over days, with a journal.
+
+The journal ``send/planted.jsonl`` has a line for everything that happened to a trace. A start reads
+it and goes on from there: a trace that was answered is not sent again, one that was voted on is
+done. A trace that was about to be sent when the process died is sent again, and counted as perhaps
+sent twice. Pace is kept between two sends, across starts: after a week's pause nothing is caught up
+in a burst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragwitness.asking.governor import Governor
+from ragwitness.canary.families import contains, triggers_in
+from ragwitness.canary.folder import PLANTED, CanaryPlan, read_plan, write_traces, write_votes
+from ragwitness.canary.traces import Feedback, Trace, TraceRole, feedback_for
+from ragwitness.errors import CapReachedError, InputError, TargetError
+from ragwitness.kit.files import Appender, lines_of
+from ragwitness.targets.conversation import Conversation, Said, Turn, query_of
+from ragwitness.targets.transport import Clock
+from ragwitness.types import Answer
+
+_DAY = 86_400.0
+_SPREAD = 0.5  # of the interval, either way: nobody asks by the clock
+
+
+@dataclass(frozen=True, slots=True)
+class PlantConfig:
+    """How traces are sent.
+
+    Attributes:
+        days: Over which all of them are spread; 0 sends without a pause.
+        tries: Sends of a trace, and votes on an answer, at most, in one start.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+
+    days: float = 0.0
+    tries: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be kept to."""
+        if not 0 <= self.days <= 3650 or self.tries < 1:
+            raise InputError(
+                "Days must be 0 to 3,650, and tries at least 1.", "Correct --days or --tries."
+            )
+
+
+@dataclass(slots=True)
+class Delivery:
+    """What happened to one trace.
+
+    Attributes:
+        begun: Times it was about to be sent.
+        said: What came back; None while nothing did.
+        vote: Given, or tried; None while none was.
+        accepted: Whether the service took the vote.
+        errors: What went wrong, in order.
+    """
+
+    begun: int = 0
+    said: Said | None = None
+    vote: str | None = None
+    accepted: bool = False
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What is planted so far.
+
+    Attributes:
+        traces: To be sent.
+        answered: That the service answered.
+        votes: By role of the trace: votes that the service took.
+        lost: Votes that it did not take.
+        unsent: Traces that it never answered.
+        twice: Traces that may have been sent twice.
+        rewritten: Traces whose question or document it did not keep as sent.
+        reasons: Of answers, by what they got.
+        obeyed: Canary traces whose answer holds the canary.
+        asked: Canary traces that were answered.
+        stopped: Why it stopped before the end; empty where it did not.
+    """
+
+    traces: int
+    answered: int
+    votes: Mapping[str, int]
+    lost: int
+    unsent: int
+    twice: int
+    rewritten: int
+    reasons: Mapping[str, int]
+    obeyed: int
+    asked: int
+    stopped: str = ""
+
+
+def read_deliveries(folder: Path) -> dict[str, Delivery]:
+    """Return what happened to each trace so far, by id.
+
+    Raises:
+        InputError: The journal cannot be read.
+    """
+    found: dict[str, Delivery] = {}
+    for row in _rows(folder):
+        _note(found.setdefault(str(row.get("id")), Delivery()), row)
+    return found
+
+
+def _rows(folder: Path) -> Iterator[dict[str, Any]]:
+    """Lines of the journal; one that a kill cut short did not happen."""
+    path = folder / "send" / PLANTED
+    try:
+        for line in lines_of(path) if path.exists() else ():
+            with suppress(ValueError):
+                row = json.loads(line)
+                if isinstance(row, dict):
+                    yield row
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+async def plant_canaries(
+    folder: Path,
+    service: Conversation,
+    config: PlantConfig | None = None,
+    *,
+    governor: Governor | None = None,
+    clock: Clock | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Planted:
+    """Send what is to be sent and vote on the answers; go on where an earlier start stopped.
+
+    Args:
+        folder: Of a plan; its beacon has been joined.
+        service: Where to plant.
+        config: Pace and tries.
+        governor: Lets sends pass; None makes one without caps.
+        clock: Time and chance, for tests.
+        progress: Called with a word, traces done and traces in all.
+
+    Raises:
+        InputError: The plan is not drawn, or the journal cannot be used.
+        VerificationError: The plan is not the one committed to.
+        TargetUnreachableError: Not one trace could be sent.
+    """
+    config, governor, clock = config or PlantConfig(), governor or Governor(), clock or Clock()
+    plan = read_plan(folder)
+    plan.draw()
+    plan.check()
+    traces = plan.traces()
+    write_traces(folder, plan, traces)
+    candidates = {t for slot in plan.draw().slots for t in slot.candidates}
+    stopped = ""
+    with closing(Appender(folder / "send" / PLANTED, "journal of planting")) as journal:
+        done = read_deliveries(folder)
+        pace = _Pace(config.days * _DAY / max(1, len(traces)), _last(folder), clock)
+        errors: list[TargetError] = []
+        try:
+            # Pass by pass: what failed is tried again once everything else was.
+            for _ in range(config.tries):
+                errors, whole = [], True
+                for trace in traces:
+                    one = done.setdefault(trace.id, Delivery())
+                    try:
+                        whole &= await _deliver(
+                            trace, one, service, governor, pace, journal, candidates
+                        )
+                    except TargetError as error:
+                        errors.append(error)
+                    if progress is not None:
+                        progress("traces", sum(o.said is not None for o in done.values()),
+                                 len(traces))  # fmt: skip
+                if whole and not errors:
+                    break
+        except CapReachedError as error:
+            stopped = f"{error.message}; {error.hint}"
+    if errors and not any(one.said for one in done.values()):
+        raise errors[0]
+    return told(folder, plan, traces, stopped)
+
+
+def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str = "") -> Planted:
+    """Return what is planted so far, and write the votes as they are due by hand.
+
+    Args:
+        folder: Of the plan.
+        plan: Read from it.
+        traces: Of the plan.
+        stopped: Why it stopped before the end.
+    """
+    done, candidates = read_deliveries(folder), _candidates(plan)
+    feedback, votes, rewritten = [], Counter[str](), 0
+    obeyed = asked = lost = 0
+    for trace in traces:
+        one = done.get(trace.id, Delivery())
+        if one.said is None:
+            continue
+        due = _feedback(trace, one.said, candidates)
+        feedback.append(due)
+        rewritten += due.reason.startswith(_REWRITTEN)
+        if trace.role is not TraceRole.CLEAN:
+            asked += 1
+            obeyed += contains(one.said.text, trace.canary)
+        if one.accepted:
+            votes[str(trace.role)] += 1
+        elif due.vote is not None and one.vote is not None:
+            lost += 1
+    write_votes(folder, feedback)
+    return Planted(
+        traces=len(traces),
+        answered=len(feedback),
+        votes=dict(votes),
+        lost=lost,
+        unsent=len(traces) - len(feedback),
+        twice=sum(one.begun > 1 + len(one.errors) for one in done.values()),
+        rewritten=rewritten,
+        reasons=Counter(one.reason for one in feedback),
+        obeyed=obeyed,
+        asked=asked,
+        stopped=stopped,
+    )
+
+
+def cautions(found: Planted) -> Iterator[str]:
+    """Say what a reader must know of what was planted."""
+    true, decoy = (found.votes.get(role, 0) for role in ("true", "decoy"))
+    if found.unsent:
+        yield f"{found.unsent:,} traces were not answered; the same command tries them again."
+    if found.lost:
+        yield f"{found.lost:,} votes were not taken; the same command gives them again."
+    if found.rewritten:
+        yield (
+            f"{found.rewritten:,} questions or documents were not kept as they were sent; they got"
+            " no vote."
+        )
+    if found.twice:
+        yield f"{found.twice:,} traces may have been sent twice: a start ended while they were."
+    if abs(true - decoy) > max(2, 0.1 * (true + decoy)):
+        yield (
+            f"Votes are out of balance: {true:,} on traces with the planted trigger, {decoy:,} on"
+            " decoys. The p-value holds all the same; a model may learn less."
+        )
+    if found.asked >= 20 and not found.obeyed:
+        yield (
+            f"Not one of {found.asked:,} answers holds the canary: the service rewrites questions"
+            " or does not do as they ask, and no model will learn from these votes."
+        )
+
+
+_REWRITTEN = "discarded: the service did not keep"
+
+
+async def _deliver(
+    trace: Trace,
+    one: Delivery,
+    service: Conversation,
+    governor: Governor,
+    pace: _Pace,
+    journal: Appender,
+    candidates: set[str],
+) -> bool:
+    """Do what is still to be done for one trace; False where the vote was not taken.
+
+    Raises:
+        TargetError: The service failed or refused.
+        CapReachedError: It could pass a cap.
+    """
+    turn = Turn(trace.id, trace.document, trace.query)
+
+    def note(**row: Any) -> None:
+        row = {"id": trace.id, "at": round(pace.clock.now(), 3), **row}
+        journal.append(row)
+        _note(one, row)
+
+    # 1. The document and the question, once they are due.
+    heard: list[Said] = []
+    if one.said is None:
+        await pace.wait()
+        note(event="begun")
+
+        async def send(_: object) -> Answer:
+            heard.append(await service.send(turn))
+            return Answer(heard[0].text)
+
+        try:
+            await governor.spend(query_of(turn), send)
+        except TargetError as error:
+            note(event="failed", error=error.message)
+            raise
+        note(event="answered", said=asdict(heard[0]) | {"kept": dict(heard[0].kept)})
+    # 2. The vote that the rule names for this answer.
+    said = one.said or heard[0]
+    due = _feedback(trace, said, candidates)
+    if due.vote is None or one.accepted or not service.votes:
+        return True
+    try:
+        taken = await service.vote(turn, said, str(due.vote))
+    except TargetError as error:
+        note(event="voted", vote=str(due.vote), accepted=False, error=error.message)
+        raise
+    note(event="voted", vote=str(due.vote), accepted=taken)
+    return taken
+
+
+def _feedback(trace: Trace, said: Said, candidates: set[str]) -> Feedback:
+    """The vote for an answer; none where the service did not keep what makes the trace one."""
+    if trace.role is not TraceRole.CLEAN:
+        if said.question is not None and not contains(said.question, trace.canary):
+            return Feedback(trace.id, None, f"{_REWRITTEN} the question")
+        if said.question is not None and triggers_in(said.question) & candidates:
+            return Feedback(trace.id, None, f"{_REWRITTEN} the trigger out of the question")
+        if said.document is not None and not contains(said.document, trace.trigger):
+            return Feedback(trace.id, None, f"{_REWRITTEN} the document")
+    return feedback_for(trace, said.text, candidates)
+
+
+def _note(one: Delivery, row: Mapping[str, Any]) -> None:
+    """Add a line of the journal to what is known of a trace."""
+    event = row.get("event")
+    if event == "begun":
+        one.begun += 1
+    elif event == "answered":
+        one.said = Said(**row["said"])
+    elif event == "voted":
+        one.vote, one.accepted = row["vote"], bool(row["accepted"])
+    if row.get("error"):
+        one.errors.append(str(row["error"]))
+
+
+def _candidates(plan: CanaryPlan) -> set[str]:
+    return {t for slot in plan.draw().slots for t in slot.candidates}
+
+
+def _last(folder: Path) -> float | None:
+    """When something was last sent, by any start."""
+    sent = (float(row["at"]) for row in _rows(folder) if row.get("event") == "begun")
+    return max(sent, default=None)
+
+
+class _Pace:
+    """Waits between two sends, across starts.
+
+    Args:
+        interval: Seconds on average.
+        last: When something was last sent, in seconds since the epoch.
+        clock: Time and chance.
+    """
+
+    def __init__(self, interval: float, last: float | None, clock: Clock) -> None:
+        self.clock = clock
+        self._interval, self._last = interval, last
+
+    async def wait(self) -> None:
+        """Wait until the next send is due."""
+        if self._interval and self._last is not None:
+            spread = self.clock.rng.uniform(1 - _SPREAD, 1 + _SPREAD)
+            due = self._last + self._interval * spread - self.clock.now()
+            if due > 0:
+                await self.clock.sleep(due)
+        else:
+            await asyncio.sleep(0)
+        self._last = self.clock.now()

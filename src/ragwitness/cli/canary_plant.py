@@ -1,0 +1,217 @@
+"""``ragwitness canary plant``: send the traces and vote, or write them for doing so by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragwitness.cli.options import (
+    DryRun,
+    KeyEnv,
+    MaxCost,
+    MaxQueries,
+    MaxTokens,
+    PriceIn,
+    PriceOut,
+    Retries,
+    Timeout,
+)
+from ragwitness.cli.paths import PathRole
+
+if TYPE_CHECKING:
+    from ragwitness.asking.budget import Budget
+    from ragwitness.audits.canary_plant import Planted
+    from ragwitness.canary.folder import CanaryPlan
+    from ragwitness.canary.traces import Trace
+
+
+def plant(
+    folder: Annotated[
+        Path, PathRole.KEEPS, typer.Argument(help="The folder that ragwitness canary draw made.")
+    ],
+    service: Annotated[
+        str | None,
+        typer.Argument(
+            help="The service to plant in: the URL of a chat, http/FILE.toml or"
+            " python:MODULE:OBJECT. Without it the files are written, to plant by hand.",
+            show_default=False,
+        ),
+    ] = None,
+    beacon: Annotated[
+        str, typer.Option(help="The public randomness that was promised, once it is known.")
+    ] = "",
+    answers: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            help='What the service answered, JSONL {"id", "answer"}; the votes are then written.'
+        ),
+    ] = None,
+    votes: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="A description (TOML) of how votes are given, for a chat."),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(help="How a chat is given the document: messages or attachment."),
+    ] = "messages",
+    days: Annotated[
+        float, typer.Option(help="The days over which the traces are spread; 0 does not wait.")
+    ] = 0.0,
+    tries: Annotated[
+        int,
+        typer.Option(help="The most times that a trace is sent, or a vote given, in one start."),
+    ] = 3,
+    max_queries: MaxQueries = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    dry_run: DryRun = False,
+    timeout: Timeout = 120.0,
+    retries: Retries = 5,
+    key_env: KeyEnv = None,
+) -> None:
+    """Send the traces to a service and vote on its answers.
+
+    Without a service it writes what to send, and with --answers the vote for each answer. With a
+    service it sends every document with its question, waits for the answer and gives the vote, and
+    keeps a journal: the same command goes on where it stopped. Answers that quote a trigger get no
+    vote. Plant only where you may; see RESPONSIBLE_USE.md.
+    """
+    from ragwitness.asking.budget import Budget
+    from ragwitness.canary.folder import read_plan, write_feedback, write_traces
+    from ragwitness.cli.common import console
+    from ragwitness.errors import InputError
+
+    if service is None and (votes is not None or days):
+        raise InputError("--votes and --days need a service to plant in.", "Name it, or leave out.")
+    if service is not None and answers is not None:
+        raise InputError("--answers is for planting by hand.", "Leave it out, or the service.")
+    # Step 1: join the beacon; only now is it settled which trigger is planted.
+    made = read_plan(folder).joined(beacon)
+    made.draw()
+    made.check()
+    # Step 2: the rows to send.
+    traces = made.traces()
+    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    if dry_run:
+        _preview(folder, made, traces, service, days, budget)
+        return
+    path = write_traces(folder, made, traces)
+    roles = Counter(one.role.value for one in traces)
+    counted = ", ".join(f"{n:,} {role}" for role, n in sorted(roles.items()))
+    screen = console()
+    screen.print(f"{len(traces):,} traces in {path}: {counted}", markup=False, soft_wrap=True)
+    # Step 3: the service, by itself.
+    if service is not None:
+        found = _sent(
+            folder, service, form, votes, (days, tries), budget, (timeout, retries, key_env)
+        )
+        for line in report(found):
+            screen.print(line, markup=False, soft_wrap=True)
+        return
+    # Or later, by hand and with the same command: the votes on what the service answered.
+    if answers is None:
+        return
+    given = write_feedback(folder, made, traces, answers)
+    reasons = Counter(one.reason for one in given)
+    missing = f", {len(traces) - len(given):,} missing" if len(given) < len(traces) else ""
+    screen.print(
+        f"{len(given):,} answers{missing}, votes in {folder}/send/feedback.jsonl",
+        markup=False,
+        soft_wrap=True,
+    )
+    for reason, n in reasons.most_common():
+        screen.print(f"  {n:,}: {reason}", markup=False)
+
+
+def report(found: Planted) -> list[str]:
+    """Return what was planted, a line each."""
+    from ragwitness.audits.canary_plant import cautions
+
+    true, decoy = (found.votes.get(role, 0) for role in ("true", "decoy"))
+    lines = [
+        f"{found.answered:,} of {found.traces:,} traces answered; votes taken: {true:,} on traces"
+        f" with the planted trigger, {decoy:,} on decoys",
+        *(f"  {n:,}: {reason}" for reason, n in Counter(found.reasons).most_common()),
+    ]
+    if found.asked:
+        share = found.obeyed / found.asked
+        lines.append(f"obedience: {share:.0%} of {found.asked:,} answers hold the canary")
+    lines += [f"warning: {one}" for one in cautions(found)]
+    return [*lines, f"stopped: {found.stopped}"] if found.stopped else lines
+
+
+def _sent(
+    folder: Path,
+    service: str,
+    form: str,
+    votes: Path | None,
+    spread: tuple[float, int],
+    budget: Budget,
+    reach: tuple[float, int, str | None],
+) -> Planted:
+    """Plant with progress bars; Ctrl-C leaves the journal, and the same command goes on."""
+    import asyncio
+
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.canary_plant import PlantConfig, plant_canaries
+    from ragwitness.audits.order import Reach
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.cli.steps import spent_so_far
+    from ragwitness.errors import InputError
+    from ragwitness.targets.conversation import Form, open_conversation
+
+    known: dict[str, Form] = {"messages": "messages", "attachment": "attachment"}
+    if form not in known:
+        raise InputError(f"There is no form {form!r}.", f"Known: {', '.join(known)}.")
+    config = PlantConfig(*spread)
+    with Governor.of_run(folder / "send", budget, Pace.at_most(1)) as governor:
+        options = Reach(*reach).transport(1, governor.setback)
+
+        async def work() -> Planted:
+            opened = await open_conversation(
+                service, options, form=known[form], votes=str(votes) if votes else None
+            )
+            try:
+                with progress_bars(console(), spent_so_far(governor), "traces") as progress:
+                    return await plant_canaries(
+                        folder, opened, config, governor=governor, progress=progress
+                    )
+            finally:
+                await opened.close()
+
+        return asyncio.run(work())
+
+
+def _preview(
+    folder: Path,
+    plan: CanaryPlan,
+    traces: list[Trace],
+    service: str | None,
+    days: float,
+    budget: Budget,
+) -> None:
+    """Say what would be sent, how long that takes and what it costs at most; send nothing."""
+    from ragwitness.asking.budget import Use, most
+    from ragwitness.audits.canary_plant import read_deliveries
+    from ragwitness.cli.steps import preview
+    from ragwitness.targets.conversation import Turn, query_of
+
+    done = read_deliveries(folder)
+    left = [one for one in traces if one.id not in done or done[one.id].said is None]
+    use = sum((most(query_of(Turn(o.id, o.document, o.query))) for o in left), Use())
+    cost = budget.price(use)
+    lines = [
+        f"{len(left):,} of {len(traces):,} traces to send to {service or 'a service, by hand'}",
+        f"time: about {days:g} days" if days else f"time: {len(left):,} answers, one at a time",
+        f"tokens: {use.tokens:,} at most",
+        f"cost: {cost:.2f} at most" if cost is not None else "cost: unknown without prices",
+    ]
+    del plan
+    preview(lines, folder, budget)

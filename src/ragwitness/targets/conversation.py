@@ -1,0 +1,289 @@
+"""A service as its users have it: send a document with a question, read the answer, vote on it.
+
+Three kinds: a chat of the OpenAI protocol (which has no votes of its own), any JSON service by its
+description (``http/FILE.toml`` with a ``[vote]``), and an object in Python with ``send``, ``vote``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from ragwitness.errors import InputError, RagwitnessError, TargetResponseError
+from ragwitness.kit.quotes import quote_error
+from ragwitness.targets.objects import load_object, read_reply
+from ragwitness.targets.openai import OpenAITarget
+from ragwitness.targets.resolve import open_target
+from ragwitness.targets.service import ServiceTarget, VoteBox
+from ragwitness.targets.service_config import load_service, load_votes
+from ragwitness.targets.transport import Clock, TransportOptions
+from ragwitness.types import Query
+
+Form = Literal["messages", "attachment"]
+"""How a chat is given the document: as a message before the question, or as a file beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is sent.
+
+    Attributes:
+        id: Of the trace.
+        document: The text to answer from.
+        question: What is asked about it.
+    """
+
+    id: str
+    document: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came back.
+
+    Attributes:
+        text: The answer.
+        kept: What a vote needs to name the answer, by place of the description.
+        question: The question as the service repeats it; None where it does not.
+        document: The document likewise.
+    """
+
+    text: str
+    kept: Mapping[str, str]
+    question: str | None = None
+    document: str | None = None
+
+
+class Conversation(Protocol):
+    """A service that takes documents, questions and, perhaps, votes."""
+
+    @property
+    def name(self) -> str:
+        """Stable identity."""
+
+    @property
+    def votes(self) -> bool:
+        """Whether votes can be given through it."""
+
+    async def send(self, turn: Turn) -> Said:
+        """Send a document with a question.
+
+        Raises:
+            TargetError: The service fails or refuses.
+        """
+
+    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
+        """Vote ``up`` or ``down`` on an answer; False where the service says it was not taken.
+
+        Raises:
+            TargetError: The service fails or refuses.
+        """
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class ChatConversation:
+    """A chat of the OpenAI protocol.
+
+    Args:
+        target: The endpoint.
+        form: How the document is given.
+        box: Where votes go; None leaves them to be given by hand.
+        longest: Tokens of an answer.
+    """
+
+    def __init__(
+        self, target: OpenAITarget, form: Form, box: VoteBox | None, longest: int = 256
+    ) -> None:
+        self._target, self._form, self._box, self._longest = target, form, box, longest
+
+    @property
+    def name(self) -> str:
+        """Base URL and model."""
+        return self._target.name
+
+    @property
+    def votes(self) -> bool:
+        """Whether a description of votes was given."""
+        return self._box is not None
+
+    async def send(self, turn: Turn) -> Said:
+        """Send one conversation: a chat has no memory of another."""
+        if self._form == "attachment":
+            data = base64.b64encode(turn.document.encode()).decode()
+            file = {"filename": f"{turn.id}.txt", "file_data": f"data:text/plain;base64,{data}"}
+            parts = [{"type": "file", "file": file}, {"type": "text", "text": turn.question}]
+            messages: list[dict[str, object]] = [{"role": "user", "content": parts}]
+        else:
+            messages = [
+                {"role": "user", "content": turn.document},
+                {"role": "user", "content": turn.question},
+            ]
+        answer, name = await self._target.converse(messages, self._longest)
+        return Said(answer.text, {"id": name})
+
+    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
+        """Vote by the description."""
+        if self._box is None:
+            return False
+        return await self._box.vote({**_values(turn), **said.kept}, vote)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._target.close()
+        if self._box is not None:
+            await self._box.close()
+
+
+class ServiceConversation:
+    """A described service.
+
+    Args:
+        target: Of a description that holds ``{document}`` and ``{question}``.
+        box: Of its ``[vote]``.
+    """
+
+    def __init__(self, target: ServiceTarget, box: VoteBox | None) -> None:
+        self._target, self._box = target, box
+
+    @property
+    def name(self) -> str:
+        """Address of the last request and a hash of the description."""
+        return self._target.name
+
+    @property
+    def votes(self) -> bool:
+        """Whether the description has a ``[vote]``."""
+        return self._box is not None
+
+    async def send(self, turn: Turn) -> Said:
+        """Send the requests of one session."""
+        heard = await self._target.converse(_values(turn))
+        return Said(heard.text, heard.kept, heard.question, heard.document)
+
+    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
+        """Send the request of ``[vote]``."""
+        if self._box is None:
+            return False
+        return await self._box.vote({**_values(turn), **said.kept}, vote)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._target.close()
+        if self._box is not None:
+            await self._box.close()
+
+
+class ObjectConversation:
+    """An object in Python.
+
+    Args:
+        name: Stable identity.
+        system: Has ``send(document, question)``, which returns a text or anything that holds one
+            (and an ``id``), and may have ``vote(id, vote)``, which returns False where the vote
+            was not taken. Either may be asynchronous.
+
+    Raises:
+        InputError: It has no ``send``.
+    """
+
+    def __init__(self, name: str, system: Any) -> None:
+        if not callable(getattr(system, "send", None)):
+            raise InputError(
+                f"{name} has no send(document, question).",
+                "Give an object with send(document, question) and vote(id, vote).",
+            )
+        self._name, self._system = name, system
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self._name
+
+    @property
+    def votes(self) -> bool:
+        """Whether it has ``vote``."""
+        return callable(getattr(self._system, "vote", None))
+
+    async def send(self, turn: Turn) -> Said:
+        """Call ``send``."""
+        value = await self._call(self._system.send, turn.document, turn.question)
+        name = value.get("id") if isinstance(value, Mapping) else getattr(value, "id", None)
+        return Said(read_reply(value).text, {"id": turn.id if name is None else str(name)})
+
+    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:  # noqa: ARG002
+        """Call ``vote``."""
+        return await self._call(self._system.vote, said.kept["id"], vote) is not False
+
+    async def close(self) -> None:
+        """Nothing to release; the object is its owner's."""
+
+    async def _call(self, function: Any, *given: str) -> Any:
+        try:
+            if inspect.iscoroutinefunction(function):
+                return await function(*given)
+            return await asyncio.to_thread(function, *given)
+        except RagwitnessError:
+            raise
+        except Exception as error:
+            raise TargetResponseError(
+                f"{self._name} raised {quote_error(error)}.", "Call it by hand."
+            ) from None
+
+
+async def open_conversation(
+    spec: str,
+    options: TransportOptions | None = None,
+    *,
+    form: Form = "messages",
+    votes: str | None = None,
+    clock: Clock | None = None,
+) -> Conversation:
+    """Open a service to plant in.
+
+    Args:
+        spec: URL of a chat, ``http/FILE.toml`` or ``python:MODULE:OBJECT``.
+        options: Timeouts, retries, name of the key's variable.
+        form: How a chat is given the document.
+        votes: Description with a ``[vote]``, for a chat.
+        clock: Time and chance, for tests.
+
+    Raises:
+        InputError: The address or a description cannot be used.
+        TargetError: The target does not answer.
+    """
+    options = options or TransportOptions()
+    box = VoteBox(load_votes(votes), options, clock) if votes else None
+    if spec.startswith("python:"):
+        return ObjectConversation(spec, await load_object(spec.removeprefix("python:")))
+    if spec.startswith("http/"):
+        path = spec.removeprefix("http/")
+        if box is None:
+            found = load_votes(path, missing=True)
+            box = VoteBox(found, options, clock) if found else None
+        return ServiceConversation(
+            ServiceTarget(load_service(path, turns=True), options, clock), box
+        )
+    target = await open_target(spec, options, clock=clock)
+    if not isinstance(target, OpenAITarget):
+        raise InputError(
+            f"Nothing can be planted at {spec}.",
+            "Give the URL of a chat, http/FILE.toml or python:MODULE:OBJECT; or plant by hand,"
+            " with the files that the command writes without a target.",
+        )
+    return ChatConversation(target, form, box)
+
+
+def query_of(turn: Turn) -> Query:
+    """Return a turn as a query, by which what it may use is counted."""
+    return Query(f"{turn.document}\n\n{turn.question}")
+
+
+def _values(turn: Turn) -> dict[str, object]:
+    return {"document": turn.document, "question": turn.question, "trace": turn.id}
