@@ -24,7 +24,7 @@ from ragwitness.canary.folder import PLANTED, CanaryPlan, read_plan, write_trace
 from ragwitness.canary.traces import Feedback, Trace, TraceRole, feedback_for
 from ragwitness.errors import CapReachedError, InputError, TargetError
 from ragwitness.kit.files import Appender, lines_of
-from ragwitness.targets.conversation import Conversation, Said, Turn, query_of
+from ragwitness.targets.conversation import Said, Turn, VotedService, query_of
 from ragwitness.targets.transport import Clock
 from ragwitness.types import Answer
 
@@ -132,7 +132,7 @@ def _rows(folder: Path) -> Iterator[dict[str, Any]]:
 
 async def plant_canaries(
     folder: Path,
-    service: Conversation,
+    service: VotedService,
     config: PlantConfig | None = None,
     *,
     governor: Governor | None = None,
@@ -264,7 +264,7 @@ _REWRITTEN = "discarded: the service did not keep"
 async def _deliver(
     trace: Trace,
     one: Delivery,
-    service: Conversation,
+    service: VotedService,
     governor: Governor,
     pace: _Pace,
     journal: Appender,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.options import DryRun
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
         if planted
         else f"traces: not written yet; run: ragwitness canary plant {folder}",
     ]
+    lines += _planted(folder, plan)
     # Step 4: the looks so far. What decides is the number of looks announced, not of looks wished
     # for.
     history = read_history(folder)
@@ -106,6 +108,25 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
     if open_to is not None or history.opened:
         lines.append("opened: the draw is no secret any more, and no new look decides")
     return lines
+
+
+def _planted(folder: Path, plan: CanaryPlan) -> list[str]:
+    """What a service took, and what it would show: by what was measured, where it was."""
+    from ragwitness.audits.canary_plant import cautions, read_deliveries, told
+    from ragwitness.canary.power import power_lines
+
+    traces = plan.traces()
+    planned = sum(one.slot is not None for one in traces)
+    if not read_deliveries(folder):
+        return list(power_lines(plan.design, planned, len(plan.held_out)))
+    found = told(folder, plan, traces)
+    taken = sum(found.votes.values())
+    obeyed = found.obeyed / found.asked if found.asked else None
+    return [
+        f"planted: {found.answered:,} of {found.traces:,} traces answered, {taken:,} votes taken",
+        *(f"warning: {one}" for one in cautions(found)),
+        *power_lines(plan.design, taken or found.asked, len(plan.held_out), obedience=obeyed),
+    ]
 
 
 def _refuse_other(plan: CanaryPlan, commitment: str | None) -> None:
@@ -245,10 +266,16 @@ def draw(
         str, typer.Option(help="The name of the experiment, which fixes the split.")
     ] = "canary",
     seed: Annotated[int, typer.Option(help="The seed of the split.")] = 0,
+    share: Annotated[
+        float,
+        typer.Option(help="The share of the provider's votes that are yours, for the power."),
+    ] = 0.3,
+    dry_run: DryRun = False,
 ) -> None:
     """Draw a secret and commit to it.
 
-    Publish commitment.json before anything is sent. The folder's secret/ is yours alone until you
+    It also says what share of violating providers such a plan would find, and how many traces find
+    4 of 5; with --dry-run it says so and draws nothing. Publish commitment.json before anything is sent. The folder's secret/ is yours alone until you
     open the draw with ragwitness canary status --open.
     """
     import os
@@ -257,6 +284,7 @@ def draw(
     from ragwitness.canary.examples import read_examples
     from ragwitness.canary.families import Family
     from ragwitness.canary.folder import make_plan, write_plan
+    from ragwitness.canary.power import power_lines
     from ragwitness.cli.common import console
     from ragwitness.crypto.commitments import draw_blinding
     from ragwitness.errors import InputError
@@ -289,15 +317,21 @@ def draw(
         beacon_source=beacon,
     )
     # Whatever cannot be planted must be known before the commitment is published.
-    (made if made.drawn else made.joined("00")).traces()
-    write_plan(out, made)
+    traces = (made if made.drawn else made.joined("00")).traces()
     # Step 3: say what was drawn and what it can show at best, while nothing has been sent.
     sent = sum(map(len, made.pools.values()))
+    carrying = sum(one.slot is not None for one in traces)
+    foreseen = (at_best(settled), *power_lines(settled, carrying, len(made.held_out), share))
     screen = console()
+    if dry_run:
+        for line in (*foreseen, "Nothing was drawn."):
+            screen.print(line, markup=False, soft_wrap=True)
+        return
+    write_plan(out, made)
     for line in (
         f"commitment: {made.commitment.hex()}",
         f"{sent:,} examples to send, {len(made.held_out):,} held out, in {out}",
-        at_best(settled),
+        *foreseen,
         f"Publish {out}/commitment.json first. Then: ragwitness canary plant {out}"
         + (" --beacon VALUE" if beacon else ""),
     ):

@@ -131,11 +131,14 @@ def probe(
     folder = run_folder(run, *parts, again=False)
     # Step 3, the preview, with the protocol that should be published before the answers are known.
     if dry_run:
-        _preview(made, config, release, folder, budget)
+        _preview(made, config, release, folder, budget, concurrency)
         return
     # Step 4: a look that was not announced is refused here, before it costs a query; answers that
     # are kept may always be read again.
     refuse_look(plan, made, folder, twin=twin, recorded=target.startswith("replay/"))
+    if not target.startswith("replay/"):
+        for line in _spending(made, config, budget, concurrency):
+            console().print(line, markup=False, soft_wrap=True)
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         transport = Reach(timeout, retries, key_env).transport(concurrency, governor.setback)
@@ -214,13 +217,49 @@ def _ask(
 
 
 def _preview(
-    plan: CanaryPlan, config: ProbeConfig, release: str, folder: Path, budget: Any
+    plan: CanaryPlan,
+    config: ProbeConfig,
+    release: str,
+    folder: Path,
+    budget: Any,
+    concurrency: int,
 ) -> None:
     """Say what would be asked and could be decided, and what is kept; send nothing."""
     from ragwitness.audits.canary import protocol_of
+    from ragwitness.canary.power import power_lines
     from ragwitness.cli.canary import foretold
     from ragwitness.cli.steps import preview
 
     protocol = f"protocol: {protocol_of(plan, config, release)} (publish it before asking)"
     said = foretold(plan.design, config, len(plan.held_out))
-    preview([*said, protocol], folder, budget)
+    traces = sum(one.slot is not None for one in plan.traces())
+    power = power_lines(plan.design, traces, len(plan.held_out))
+    spending = _spending(plan, config, budget, concurrency)
+    preview([*said, *power, *spending, protocol], folder, budget)
+
+
+def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: int) -> list[str]:
+    """Say what the probe takes in queries, seconds and money, before the first query."""
+    from ragwitness.asking.budget import Use, most
+    from ragwitness.canary.probe import queries_of
+    from ragwitness.types import Query
+
+    held_out, slots = plan.held_out, plan.design.slots
+    longest = config.answer_tokens if config.way == "sampled" else 1
+    each = [
+        most(Query(config.prompts.framed(one.document, one.query, one.answer), longest))
+        for one in held_out
+    ]
+    whole = sum(each, Use())
+    lines = []
+    for name, count in queries_of(config, plan.design.candidates).items():
+        asked = count * slots * len(held_out)
+        use = Use(asked, whole.prompt * count * slots, whole.completion * count * slots)
+        cost = budget.price(use)
+        money = f"{cost:,.2f} at most" if cost is not None else "unknown without --price-in/-out"
+        lines.append(
+            f"{name}: {asked:,} queries; about {asked / concurrency:,.0f} s where an answer takes"
+            f" 1 s and {concurrency} are asked for at a time; {use.tokens:,} tokens at most; money"
+            f" {money}"
+        )
+    return lines

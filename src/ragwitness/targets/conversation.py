@@ -59,7 +59,7 @@ class Said:
     document: str | None = None
 
 
-class Conversation(Protocol):
+class VotedService(Protocol):
     """A service that takes documents, questions and, perhaps, votes."""
 
     @property
@@ -244,7 +244,7 @@ async def open_conversation(
     form: Form = "messages",
     votes: str | None = None,
     clock: Clock | None = None,
-) -> Conversation:
+) -> VotedService:
     """Open a service to plant in.
 
     Args:

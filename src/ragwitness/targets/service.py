@@ -14,9 +14,9 @@ from ragwitness.targets.failures import Failures, Key
 from ragwitness.targets.resolve import Address
 from ragwitness.targets.service_config import (
     ENV,
+    BallotConfig,
     ServiceConfig,
     ServiceStep,
-    VoteConfig,
     fill,
     fill_text,
     load_service,
@@ -47,7 +47,7 @@ class _ServiceFailures(Failures):
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SessionReply:
     """What a session brought.
 
     Attributes:
@@ -73,7 +73,7 @@ class VoteBox:
     """
 
     def __init__(
-        self, config: VoteConfig | None, options: TransportOptions, clock: Clock | None = None
+        self, config: BallotConfig | None, options: TransportOptions, clock: Clock | None = None
     ) -> None:
         if config is None:
             raise ValueError("no description of votes")
@@ -168,7 +168,7 @@ class ServiceTarget:
             secrets = [value for value in kept.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
-    async def converse(self, values: Mapping[str, object]) -> Heard:
+    async def converse(self, values: Mapping[str, object]) -> SessionReply:
         """Send the requests of one session about a document.
 
         Args:
@@ -187,7 +187,7 @@ class ServiceTarget:
             None if path is None else next(iter(_texts(_found(path, body))), "")
             for path in (reading.question, reading.document)
         ]
-        return Heard(self._read(body).text, names, *texts)
+        return SessionReply(self._read(body).text, names, *texts)
 
     async def close(self) -> None:
         """Close all connections."""

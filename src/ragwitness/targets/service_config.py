@@ -226,7 +226,7 @@ class ReplyPaths:
 
 
 @dataclass(frozen=True, slots=True)
-class VoteConfig:
+class BallotConfig:
     """How a vote is given.
 
     Attributes:
@@ -261,7 +261,7 @@ class ServiceConfig:
     environment: Mapping[str, str]
 
 
-def load_votes(path: str, *, missing: bool = False) -> VoteConfig | None:
+def load_votes(path: str, *, missing: bool = False) -> BallotConfig | None:
     """Read and check the ``[vote]`` of a description.
 
     Args:
@@ -287,7 +287,7 @@ def load_votes(path: str, *, missing: bool = False) -> VoteConfig | None:
         raise InputError(f"{path}: vote holds no {{vote}}.", "Write {vote} where it belongs.")
     words = {"up": table.up, "down": table.down}
     accepted = _path(table.accepted, f"{path}: vote.accepted") if table.accepted else None
-    return VoteConfig(step, words, accepted, _variables([step]))
+    return BallotConfig(step, words, accepted, _variables([step]))
 
 
 def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
