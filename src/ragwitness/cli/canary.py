@@ -275,8 +275,9 @@ def draw(
     """Draw a secret and commit to it.
 
     It also says what share of violating providers such a plan would find, and how many traces find
-    4 of 5; with --dry-run it says so and draws nothing. Publish commitment.json before anything is sent. The folder's secret/ is yours alone until you
-    open the draw with ragwitness canary status --open.
+    4 of 5; with --dry-run it says so and draws nothing. Publish commitment.json before anything is
+    sent. The folder's secret/ is yours alone until you open the draw with ragwitness canary status
+    --open.
     """
     import os
 
