@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.audits.variants import ZERO_SHOT, check_method
+from ragwitness.audits.variants import ZERO_SHOT, NoTextError, check_method
 from ragwitness.defenses.synthetic.registry import METHODS, parse_spec
 from ragwitness.defenses.synthetic.roles import Roles
 from ragwitness.errors import InputError
@@ -122,7 +122,7 @@ def _run(
         seed=options.seed,
     )
     making = Making(options.model, case.domain, 3, "auto", options.seed, 4, Reach(), options.roles)
-    wanted = Wanted((), tuple(one for one in methods if one != "origin"), (), by_original=True)
+    left = [one for one in methods if one != ORIGIN]
     judging = None
     if options.judge is not None and any("judged" in one for one in case.columns.values()):
         judging = (options.judge, load_embedder("minilm"))
@@ -130,8 +130,17 @@ def _run(
     folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem
     folder = folder if case.k == 1 else folder / f"k{case.k}"
     made: dict[str, SynthesisResult] = {}
-    result = ask(plan, wanted, making, judging, folder, Budget(), made)
-    return Done(case, result, made)
+    lacking: dict[str, str] = {}
+    while True:
+        wanted = Wanted((), tuple(left), (), by_original=True)
+        try:
+            result = ask(plan, wanted, making, judging, folder, Budget(), made)
+        except NoTextError as error:
+            # A method that the model cannot play, as the rules can't, costs its own row alone.
+            lacking[error.spec] = error.message.rstrip(".")
+            left.remove(error.spec)
+        else:
+            return Done(case, result, made, lacking)
 
 
 def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions) -> Material:

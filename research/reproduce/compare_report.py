@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragwitness.audits.synthesis import SynthesisResult
@@ -21,11 +21,13 @@ class Done:
         case: Of the table.
         result: The comparison; None where nothing was run.
         made: What methods made, by method.
+        lacking: Why a method has no row, by method.
     """
 
     case: CompareCase
     result: Comparison | None = None
     made: Mapping[str, SynthesisResult] | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def _figure(where: str, method: str, done: Done) -> tuple[str, str, str]:
     variants = done.result.variants if done.result else ()
     one = next((variant for variant in variants if variant.name == method), None)
     if one is None:
-        return "not run: needs --model", "", ""
+        return f"not run: {done.lacking.get(method, 'needs --model')}", "", ""
     kind, _, name = where.partition(" ")
     if kind == "words":
         return f"{one.words:.0f}", "", say.count(one.indexed)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from ragwitness.defenses.synthetic.roles import roles_of
 from ragwitness.errors import InputError
-from research.reproduce.compare import load_compare_table
+from research.reproduce.compare import (
+    CompareCase,
+    CompareTable,
+    ComparisonOptions,
+    load_compare_table,
+    reproduce_comparison,
+)
 from research.reproduce.compare_report import Done, table_markdown, table_rows
 from research.reproduce.tables import table_kind
 
@@ -63,3 +71,33 @@ def test_malformed_tables_are_named(tmp_path: Path, change: str, cause: str) -> 
     (tmp_path / "x" / "tables.toml").write_text(text)
     with pytest.raises(InputError, match=cause):
         load_compare_table("x/t", tmp_path)
+
+
+def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> None:
+    words = "rivers boats winter bread stone garden music letters horses candles".split()
+    records = [
+        {"id": str(n), "text": " ".join(words[(n + i) % 10] for i in range(12)) + f" number {n}."}
+        for n in range(12)
+    ]
+    (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, records)))
+    case = CompareCase(
+        "few",
+        corpus="few.jsonl",
+        domain="wiki",
+        attack="composite",
+        columns={"repeats": "published repeat prompts 10"},
+    )
+    rows = {"all": "origin", "told": "paraphrase", "words": "redact"}
+    table = CompareTable("sage/tiny", "Tiny", 3, 0, rows, (case,))
+    model, roles = roles_of("rules", {})
+    options = ComparisonOptions(
+        data=tmp_path, out=tmp_path / "out", model=model, roles=roles, judge=None, prompts=None,
+        generator="repeat", retrieval="lexical", seed=0,
+    )  # fmt: skip
+    reproduce_comparison(table, options)
+    lines = (tmp_path / "out" / "sage" / "tiny" / "table.md").read_text().splitlines()
+    cells = [line.split(" | ") for line in lines if line.startswith("| few")]
+    said = {one[1]: one[4] for one in cells}
+    # The rules have no paraphrase: said so, and the rows before and after it stand.
+    assert said["told"].startswith("not run: paraphrase made no text that may be used")
+    assert int(said["all"]) == int(said["words"]) > 0

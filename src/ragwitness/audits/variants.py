@@ -364,6 +364,19 @@ def _remarks(name: str, skipped: int, kept: int, foreign: int, material: Materia
     return said
 
 
+class NoTextError(InputError):
+    """A method made nothing that could stand in the corpus's place.
+
+    Args:
+        spec: The method, as it was written.
+        why: The reasons, with how often each was met.
+    """
+
+    def __init__(self, spec: str, why: str) -> None:
+        super().__init__(f"{spec} made no text that may be used: {why}.", "Leave it out.")
+        self.spec = spec
+
+
 async def made_variant(
     spec: str,
     material: Material,
@@ -421,7 +434,7 @@ async def made_variant(
     texts = tuple(Document(one.record, one.text) for one in result.made if one.text)
     if not texts:
         why = "; ".join(f"{reason} ({n})" for reason, n in list(result.reasons.items())[:3])
-        raise InputError(f"{spec} made no text that may be used: {why}.", "Leave it out.")
+        raise NoTextError(spec, why)
     said = [f"{spec}: {one}" for one in result.warnings]
     if len(texts) < len(material.records):
         said.append(_fewer(spec, len(texts), len(material.records)))

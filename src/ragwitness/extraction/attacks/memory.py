@@ -29,7 +29,9 @@ _MANY = 8  # pieces of an answer that are rather the paragraphs of one passage
 _COMMON = 0.2  # share of passages above which a word tells nothing
 _SATURATION, _LENGTHS = 1.5, 0.75  # BM25's k1 and b
 _GUESS = 0.4  # frequency part of a word that was never seen
+_PERIOD, _ROUNDS = 12, 3  # longest loop, in words; times that it is said at least
 
+_STUTTER = re.compile(r"\S*?([^\W_]{1,4}?)\1{4,}\S*")
 _BREAKS = re.compile(
     r"\n\s*\n|^[ \t]*[-=*_#]{3,}[ \t]*$|^[ \t]*(?:[#*]+ *)?(?:document|passage|context|source|"
     r"record|chunk|text|excerpt)s?[ \t]*[\[(]?\d*[\])]?[ \t]*[:.*]+|^[ \t]*[\[(]\d+[\])][ \t]*",
@@ -46,11 +48,35 @@ def cut_passages(answer: str, prompt: str = "") -> list[str]:
     """Return the passages that an answer repeats.
 
     It is cut at blank lines, rules and headings such as "Document 2:"; the prompt, openers such as
-    "Sure! Here is the context:" and pieces of fewer than six words are left out.
+    "Sure! Here is the context:", all rounds but the first of a loop, and pieces of fewer than six
+    words are left out.
     """
-    said = answer.replace(prompt, "\n\n") if prompt else answer
+    said = without_loops(answer.replace(prompt, "\n\n") if prompt else answer)
     pieces = (_OPENER.sub("", piece.strip()).strip() for piece in _BREAKS.split(said))
     return [piece for piece in pieces if len(plain_tokens(piece)) >= _SHORTEST]
+
+
+def without_loops(text: str) -> str:
+    """Return a text in which what a model says over and over, as small ones do, stands once.
+
+    A word that repeats itself, as "ueueueueue", is left out.
+    """
+    text = _STUTTER.sub("", text)
+    words = list(re.finditer(r"\S+\s*", text))
+    said = [word.group().strip().casefold() for word in words]
+    idle = [False] * len(said)
+    for period in range(1, _PERIOD + 1):
+        # A loop: words that equal those a period before them, for at least so many rounds.
+        first = period
+        for place in range(period, len(said) + 1):
+            if place < len(said) and said[place] == said[place - period]:
+                continue
+            if place - first >= (_ROUNDS - 1) * period and place - first > _ROUNDS:
+                idle[first:place] = [True] * (place - first)
+            first = place + 1
+    if not any(idle):
+        return text
+    return "".join(word.group() for word, loop in zip(words, idle, strict=True) if not loop)
 
 
 def _runs(words: Sequence[str]) -> dict[tuple[str, ...], None]:

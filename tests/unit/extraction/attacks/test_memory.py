@@ -24,12 +24,17 @@ _TWO = "seven wizards met at noon under an old stone bridge"
         (f"[1] {_ONE}\n[2] {_TWO}", [_ONE, _TWO]),
         (f"{_ONE}\n---\n{_TWO}", [_ONE, _TWO]),
         (f"{_ONE}\n\nI hope this helps.", [_ONE]),
+        # What a small model says over and over is no passage of its own, and no word of one.
+        (f"{_ONE} and then and then and then and then and then", [f"{_ONE} and then "]),
+        (f"{_TWO} good good good good good good good", [f"{_TWO} good "]),
+        (f"{_ONE} tongueueueueueueueueue {_TWO}", [f"{_ONE}  {_TWO}"]),
+        (f"{_ONE} very very good, no no", [f"{_ONE} very very good, no no"]),
         ("I cannot do that.", []),
         ("", []),
     ],
 )
 def test_answers_are_cut_into_passages(answer: str, passages: list[str]) -> None:
-    assert cut_passages(answer) == passages
+    assert cut_passages(answer) == [passage.strip() for passage in passages]
 
 
 def test_the_prompt_is_no_passage() -> None:
