@@ -109,12 +109,15 @@ class Pins:
         bounds: That the policy must keep; None for none.
         embedder: :attr:`~ragwitness.attest.commitments.CommittedEmbedder.digest`.
         transcript: SHA-256 of the transcript of the setup's ceremony.
+        unsigned_most: Most queries that neither their account's signature nor a receipt covers,
+            which the provider may have invented; None for any number.
     """
 
     policy: str = ""
     bounds: PolicyBounds | None = None
     embedder: str = ""
     transcript: str = ""
+    unsigned_most: int | None = None
 
     @property
     def on_policy(self) -> bool:
@@ -126,6 +129,8 @@ class Pins:
         found: dict[str, Any] = {
             name: getattr(self, name) for name in _DIGESTS if getattr(self, name)
         }
+        if self.unsigned_most is not None:
+            found["unsigned_most"] = self.unsigned_most
         return found if self.bounds is None else found | {"bounds": self.bounds.plain()}
 
 
@@ -137,14 +142,17 @@ def parse_pins(value: object) -> Pins:
     """
     if not isinstance(value, dict):
         raise InputError("pins is no JSON object.")
-    _known(value, (*_DIGESTS, "bounds"), "pins")
+    _known(value, (*_DIGESTS, "bounds", "unsigned_most"), "pins")
     digests = {name: value.get(name, "") for name in _DIGESTS}
     for name, digest in digests.items():
         hexed = isinstance(digest, str) and set(digest) <= set("0123456789abcdef")
         if not hexed or len(digest) not in (0, 64):
             raise InputError(f"pins.{name} is not a SHA-256 in lower-case hex.")
-    bounds = value.get("bounds")
-    return Pins(bounds=None if bounds is None else _bounds(bounds), **digests)
+    bounds, unsigned = value.get("bounds"), value.get("unsigned_most")
+    if unsigned is not None:
+        whole("pins.unsigned_most", unsigned, 0)
+    held = None if bounds is None else _bounds(bounds)
+    return Pins(bounds=held, unsigned_most=unsigned, **digests)
 
 
 def _bounds(value: object) -> PolicyBounds:

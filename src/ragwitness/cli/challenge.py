@@ -231,6 +231,14 @@ def pin(
         int,
         typer.Option(help="The shortest span in which queries are compared.", show_default="all"),
     ] = 0,
+    unsigned_most: Annotated[
+        int | None,
+        typer.Option(
+            help="The most queries without their account's signature or a receipt, which the"
+            " provider may have invented.",
+            show_default="any number",
+        ),
+    ] = None,
     embedder: Annotated[
         str | None,
         PathRole.ADDRESS,
@@ -254,6 +262,7 @@ def pin(
     from ragwitness.cli.attest import print_values
     from ragwitness.cli.attest_indexes import artifacts
     from ragwitness.kit.files import read_file, replace_file
+    from ragwitness.privacy.accounting.ranges import whole
 
     known = parse_trust(read_file(trust, _NOTE))
     policy = WindowPolicy.parse(read_file(public / "policy.json", MOST_BYTES))
@@ -267,6 +276,9 @@ def pin(
     if embedder is not None:
         own = CommittedEmbedder(artifacts(embedder, prompt), bytes(32))
         pins = replace(pins, embedder=own.digest)
+    if unsigned_most is not None:
+        whole("unsigned_most", unsigned_most, 0)
+        pins = replace(pins, unsigned_most=unsigned_most)
     if pins != known.pins:
         replace_file(trust, replace(known, pins=pins).encode())
     values: dict[str, object] = {

@@ -54,7 +54,7 @@ class Client:
         url: str,
         key: str,
         timeout: float = 60.0,
-        account: PrivateKey | Path | str | None = None,
+        account: PrivateKey | Path | str | Signer | None = None,
         receipts: Path | str | None = None,
     ) -> None:
         base = url.rstrip("/").removesuffix("/v1")
@@ -63,7 +63,7 @@ class Client:
         if account is not None:
             from ragwitness.clients.signer import Signer
 
-            self._signer = Signer(account, receipts)
+            self._signer = account if isinstance(account, Signer) else Signer(account, receipts)
         self._headers = {"Authorization": f"Bearer {key}"}
         self._timeout = timeout
 

@@ -53,20 +53,31 @@ class Signer:
     """Signs what one account asks, one query after the other.
 
     For each number of a window it signs one request. What was not answered is sent again as it
-    was, before anything else: the provider has one noise for it and no choice.
+    was, before anything else: the provider has one noise for it and no choice. A refusal gives no
+    second signature either, unless the number was used up: a service that refuses until it likes
+    the noise would be a service that chooses it.
 
     Args:
         key: The account's, or its file, which is made where there is none.
         receipts: Folder in which receipts are kept. With it a program that is started again knows
             how often the account has asked; without it, it believes the service.
+        refusals: How often in all a refused request's number may be signed for another. Each time
+            the service can choose between two noises.
     """
 
-    def __init__(self, key: PrivateKey | Path | str, receipts: Path | str | None = None) -> None:
+    def __init__(
+        self,
+        key: PrivateKey | Path | str,
+        receipts: Path | str | None = None,
+        refusals: int = 0,
+    ) -> None:
         self._key = key if isinstance(key, PrivateKey) else account_key(Path(key))
         self._public = self._key.public.material
         self._receipts = None if receipts is None else Path(receipts)
         self._place: _Place | None = None
         self._next: dict[str, int] = {}
+        self._signed: dict[str, tuple[int, str]] = {}  # by window: the last number, and its query
+        self._refusals = refusals
         self._pending: dict[str, Any] | None = None
         self._one = threading.Lock()
 
@@ -76,7 +87,8 @@ class Signer:
         Raises:
             VerificationError: The log admits the account with another key, or the receipt is of
                 something else than was signed.
-            TargetResponseError: The service asks for a second signature under one number.
+            TargetResponseError: The service asks for a second signature under one number, or has
+                refused what was signed under it.
         """
         with self._one:
             # 1. What was signed before and has no answer: the same request once more.
@@ -127,6 +139,17 @@ class Signer:
         return place
 
     def _sign(self, place: _Place, query: str) -> dict[str, Any]:
+        last, before = self._signed.get(place.window, (-1, ""))
+        if place.sequence <= last:
+            if self._refusals <= 0:
+                raise TargetResponseError(
+                    f"The service refused what was signed under number {place.sequence:,}"
+                    f" ({before[:60]!r}) and still has no other for it. A second signature under"
+                    " one number would let it choose between two noises.",
+                    "Wait for the next window, or allow it: Signer(key, receipts, refusals=1).",
+                )
+            self._refusals -= 1
+        self._signed[place.window] = (place.sequence, query)
         digest = hashlib.sha256(query.encode()).hexdigest()
         nothing = np.zeros(0, np.int16)  # the vector is the service's
         nonce = draw_nonce()
@@ -150,7 +173,7 @@ class Signer:
             return status, told
         if status == 200:
             self._check(body, told)
-        elif _code(told) in _STALE:
+        else:  # whether the number is used up, the log says
             self._place = None
         self._pending = None
         return status, told

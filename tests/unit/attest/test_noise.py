@@ -1,5 +1,6 @@
 """A whole window whose noise is proved and stays closed, and a provider who lies about it."""
 
+import random
 from dataclasses import replace
 from hashlib import sha256
 
@@ -24,6 +25,7 @@ from ragwitness.privacy.mechanism.config import coin_mechanism
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import sub_seed
 from tests.support.attested import LOG, POLICY, Audited, make_audited, make_setup_for
+from tests.support.mutations import changed_fields, flipped
 
 NOISE = CoinNoise(9, (3,) * 12)
 COINED = coin_mechanism(8, 16, 2, NOISE, 16)
@@ -196,6 +198,32 @@ def written(tmp_path, **changes):
     path = tmp_path / "policy.toml"
     path.write_text(text)
     return path
+
+
+def test_no_field_of_any_file_is_read_past(proved):
+    """Each field changed and signed by the provider; benchmarks/mutations.py tries all of them."""
+    rng = random.Random(8)
+    bundle = read_bundle(proved.bundle)
+    every = [
+        (name, what, data)
+        for name in sorted(bundle.files)
+        for what, data in changed_fields(name, bundle.files[name])
+    ]
+    for name, what, data in rng.sample(every, 60):
+        found = verdict(proved, {name: data})
+        assert found.outcome == "fail", (name, what)
+        assert all(check.failure for check in found.failures)
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_flipped_bits_that_the_provider_signs(proved, count):
+    rng = random.Random(count)
+    files = dict(read_bundle(proved.bundle).files)
+    for _ in range(count):
+        name, at, bit, data = flipped(files, rng)
+        found = verdict(proved, {name: data})
+        assert found.outcome == "fail", (name, at, bit)
+        assert all(check.failure for check in found.failures)
 
 
 def test_the_example_proves_its_noise_and_keeps_its_promise(tmp_path):

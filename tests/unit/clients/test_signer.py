@@ -212,3 +212,37 @@ def test_a_place_of_another_form(world: World) -> None:
     wire.bend = lambda *_: (500, {})
     with pytest.raises(TargetResponseError, match="gives no place"):
         Signer(ANN).ask("first", wire)
+
+
+def test_a_refusal_wins_no_second_signature_under_its_number(world: World) -> None:
+    """The opponent refuses what it does not like, and hopes for another nonce under the number."""
+    wire, signer = Wire(world), Signer(ANN)
+    liked: list[int] = []
+
+    def refuse(place: bool, status: int, told: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if place or liked:
+            return (status, told | {"sequence": 0}) if place else (status, told)
+        return 400, {"error": {"code": "invalid_query", "message": "No."}}
+
+    wire.bend = refuse
+    assert signer.ask("first", wire)[0] == 400
+    for query in ("second", "first"):
+        with pytest.raises(TargetResponseError, match="refused what was signed under number 0"):
+            signer.ask(query, wire)
+    assert len(wire.sent) == 1
+    # The owner may allow it, so often and no oftener.
+    lenient = Signer(ANN, refusals=1)
+    for query, status in (("first", 400), ("second", 400)):
+        assert lenient.ask(query, wire)[0] == status
+    with pytest.raises(TargetResponseError, match="number 0"):
+        lenient.ask("third", wire)
+    assert len({body["signature"] for body in wire.sent}) == 3
+
+
+def test_a_number_that_was_used_up_is_no_refusal(world: World) -> None:
+    """Another program with the key took it: the log has a record under it, and goes on."""
+    wire, one, two = Wire(world), Signer(ANN), Signer(ANN)
+    assert one.ask("first", wire)[0] == 200
+    assert two.ask("second", wire)[0] == 200
+    assert one.ask("third", wire)[0] == 200
+    assert [int(record.sequence) for record in records(world)] == [0, 1, 2]

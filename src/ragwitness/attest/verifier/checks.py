@@ -498,6 +498,13 @@ def covered(case: VerifierCase) -> str:
             )
     signed = total - sum(asked for _, asked in found.values())
     shown = sum(shown for shown, _ in found.values())
+    most = None if case.trust is None else case.trust.pins.unsigned_most
+    if most is not None and total - signed - shown > most:
+        raise refuse(
+            "terms.unsigned",
+            f"{total - signed - shown:,} queries have neither their account's signature nor a"
+            f" receipt; the trust file allows {most:,}.",
+        )
     return (
         f"{signed:,} of {total:,} queries are signed by their account, {shown:,} have a receipt,"
         f" {total - signed - shown:,} neither"

@@ -70,6 +70,21 @@ def test_queries_invented_for_an_account_without_a_key_are_named(audited, story)
     assert "clinic/dan hands in 1 receipt, and the log holds 3 queries" in said.detail
 
 
+@pytest.mark.parametrize(("most", "passes"), [(0, False), (2, False), (3, True), (None, True)])
+def test_a_verifier_says_how_many_queries_may_be_nobodys(audited, story, most, passes):
+    """Dan has no key and hands in nothing: three queries in his name that nobody vouches for."""
+    invent(story, of(story, "dan"), 2)
+    story.relink()
+    data = story.tell()
+    trust = believing(audited, data)
+    trust = replace(trust, pins=replace(trust.pins, unsigned_most=most))
+    if not passes:
+        named(audited, data, "terms.unsigned", trust)
+        return
+    found = {check.name: check for check in judged(audited, data, trust).checks}
+    assert found["accounts"].status == "pass"
+
+
 def _receipt(story, at):
     story._seal()
     entries = [encode(record) for record in story.records]
