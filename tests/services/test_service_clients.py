@@ -5,17 +5,23 @@ Skipped by name where one is not installed; ``.ci/run`` installs all of them.
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
+from ragwitness.attest.accounts import verify_request
+from ragwitness.attest.window import Window
 from ragwitness.clients import Client
+from ragwitness.crypto.keys import read_key
+from ragwitness.crypto.transcript.records import QueryRecord, SignedQueryRecord, decode
 from ragwitness.errors import TargetResponseError, TargetUnreachableError
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, open_store
-from tests.support.service import Server, make_tenant, parrot
+from tests.support.service import Server, commit_without_proofs, make_tenant, parrot
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -160,3 +166,76 @@ def test_a_client_says_why_it_has_nothing(running: Running) -> None:
     with pytest.raises(TargetUnreachableError, match="does not answer"):
         Client("http://127.0.0.1:9", "k").retrieve("a question")
     assert running.keys[0] not in repr(Client(running.url, running.keys[0]))
+
+
+# Accounts that sign: the three retrievers against a tenant whose answers stand in a log.
+
+SIGNING = Claim(
+    epsilon=1, queries=4, accounts=4, capacity=16, top=3, embedder="hashing:16", texts=True,
+    relation="add-remove", scale=64, sampler="coins",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Path]]:
+    folder = tmp_path_factory.mktemp("logged")
+    path = str(folder / "service.db")
+    store = open_store(path, create=True)
+    keys = make_tenant(store, "acme", accounts=3, claim=SIGNING)
+    with pytest.MonkeyPatch.context() as patch:
+        window, key = commit_without_proofs(store, "acme", folder, patch)
+    with Server(path, folder / "log", 2, attest=[str(window)], key=str(key)) as server:
+        yield Running(server.url, store, keys), window
+    store.close()
+
+
+def _langchain(url: str, key: str, **own: Any) -> Callable[[str], list[str]]:
+    pytest.importorskip("langchain_core")
+    from ragwitness.clients.langchain import LangChainRetriever
+
+    retriever = LangChainRetriever(url, key, **own)
+    return lambda query: [one.page_content for one in retriever.invoke(query)]
+
+
+def _llamaindex(url: str, key: str, **own: Any) -> Callable[[str], list[str]]:
+    pytest.importorskip("llama_index.core")
+    from ragwitness.clients.llamaindex import LlamaIndexRetriever
+
+    retriever = LlamaIndexRetriever(url, key, **own)
+    return lambda query: [one.text for one in retriever.retrieve(query)]
+
+
+def _haystack(url: str, key: str, **own: Any) -> Callable[[str], list[str]]:
+    haystack = pytest.importorskip("haystack")
+    from haystack.utils import Secret
+
+    from ragwitness.clients.haystack import HaystackRetriever
+
+    pipeline = haystack.Pipeline()
+    own = {name: str(value) for name, value in own.items()}
+    pipeline.add_component("find", HaystackRetriever(url, Secret.from_token(key), **own))
+
+    def ask(query: str) -> list[str]:
+        found = pipeline.run({"find": {"query": query}})["find"]["documents"]
+        return [one.content for one in found]
+
+    return ask
+
+
+@pytest.mark.parametrize(("place", "make"), enumerate((_langchain, _llamaindex, _haystack)))
+def test_a_retriever_with_an_account_signs_what_it_asks(
+    logged: tuple[Running, Path], tmp_path: Path, place: int, make: Callable[..., Any]
+) -> None:
+    running, folder = logged
+    key, receipts = tmp_path / "account.key", tmp_path / "receipts"
+    ask = make(running.url, running.keys[place], account=key, receipts=receipts)
+    for query in ("the code of door 3", "the code of door 4"):
+        assert all("secretacme" in text for text in ask(query))
+    public = read_key(key).public.material
+    records = [decode(entry) for entry in Window.load(folder).entries()]
+    mine = [one for one in records if isinstance(one, QueryRecord) and one.account == f"a{place}"]
+    assert [int(one.sequence) for one in mine] == [0, 1]
+    for record in mine:
+        assert isinstance(record, SignedQueryRecord)
+        verify_request(record, bytes.fromhex(record.signature), public)
+    assert len(list(receipts.iterdir())) == 2

@@ -70,6 +70,15 @@ def test_queries_invented_for_an_account_without_a_key_are_named(audited, story)
     assert "clinic/dan hands in 1 receipt, and the log holds 3 queries" in said.detail
 
 
+def test_an_account_that_is_registered_twice(audited, story):
+    """A second place is a second set of sub-seeds to choose from."""
+    at = of(story, "ann")
+    again = next(r for r in story.records if isinstance(r, AdmitRecord) and r.account == "ann")
+    story.records.insert(at, again.model_copy(update={"place": "4"}))
+    story.relink()
+    named(audited, story.tell(), "admit.again")
+
+
 @pytest.mark.parametrize(("most", "passes"), [(0, False), (2, False), (3, True), (None, True)])
 def test_a_verifier_says_how_many_queries_may_be_nobodys(audited, story, most, passes):
     """Dan has no key and hands in nothing: three queries in his name that nobody vouches for."""
