@@ -67,6 +67,18 @@ class Cluster:
             assert time.monotonic() < deadline, "PostgreSQL does not answer"
             time.sleep(0.1)
 
+    def bound_files(self, size: int | None, *pids: int) -> None:
+        """Let no file grow beyond ``size`` bytes; None: any.
+
+        Args:
+            size: Of a file.
+            pids: Processes of the server; none: those that it starts from now on.
+        """
+        soft = "unlimited" if size is None else str(size)
+        for pid in pids or (self.process.pid,):
+            command = ["prlimit", "--pid", str(pid), f"--fsize={soft}:unlimited"]
+            subprocess.run([*_unprivileged(), *command], check=True)
+
     def stop(self, *, crash: bool = False) -> None:
         """End it: in order but without waiting for clients, or as a power cut would."""
         with contextlib.suppress(ProcessLookupError):

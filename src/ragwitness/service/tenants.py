@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,17 +129,18 @@ def add_documents(
         if replace:
             _drop(connection, row.id, [piece.id for piece in pieces])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
-        rows = [
-            {
-                "tenant": row.id,
-                "slot": slot,
-                "name": piece.id,
-                "text": piece.text,
-                "vector": vector.astype("<i2").tobytes(),
-            }
-            for slot, piece, vector in zip(slots, pieces, vectors, strict=True)
-        ]
-        connection.execute(insert(documents), rows)
+        for some in _batches(range(len(pieces))):  # rows take more memory than what they are of
+            rows = [
+                {
+                    "tenant": row.id,
+                    "slot": slots[at],
+                    "name": pieces[at].id,
+                    "text": pieces[at].text,
+                    "vector": vectors[at].astype("<i2").tobytes(),
+                }
+                for at in some
+            ]
+            connection.execute(insert(documents), rows)
         _hold(connection, row, digests, policy, apart=apart)
         # 4. A new edition: processes that hold the old index read it anew at their next query.
         edition = {"edition": row.edition + 1}
@@ -248,10 +249,19 @@ def _fold(connection: Connection, row: Any, policy: TenantPolicy, *, over: bool 
         fold_texts(connection, row.id, row.life, policy, over=over)
 
 
+_Some = TypeVar("_Some", bound=Sequence[Any])
+
+
+def _batches(given: _Some) -> Iterator[_Some]:
+    """Cut a sequence into parts of a size that one statement takes."""
+    for start in range(0, len(given), _BATCH):
+        yield given[start : start + _BATCH]  # type: ignore[misc]  # a slice is of its kind
+
+
 def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> None:
-    for start in range(0, len(names), _BATCH):
-        some = documents.c.name.in_(names[start : start + _BATCH])
-        connection.execute(delete(documents).where(documents.c.tenant == tenant, some))
+    for some in _batches(names):
+        these = documents.c.name.in_(some)
+        connection.execute(delete(documents).where(documents.c.tenant == tenant, these))
 
 
 def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> ApiKey:
@@ -334,8 +344,7 @@ def _lock(connection: Connection, tenant: str, digests: set[str]) -> None:
     tenant and waits for the second, and a charge that holds the second and waits for the life.
     """
     joined = {find_tenant(connection, tenant).life}
-    for start in range(0, len(digests), _BATCH):
-        some = sorted(digests)[start : start + _BATCH]
+    for some in _batches(sorted(digests)):
         query = select(contents.c.life).where(contents.c.digest.in_(some)).distinct()
         joined |= set(connection.execute(query).scalars())
     query = select(tenants.c.id).where(tenants.c.life.in_(sorted(joined))).order_by(tenants.c.id)
@@ -353,8 +362,7 @@ def _hold(
     """
     life = int(row.life)
     known: dict[int, set[str]] = {life: set()}
-    for start in range(0, len(digests), _BATCH):
-        some = sorted(digests)[start : start + _BATCH]
+    for some in _batches(sorted(digests)):
         query = select(contents).where(contents.c.digest.in_(some))
         for held in connection.execute(query):
             known.setdefault(held.life, set()).add(held.digest)
@@ -366,8 +374,9 @@ def _hold(
     fresh = sorted(digests - known.get(one, set()))
     if fresh:
         account = {"used": 0.0, "most": policy.text_life} if own else {"used": None, "most": None}
-        rows = [{"digest": d, "life": one, **account} for d in fresh]
-        connection.execute(insert(contents), rows)
+        for some in _batches(fresh):
+            rows = [{"digest": d, "life": one, **account} for d in some]
+            connection.execute(insert(contents), rows)
     for other in sorted({*known} - {one}) if not apart else ():
         # All rows first, in one order: whoever opens a window of either waits.
         both = select(lives.c.id).where(lives.c.id.in_((one, other))).order_by(lives.c.id)
@@ -385,8 +394,8 @@ def _hold(
         connection.execute(delete(lives).where(lives.c.id == other))
         connection.execute(delete(contents).where(contents.c.life == other))
         connection.execute(update(tenants).where(tenants.c.life == other).values(life=one))
-    for start in range(0, len(digests) if own else 0, _BATCH):
-        these = contents.c.digest.in_(sorted(digests)[start : start + _BATCH])
+    for some in _batches(sorted(digests) if own else []):
+        these = contents.c.digest.in_(some)
         more = and_(contents.c.life == one, these, contents.c.most > policy.text_life)
         connection.execute(update(contents).where(more).values(most=policy.text_life))
 
@@ -512,7 +521,7 @@ def _vectors(
     pieces: Sequence[Document], policy: TenantPolicy, embedder: Embedder
 ) -> NDArray[np.int16]:
     """Return the quantised vectors, shape (n, dimension)."""
-    found = []
+    found = np.empty((len(pieces), policy.mechanism.dimension), np.int16)
     for start in range(0, len(pieces), _BATCH):
         batch = pieces[start : start + _BATCH]
         floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
@@ -524,8 +533,8 @@ def _vectors(
                 f"The embedder gives the document {bad!r} no usable vector.",
                 "Leave it out; a text needs words that the embedder can place.",
             )
-        found.append(quantise(floats, policy.mechanism))
-    return np.concatenate(found)
+        found[start : start + len(batch)] = quantise(floats, policy.mechanism)
+    return found
 
 
 def _free_slots(
@@ -541,12 +550,13 @@ def _free_slots(
                 f"There is a document {piece.id!r} already.", "Ids are unique within a tenant."
             )
         names.add(piece.id)
-    taken = {row.slot for row in rows}
-    free = [slot for slot in range(capacity) if slot not in taken]
+    empty = np.ones(capacity, bool)
+    empty[[row.slot for row in rows]] = False
+    free = np.flatnonzero(empty)
     if len(free) < len(pieces):
         raise InputError(
             f"{len(pieces)} documents do not fit: {len(free)} of {capacity} slots are free.",
             "The number of slots is part of the policy: create a tenant with a larger --capacity.",
         )
     # In order, one document more or less would move all after it: their slots would differ as well.
-    return _LOTS.sample(free, len(pieces))
+    return [int(free[at]) for at in _LOTS.sample(range(len(free)), len(pieces))]
