@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     options = parser.parse_args()
     for kind in ("sqlite", "postgresql"):
-        with tempfile.TemporaryDirectory() as name, _database(kind, Path(name)) as url:
+        with tempfile.TemporaryDirectory() as name, database_of(kind, Path(name)) as url:
             if url is None:
                 print(f"== {kind}: not installed")
                 continue
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def _database(kind: str, folder: Path) -> Iterator[str | None]:
+def database_of(kind: str, folder: Path) -> Iterator[str | None]:
     if kind == "sqlite":
         open_store(str(folder / "service.db"), create=True).close()
         yield str(folder / "service.db")
@@ -194,8 +194,17 @@ def hostile(url: str, log: Path, count: int) -> None:
     make_tenant(store, "victim", accounts=2, claim=claim)
     before = budget_of(store, "victim")
     with parrot() as generator, Server(url, log, 2, generator) as server:
+        asyncio.run(send_all(server.url, list(attempts(attacker, "victim", 200, 1))))
+        held = [server.resident()]
         tries = list(attempts(attacker, "victim", count))
-        replies = asyncio.run(send_all(server.url, tries))
+        replies = []
+        for start in range(0, count, 1000):  # what grows with requests grows with each thousand
+            replies += asyncio.run(send_all(server.url, tries[start : start + 1000]))
+            held.append(server.resident())
+    print(
+        "  MiB of all processes after 200 and after each thousand more:",
+        " ".join(f"{one:.0f}" for one in held),
+    )
     after = budget_of(store, "victim")
     # What a client sends of the victim's comes back in its own words; documents are numbered.
     leaks = sum("of door" in reply.text and "victim0" in reply.text for reply in replies)

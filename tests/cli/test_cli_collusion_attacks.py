@@ -1,7 +1,9 @@
 """``ragwitness collusion sweep`` and ``estimate`` as a user calls them."""
 
+import importlib.util
 import json
 import re
+import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -193,3 +195,30 @@ def test_texts_are_embedded_and_mixed_rows_left_out(command, tmp_path, monkeypat
     assert re.search(r"pairs +2 ", said)
     assert "skipped" in said
     assert "the reverse" in said
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_estimates_the_same_bytes(command, logs, tmp_path) -> None:
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("ray is not installed: pip install 'ragwitness[ray]'")
+    log, ordinary = logs
+    told = []
+    for engine in (("--engine", "local"), ("--engine", "ray", "--workers", 2)):
+        out = tmp_path / f"{engine[1]}.json"
+        code, text = command(
+            "collusion", "estimate", log, "--ordinary", ordinary, "--draws", 39, "--json", out,
+            "--only", "pairs,means", *engine,
+        )  # fmt: skip
+        assert code in (0, 3), text
+        told.append(out.read_bytes())
+    assert told[0] == told[1]
+
+
+def test_without_ray_its_install_line_is_printed(command, logs, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    code, text = command("collusion", "estimate", logs[0], "--engine", "ray")
+    assert code == 2
+    assert "pip install 'ragwitness[ray]'" in text
+    code, text = command("collusion", "estimate", logs[0], "--engine", "spark")
+    assert code == 2
+    assert "no engine 'spark'" in text

@@ -145,6 +145,16 @@ class Server:
             self.kill()
         self._reap()
 
+    def resident(self) -> float:
+        """MiB that its processes hold now, workers and all."""
+        found = 0
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
+                if fields.get("NSpgid", "").split()[-1:] == [str(self.process.pid)]:
+                    found += int(fields.get("VmRSS", "0 kB").split()[0])
+        return found / 1024
+
     def _reap(self) -> None:
         self.process.wait()
         if self.process.stdout is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -14,6 +16,7 @@ from ragwitness.cli.options import (
     FigurePath,
     JsonPath,
     Queries,
+    RayAddress,
     Sensitivity,
     TenantTerms,
 )
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from ragwitness.collusion.coalition.estimate import Estimates
     from ragwitness.collusion.coalition.log import QueryLog
+    from ragwitness.collusion.coalition.pairs import Spread
     from ragwitness.collusion.separation import Calibration
     from ragwitness.privacy.accounting.bounds import ServiceTerms
     from ragwitness.report.collusion import Bought
@@ -93,6 +97,14 @@ def estimate(
         int, typer.Option(help="The number of logs drawn from the ordinary traffic.")
     ] = 199,
     seed: Annotated[int, typer.Option(help="The seed of the samples and of the permutations.")] = 0,
+    engine: Annotated[
+        str,
+        typer.Option(help="Who computes: local (this process) or ray (a cluster); the same bytes."),
+    ] = "local",
+    workers: Annotated[
+        int, typer.Option(help="The number of processes of the Ray cluster that compute.")
+    ] = 4,
+    ray_address: RayAddress = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
@@ -124,10 +136,13 @@ def estimate(
     if len(queries.times) > _MOST_QUERIES and only is None:
         names = tuple(name for name in names if name not in ("pairs", "cores"))
     benign = None if ordinary is None else _load(ordinary, embedder)
-    settings = Settings(threshold=threshold, window=span, seed=seed)
     screen = console()
     # Step 3: the estimates, one p-value of the log, and one of each account.
-    with progress_bars(screen, items="samples") as progress:
+    with (
+        progress_bars(screen, items="samples") as progress,
+        _spread(engine, workers, ray_address) as spread,
+    ):
+        settings = Settings(threshold=threshold, window=span, seed=seed, spread=spread)
         found = run_estimate(
             queries,
             settings,
@@ -150,6 +165,26 @@ def estimate(
         raise typer.Exit(ExitCode.FAILED)
     if k_max is not None and found.comparison is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+@contextmanager
+def _spread(engine: str, workers: int, address: str | None) -> Iterator[Spread]:
+    """Who computes.
+
+    Raises:
+        InputError: There is no such engine, or the cluster is too small.
+        MissingExtraError: Ray is not installed.
+    """
+    from ragwitness.cli.spread import Engine
+    from ragwitness.collusion.coalition.pairs import one_by_one
+
+    if Engine(engine, workers).name != "ray":
+        yield one_by_one
+        return
+    from ragwitness.audits.engines.ray import Cluster, ray_spread
+
+    with ray_spread(Cluster(workers, 0.0, address)) as spread:
+        yield spread
 
 
 def _load(path: Path, embedder: str | None) -> QueryLog:

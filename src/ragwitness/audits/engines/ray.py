@@ -10,7 +10,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -445,6 +446,30 @@ def ray_session(cluster: Cluster) -> Iterator[Any]:
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def ray_spread(cluster: Cluster) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Yield what computes ``task(shared, item)`` of many items on a cluster, in order.
+
+    What is shared is stored once for each machine. A few items more than there are workers are
+    under way at a time; a worker that dies has its item computed again.
+    """
+    with ray_session(cluster) as ray:
+
+        def spread(
+            task: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]
+        ) -> Iterator[Any]:
+            held, remote = ray.put(shared), ray.remote(num_cpus=1)(task)
+            waiting: deque[Any] = deque()
+            for item in items:
+                waiting.append(remote.remote(held, item))
+                if len(waiting) > 2 * cluster.workers:
+                    yield ray.get(waiting.popleft())
+            while waiting:
+                yield ray.get(waiting.popleft())
+
+        yield spread
 
 
 def _refuse_small(ray: Any, cluster: Cluster) -> None:

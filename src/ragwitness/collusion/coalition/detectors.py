@@ -14,11 +14,13 @@ from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.collusion.coalition.pairs import (
     Hashing,
     Links,
+    Spread,
     bucketed_pairs,
     chance_of_pair,
     core_group,
     hashes,
     largest_component,
+    one_by_one,
     similar_pairs,
     threshold_for,
 )
@@ -391,6 +393,7 @@ class Settings:
         rounds: Permutations of a null.
         whitening: From ordinary traffic; None for none.
         seed: Of the permutations.
+        spread: Computes parts of a log, or logs that one is compared with.
     """
 
     threshold: float | None = None
@@ -399,6 +402,7 @@ class Settings:
     rounds: int = 99
     whitening: Whitening | None = None
     seed: int = 0
+    spread: Spread = field(default=one_by_one, repr=False, compare=False)
 
     def tau(self, log: QueryLog) -> float:
         """Return the threshold for a log."""
@@ -429,12 +433,14 @@ _NOBODY: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
 def _pairs(log: QueryLog, settings: Settings) -> Detection:
-    links = similar_pairs(log, settings.tau(log), settings.window, sparse=True)
+    links = similar_pairs(
+        log, settings.tau(log), settings.window, sparse=True, spread=settings.spread
+    )
     return _of_links(links, largest_component(links), "largest component")
 
 
 def _cores(log: QueryLog, settings: Settings) -> Detection:
-    links = similar_pairs(log, settings.tau(log), settings.window)
+    links = similar_pairs(log, settings.tau(log), settings.window, spread=settings.spread)
     return _of_links(links, core_group(links), "innermost core")
 
 

@@ -25,7 +25,7 @@ from ragwitness.collusion.coalition.detectors import (
     suspicion,
 )
 from ragwitness.collusion.coalition.log import QueryLog, of_accounts
-from ragwitness.collusion.coalition.pairs import nearest_pair
+from ragwitness.collusion.coalition.pairs import nearest_pair, one_by_one
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import probability, whole
 
@@ -207,16 +207,14 @@ def estimate(
     if against is not None:
         # 3. One p-value of the log: its rank among windows, or among logs drawn from its own
         #    accounts and the benign ones.
-        if against.windows:
-            rows, trimmed = [log, *against.windows], False
-        else:
-            pool, trimmed = _pool(log, against.rest), len(log.times) <= _MOST
-            picks = [np.arange(log.size)]
-            picks += [_pick(log.size, pool.size, (settings.seed, 0, at)) for at in range(draws)]
-            rows = [of_accounts(pool, pick) for pick in picks]
-            if trimmed:
-                rows = [_without_shared(row, row) for row in rows]
-        alone, adjusted, p = _together(_suspicions(rows, names, settings, progress))
+        windows = [log, *against.windows] if against.windows else []
+        trimmed = not windows and len(log.times) <= _MOST
+        count = len(windows) or draws + 1
+        pool = None if windows else _pool(log, against.rest)
+        table = _suspicions(
+            _Rows(windows, pool, log.size, trimmed), count, names, settings, progress
+        )
+        alone, adjusted, p = _together(table)
         found = [
             replace(one, traffic_p=float(alone[at]), adjusted_p=float(adjusted[at]))
             for at, one in enumerate(found)
@@ -224,7 +222,7 @@ def estimate(
         # 4. One p-value of each account; names only where the log is suspicious.
         links = any(name in ("pairs", "cores") for name in names)
         if against.windows:
-            each, least = _among_windows(rows, settings, links=links)
+            each, least = _among_windows(windows, settings, links=links)
         else:
             each, least = _among_accounts(log, against.rest, settings, links=links, trimmed=trimmed)
         named = [
@@ -236,7 +234,7 @@ def estimate(
             account_alpha,
             tuple(sorted(named, key=lambda one: (one.p, one.account))) if p <= alpha else (),
             "windows" if against.windows else "accounts",
-            len(rows) - 1,
+            count - 1,
             against.rest.size,
             least,
             trimmed,
@@ -374,16 +372,41 @@ def _without_shared(who: QueryLog, log: QueryLog) -> QueryLog:
     return QueryLog(who.accounts[kept], who.times[kept], who.vectors[kept], who.names)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The log, first, and those that it is compared with: each made when it is asked for."""
+
+    windows: Sequence[QueryLog]  # none: drawn from the pool
+    pool: QueryLog | None
+    size: int
+    trimmed: bool
+
+    def row(self, at: int, seed: int) -> QueryLog:
+        if self.pool is None:
+            return self.windows[at]
+        drawn = _pick(self.size, self.pool.size, (seed, 0, at - 1)) if at else np.arange(self.size)
+        found = of_accounts(self.pool, drawn)
+        return _without_shared(found, found) if self.trimmed else found
+
+
 def _suspicions(
-    rows: Sequence[QueryLog], names: Sequence[str], settings: Settings, progress: Progress | None
+    rows: _Rows, count: int, names: Sequence[str], settings: Settings, progress: Progress | None
 ) -> Floats:
     """Suspicion of each log by each estimator, shape (logs, estimators)."""
-    table = np.empty((len(rows), len(names)))
-    for at, row in enumerate(rows):
-        table[at] = [suspicion(name, row, settings) for name in names]
+    table = np.empty((count, len(names)))
+    # Whole logs are spread, and none of their parts.
+    shared = (rows, tuple(names), replace(settings, spread=one_by_one))
+    for at, told in enumerate(settings.spread(_row_suspicions, shared, range(count))):
+        table[at] = told
         if progress is not None and at:
-            progress("samples", at, len(rows) - 1)
+            progress("samples", at, count - 1)
     return table
+
+
+def _row_suspicions(shared: tuple[_Rows, tuple[str, ...], Settings], at: int) -> list[float]:
+    rows, names, settings = shared
+    row = rows.row(at, settings.seed)
+    return [suspicion(name, row, settings) for name in names]
 
 
 def _together(table: Floats) -> tuple[Floats, Floats, float]:

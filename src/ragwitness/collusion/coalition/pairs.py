@@ -8,9 +8,10 @@ compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,17 @@ from numpy.typing import NDArray
 from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import probability, whole
+
+# Who computes: this process, one item after the other, or whoever is handed in.
+
+Spread: TypeAlias = Callable[[Callable[[Any, Any], Any], Any, Iterable[Any]], Iterator[Any]]
+"""Yields ``task(shared, item)`` of each item, in order."""
+
+
+def one_by_one(task: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
+    """Compute here, one item after the other."""
+    return (task(shared, item) for item in items)
+
 
 # Accounts joined by similar queries: components, and dense groups that chains do not make.
 
@@ -183,12 +195,18 @@ def core_group(links: Links) -> Indices:
     )
 
 
+_PART = 1 << 14  # queries that are compared with all that follow before a part is done
 _BLOCK = 2048  # queries compared at a time: 16 MB of cosines
 _MOST_LINKS = 1 << 21  # kept beside those of one link per pair: 48 MB
 
 
 def similar_pairs(
-    log: QueryLog, tau: float, window: float = math.inf, *, sparse: bool = False
+    log: QueryLog,
+    tau: float,
+    window: float = math.inf,
+    *,
+    sparse: bool = False,
+    spread: Spread = one_by_one,
 ) -> Links:
     """Return every pair of accounts with two queries of cosine ``tau`` or more.
 
@@ -197,22 +215,34 @@ def similar_pairs(
         tau: Least cosine, within (-1, 1].
         window: Seconds that may lie between the two.
         sparse: Return the :func:`forest` of the pairs; memory is then bounded by the accounts.
+        spread: Computes the parts; what they come to is the same, whoever does.
 
     Raises:
         InputError: ``tau`` or ``window`` is outside its range.
     """
     check_bounds(tau, window)
     found = _Found(log.size, sparse=sparse)
+    starts = range(0, len(log.times), _PART)
+    for links in spread(_part_pairs, (log, tau, window, sparse), starts):
+        found.add(links.first, links.second, links.weight)
+    return found.links()
+
+
+def _part_pairs(shared: tuple[QueryLog, float, float, bool], first: int) -> Links:
+    """Compare the queries of one part with themselves and all that follow."""
+    log, tau, window, sparse = shared
+    found = _Found(log.size, sparse=sparse)
     # Blocks of queries against blocks: each pair once, within the window (R5).
-    last = np.searchsorted(log.times, log.times + window, side="right")
-    for start in range(0, len(log.times), _BLOCK):
-        stop = min(start + _BLOCK, len(log.times))
-        for other in range(start, int(last[stop - 1]), _BLOCK):
-            end = min(other + _BLOCK, int(last[stop - 1]))
+    part = log.times[first : first + _PART]
+    last = np.searchsorted(log.times, part + window, side="right")
+    for start in range(first, first + len(part), _BLOCK):
+        stop = min(start + _BLOCK, first + len(part))
+        for other in range(start, int(last[stop - 1 - first]), _BLOCK):
+            end = min(other + _BLOCK, int(last[stop - 1 - first]))
             cosines = log.vectors[start:stop] @ log.vectors[other:end].T
             rows, columns = np.nonzero(cosines >= tau)
             rows, columns, weight = rows + start, columns + other, cosines[rows, columns]
-            kept = (columns > rows) & (columns < last[rows])
+            kept = (columns > rows) & (columns < last[rows - first])
             if kept.any():
                 found.add(log.accounts[rows[kept]], log.accounts[columns[kept]], weight[kept])
     return found.links()

@@ -2,10 +2,13 @@
 
 import itertools
 import math
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from ragwitness.collusion.coalition import estimate as estimate_module
 from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
 from ragwitness.collusion.coalition.estimate import _without_each, estimate
 from ragwitness.collusion.coalition.log import QueryLog, make_log
@@ -174,3 +177,29 @@ def test_unusable_requests_are_named() -> None:
             estimate(log, **wrong)
     with pytest.raises(InputError, match="one account"):
         estimate(_world(0, 1, 30)[0])
+
+
+@pytest.mark.parametrize("names", [("pairs", "means"), ("spectral",)])
+def test_whoever_computes_the_draws_the_estimate_is_the_same(monkeypatch, names) -> None:
+    """Each log is made where it is estimated, and at no time are there more than a few."""
+    log, ordinary = _world(3, 20, 140)
+    alive, most = [0], [0]
+    make = estimate_module.of_accounts
+
+    def counted(*given):
+        made = make(*given)
+        alive[0] += 1
+        most[0] = max(most[0], alive[0])
+        weakref.finalize(made.vectors, lambda: alive.__setitem__(0, alive[0] - 1))
+        return made
+
+    def threads(task, shared, items):
+        with ThreadPoolExecutor(3) as pool:
+            yield from pool.map(lambda item: task(shared, item), items)
+
+    here = estimate(log, Settings(), names=names, ordinary=ordinary, draws=39)
+    there = estimate(log, Settings(spread=threads), names=names, ordinary=ordinary, draws=39)
+    assert there == here
+    monkeypatch.setattr(estimate_module, "of_accounts", counted)
+    estimate(log, Settings(), names=names, ordinary=ordinary, draws=39)
+    assert most[0] < 10 + estimate_module._CALIBRATION  # the samples behind the threshold are held

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from ragwitness.collusion.coalition import pairs
 from ragwitness.collusion.coalition.log import make_log, of_accounts
 from ragwitness.collusion.coalition.pairs import (
     Hashing,
@@ -252,3 +253,42 @@ def test_a_bucket_s_neighbours_are_compared_up_to_the_reach(block: int, monkeypa
                         known[pair] = max(known.get(pair, -1.0), cosine)
     found = bucketed_pairs(log, 0.5, config=config)
     assert {*zip(found.first.tolist(), found.second.tolist(), strict=True)} == {*known}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("window", [math.inf, 40.0])
+def test_pairs_in_parts_are_the_pairs_of_brute_force(monkeypatch, sparse, window) -> None:
+    rng = np.random.default_rng(4)
+    rows = unit_rows(rng, 500, 6)
+    log = make_log([str(at) for at in rng.integers(60, size=500)], rng.uniform(0, 400, 500), rows)
+    whole = similar_pairs(log, 0.9, window, sparse=sparse)
+    monkeypatch.setattr(pairs, "_PART", 64)
+    monkeypatch.setattr(pairs, "_BLOCK", 16)
+
+    def elsewhere(task, shared, items):
+        # In any order, by whoever; handed back in theirs.
+        items = list(items)
+        assert len(items) > 5
+        done = {item: task(shared, item) for item in reversed(items)}
+        return (done[item] for item in items)
+
+    parts = similar_pairs(log, 0.9, window, sparse=sparse, spread=elsewhere)
+    cosines = log.vectors @ log.vectors.T
+    near = np.abs(log.times[:, None] - log.times) <= window
+    near &= (cosines >= 0.9) & (log.accounts[:, None] != log.accounts)
+    first, second = np.nonzero(near)
+    joined = {
+        (min(a, b), max(a, b))
+        for a, b in zip(log.accounts[first], log.accounts[second], strict=True)
+    }
+    for found in (whole, parts):
+        labels = component_labels(found)
+        brute = component_labels(Links(*np.array(sorted(joined)).T, np.ones(len(joined)), log.size))
+        assert {frozenset(np.flatnonzero(labels == one).tolist()) for one in labels} == {
+            frozenset(np.flatnonzero(brute == one).tolist()) for one in brute
+        }
+        if not sparse:
+            assert set(zip(found.first.tolist(), found.second.tolist(), strict=True)) == {
+                (int(a), int(b)) for a, b in joined
+            }
+    assert parts.weight.max() == whole.weight.max()
