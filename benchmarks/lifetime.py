@@ -101,7 +101,7 @@ def _hour(url: str, log: Path, claim: Claim, given: argparse.Namespace) -> None:
     try:
         while (hour := (time.time() - began) * given.speed) < given.minutes * 60:
             # One direction, with a little of its own in each query.
-            found += asyncio.run(flood(server.url, mixed, 120, 32, DIMENSION, rounds, 0.97))
+            found += asyncio.run(flood(server.url, mixed, 120, 32, DIMENSION, 0, 0.97))
             rounds += 1
             if rounds % 4:
                 continue
@@ -125,7 +125,7 @@ def _hour(url: str, log: Path, claim: Claim, given: argparse.Namespace) -> None:
 
 
 async def _struck(server: Server, keys: list[str]) -> list[Outcome]:
-    job = asyncio.create_task(flood(server.url, keys, 120, 32, DIMENSION, 1, 0.97))
+    job = asyncio.create_task(flood(server.url, keys, 120, 32, DIMENSION, 0, 0.97))
     await asyncio.sleep(0.7)
     await asyncio.to_thread(server.kill)
     return await job
