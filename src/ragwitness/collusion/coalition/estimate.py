@@ -212,7 +212,7 @@ def estimate(
         count = len(windows) or draws + 1
         pool = None if windows else _pool(log, against.rest)
         table = _suspicions(
-            _Rows(windows, pool, log.size, trimmed), count, names, settings, progress
+            _ComparedLogs(windows, pool, log.size, trimmed), count, names, settings, progress
         )
         alone, adjusted, p = _together(table)
         found = [
@@ -373,7 +373,7 @@ def _without_shared(who: QueryLog, log: QueryLog) -> QueryLog:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+class _ComparedLogs:
     """The log, first, and those that it is compared with: each made when it is asked for."""
 
     windows: Sequence[QueryLog]  # none: drawn from the pool
@@ -390,7 +390,11 @@ class _Rows:
 
 
 def _suspicions(
-    rows: _Rows, count: int, names: Sequence[str], settings: Settings, progress: Progress | None
+    rows: _ComparedLogs,
+    count: int,
+    names: Sequence[str],
+    settings: Settings,
+    progress: Progress | None,
 ) -> Floats:
     """Suspicion of each log by each estimator, shape (logs, estimators)."""
     table = np.empty((count, len(names)))
@@ -403,7 +407,9 @@ def _suspicions(
     return table
 
 
-def _row_suspicions(shared: tuple[_Rows, tuple[str, ...], Settings], at: int) -> list[float]:
+def _row_suspicions(
+    shared: tuple[_ComparedLogs, tuple[str, ...], Settings], at: int
+) -> list[float]:
     rows, names, settings = shared
     row = rows.row(at, settings.seed)
     return [suspicion(name, row, settings) for name in names]
