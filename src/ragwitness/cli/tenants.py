@@ -93,7 +93,7 @@ def create(
         str,
         typer.Option(
             help="Whose the budgets of a window and for life are: index (with it spent, nothing is"
-            " answered) or documents (each has its own, and is no longer found with it spent)."
+            " answered) or documents (each has its own, and with it spent is found by chance alone)."
         ),
     ] = "index",
     texts: Annotated[

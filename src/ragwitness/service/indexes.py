@@ -38,6 +38,21 @@ class Indexes:
         self._held: OrderedDict[int, tuple[int, SlotIndex | ShardedIndex]] = OrderedDict()
         self._loading: dict[int, threading.Lock] = {}
 
+    def held(self, tenant: int, edition: int) -> SlotIndex | ShardedIndex | None:
+        """Return a tenant's index where it is in memory; reads nothing and waits for nobody.
+
+        Args:
+            tenant: Row of the tenant.
+            edition: The least that will do.
+        """
+        with self._lock:
+            # A later edition holds all documents of an earlier one: it serves both.
+            held = self._held.get(tenant)
+            if held is None or held[0] < edition or _lost(held[1]):
+                return None
+            self._held.move_to_end(tenant)
+            return held[1]
+
     def get(self, tenant: int, edition: int, mechanism: Mechanism) -> SlotIndex | ShardedIndex:
         """Return a tenant's index, of this edition or a later one.
 
@@ -53,12 +68,9 @@ class Indexes:
         with self._lock:
             loading = self._loading.setdefault(tenant, threading.Lock())
         with loading:  # the others of this tenant wait instead of reading it as well
-            with self._lock:
-                # A later edition holds all documents of an earlier one: it serves both.
-                held = self._held.get(tenant)
-                if held is not None and held[0] >= edition and not _lost(held[1]):
-                    self._held.move_to_end(tenant)
-                    return held[1]
+            held = self.held(tenant, edition)
+            if held is not None:
+                return held
             found, index = self._read(tenant, mechanism)
             with self._lock:
                 # Kept for the next query; the least recently used of all tenants go first.

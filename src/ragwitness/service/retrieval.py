@@ -162,8 +162,11 @@ class Retriever:
         mechanism = principal.policy.mechanism
         window, left = self.window(principal)
         log = self._logs.of(principal, window) if self._logs is not None else None
-        async with self._free:
-            vector = await asyncio.to_thread(_vector, principal, query)
+        if isinstance(query.what, str):
+            async with self._free:
+                vector = await asyncio.to_thread(_vector, principal, query)
+        else:  # to hand it to a thread would take longer
+            vector = _vector(principal, query)
         ask = ChargeRequest(
             principal.tenant,
             principal.account,
@@ -179,6 +182,8 @@ class Retriever:
         # Texts with budgets of their own are scanned where these are charged, under one lock.
         index = None
         if self._plain or principal.policy.claim.meter == "index":
+            index = self._indexes.held(principal.tenant, principal.edition)
+        if index is None and (self._plain or principal.policy.claim.meter == "index"):
             async with self._free:
                 index = await asyncio.to_thread(
                     self._indexes.get, principal.tenant, principal.edition, mechanism

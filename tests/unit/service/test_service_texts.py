@@ -436,7 +436,10 @@ def test_an_account_meets_documents_with_budgets_over_http(service, retrieve, mo
     reply = retrieve(key, APART[3])
     assert reply.json()["documents"][0]["text"] == APART[3]
     ask(service.store, key, APART[3], 3000)  # by another process
+    left = ask(service.store, key, APART[3])[0].scores
+    assert left is not None
+    assert left[slots(service.store)["d3"]] == 0
     reply = retrieve(key, APART[3])
     assert reply.status_code == 200
-    assert [one["text"] for one in reply.json()["documents"]] != [APART[3]]
-    assert reply.json()["sequence"] == 3001
+    assert reply.json()["ids"] == [int(np.argmax(left))]  # of equal ones the first
+    assert reply.json()["sequence"] == 3002
