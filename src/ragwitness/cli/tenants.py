@@ -93,7 +93,7 @@ def create(
         str,
         typer.Option(
             help="Whose the budgets of a window and for life are: index (with it spent, nothing is"
-            " answered) or documents (each has its own, and with it spent is found by chance alone)."
+            " answered) or documents (each its own, and with it spent it is found by chance alone)."
         ),
     ] = "index",
     texts: Annotated[
