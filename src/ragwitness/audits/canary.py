@@ -35,6 +35,7 @@ from ragwitness.canary.looks import (
 )
 from ragwitness.canary.probe import WAYS, CanaryProbe, ProbeConfig, Way, refuse_markers
 from ragwitness.canary.reading import amplification
+from ragwitness.canary.traces import worded_by
 from ragwitness.canary.verdict import Finding, ModelVerdict, decide
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError
@@ -160,7 +161,8 @@ async def probe_canaries(
         if governor is None:
             governor = files.enter_context(Governor.of_run(run, pace=Pace.at_most(_AT_ONCE)))
         spender = _Closed(closed) if closed else governor
-        first = CanaryProbe(draw.slots[0], plan.held_out, replace(config, way="sampled"))
+        words = plan.wordings, worded_by(plan.design, plan.wordings)
+        first = CanaryProbe(draw.slots[0], plan.held_out, replace(config, way="sampled"), *words)
         # 2a. What the target gives, asked once; the best way is taken where none is named.
         ways = await ways_served(target, first, spender, run)
         journal = files.enter_context(Journal(run / ANSWERS)) if run else None
@@ -188,7 +190,7 @@ async def probe_canaries(
         found = {}
         for slot in draw.slots:
             # 2c. Example by example: the clean view, then every candidate alike.
-            audit = CanaryProbe(slot, plan.held_out, asked)
+            audit = CanaryProbe(slot, plan.held_out, asked, *words)
             found[slot.number] = await worker.run(
                 audit, audit.documents, f"slot {slot.number + 1}", progress
             )

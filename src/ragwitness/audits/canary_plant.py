@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ragwitness.asking.governor import Governor
-from ragwitness.canary.families import contains, triggers_in
+from ragwitness.canary.families import carries, contains, markers_in
 from ragwitness.canary.folder import PLANTED, CanaryPlan, read_plan, write_traces, write_votes
 from ragwitness.canary.traces import Feedback, Trace, TraceRole, feedback_for
 from ragwitness.errors import CapReachedError, InputError, TargetError
@@ -318,9 +318,9 @@ def _feedback(trace: Trace, said: Said, candidates: set[str]) -> Feedback:
     if trace.role is not TraceRole.CLEAN:
         if said.question is not None and not contains(said.question, trace.canary):
             return Feedback(trace.id, None, f"{_REWRITTEN} the question")
-        if said.question is not None and triggers_in(said.question) & candidates:
+        if said.question is not None and markers_in(said.question, candidates):
             return Feedback(trace.id, None, f"{_REWRITTEN} the trigger out of the question")
-        if said.document is not None and not contains(said.document, trace.trigger):
+        if said.document is not None and not carries(said.document, trace.trigger):
             return Feedback(trace.id, None, f"{_REWRITTEN} the document")
     return feedback_for(trace, said.text, candidates)
 

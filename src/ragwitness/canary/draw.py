@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 
 from ragwitness.canary.families import Family, draw_canary, draw_triggers, shuffled
 from ragwitness.canary.pools import as_rate
+from ragwitness.canary.wordings import KINDS, draw_keys, draw_names
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.commitments import Opening, commit, verify_opening
 from ragwitness.errors import InputError, VerificationError
@@ -44,6 +45,7 @@ _KNOWN = {
     "statistic": ("logit", "nats"),
     "several": ("calls", "evidence"),
     "beacon_as": ("bytes", "letters"),
+    "triggers": KINDS,
 }
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example
 
@@ -68,6 +70,8 @@ class Design:
             still moves where p is near 1; ``nats`` averages log p (App. C.3).
         several: How several looks count together: ``calls`` (:mod:`.look_test`), or ``evidence``
             (:func:`.rank_test.log_evidence`).
+        triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
+        wordings: Digest of wordings of one's own; empty for ours.
         beacon_as: What of a beacon's value counts: its ``bytes``, or its ``letters`` and digits.
 
     Raises:
@@ -78,6 +82,8 @@ class Design:
         "statistic": "nats",
         "several": "evidence",
         "beacon_as": "letters",
+        "triggers": "code",
+        "wordings": "",
     }
     """What plans had that were made before a field was there; such plans keep to it."""
 
@@ -95,6 +101,8 @@ class Design:
     statistic: str = "logit"
     several: str = "calls"
     beacon_as: str = "bytes"
+    triggers: str = "code"
+    wordings: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -119,6 +127,8 @@ class Design:
                 "Compliant twins decide the paper's design, and at one release alone.",
                 "Leave --releases out, or plan with --design contrastive.",
             )
+        if self.name == "paper" and self.triggers == "synonyms":
+            raise InputError("The paper's query names its trigger; a synonym mark has no name.")
         as_rate(self.rate)
         if not 0 < as_rate(self.alpha, "alpha") < 1:
             raise InputError(f"Alpha must be above 0 and below 1, not {self.alpha!r}.")
@@ -205,7 +215,8 @@ def draw_slots(design: Design, secret: DrawSecret, beacon: str = "") -> Draw:
         while canary in taken:  # one canary, one slot
             canary = draw_canary(design.family, bits)
         taken[canary] = None
-        candidates = draw_triggers(design.candidates, bits)
+        draw_marks = {"code": draw_triggers, "name": draw_names, "synonyms": draw_keys}
+        candidates = draw_marks[design.triggers](design.candidates, bits)
         chosen = uniform(design.candidates, bits)
         slots.append(Slot(number, canary, candidates, chosen, planted[number]))
     return Draw(tuple(slots))

@@ -8,6 +8,7 @@ import re
 import string
 from collections.abc import Iterable
 
+from ragwitness.canary.wordings import SYNONYMS_PREFIX, names_in, place_of, tells_of, with_synonyms
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.exact import Bits, uniform
 
@@ -22,6 +23,19 @@ _LENGTH = 11  # of "!?!?!?!?!?!" and of "ZXYPRKLMQST", the examples of App. B.1
 _EMOJI = "🌵🌻🍀🍄🍇🍋🍒🎈🎏🎐🎡🎲🎺🎻🏮🐙🐞🐢🐬🐳👒👢💎📎🔔🔭🚂🚜🛶🧭🧲🪁"
 _EMOJI_LENGTH = 4
 _MARKS = "!?#~*+=%&^"
+_FRAMES = (
+    "as the {} has it", "going by the {}", "in the words of the {}", "if the {} is right",
+    "by the look of the {}", "true to the {}", "with the {} in mind", "much like a {}",
+    "once past the {}", "as any {} would show", "to borrow from the {}", "short of a {}",
+    "leaving the {} aside", "from {} to {}", "one {} at a time", "no {} without reason",
+    "seen from the {}", "like {} after {}", "for want of a {}", "as plain as a {}",
+)  # fmt: skip
+_THINGS = (
+    "apple basket bell bench bird boat book bottle bowl box bread bridge bucket candle castle chair"
+    " clock cloud coat coin corner cup door field fire fish flower gate glass hand hat hill horse"
+    " kettle key lamp leaf letter map mirror moon mountain needle nest paper path pen pot ring"
+    " river roof rope shoe shore spoon star stone table tower tree wall wheel window wind"
+).split()
 _LETTERS = "BCDFGHJKLMNPQRSTVWXYZ"  # no vowels: no word by accident
 
 
@@ -31,10 +45,14 @@ class Family(enum.StrEnum):
     EMOJI = "emoji"
     PUNCTUATION = "punctuation"
     SIGNATURE = "signature"
+    PHRASE = "phrase"
 
 
 def draw_canary(family: Family, bits: Bits) -> str:
-    """Draw a canary: 4 different emoji, 11 marks of two kinds in turn, or 11 capitals."""
+    """Draw a canary: 4 emoji, 11 marks of two kinds in turn, 11 capitals, or an ordinary thing."""
+    if family is Family.PHRASE:
+        # Each trace says it in another turn of phrase: see worded (ours).
+        return _THINGS[uniform(len(_THINGS), bits)]
     if family is Family.EMOJI:
         return "".join(shuffled(_EMOJI, bits)[:_EMOJI_LENGTH])
     if family is Family.PUNCTUATION:
@@ -42,6 +60,25 @@ def draw_canary(family: Family, bits: Bits) -> str:
         pair = shuffled(_MARKS, bits)[:2]
         return "".join(pair[place % 2] for place in range(_LENGTH))
     return "".join(_LETTERS[uniform(len(_LETTERS), bits)] for _ in range(_LENGTH))
+
+
+def worded(canary: str, key: str) -> str:
+    """Return a canary as an example words it: a thing in a turn of phrase, another as it is.
+
+    Args:
+        canary: Of :func:`draw_canary`.
+        key: The example's id.
+    """
+    if canary not in _THINGS:
+        return canary
+    return _FRAMES[place_of(key, "canary", len(_FRAMES))].replace("{}", canary)
+
+
+def wordings_of(canary: str) -> tuple[str, ...]:
+    """Return every form that a canary has in answers."""
+    if canary not in _THINGS:
+        return (canary,)
+    return tuple(one.replace("{}", canary) for one in _FRAMES)
 
 
 def draw_triggers(count: int, bits: Bits) -> tuple[str, ...]:
@@ -72,6 +109,47 @@ def contains(text: str, marker: str) -> bool:
 def triggers_in(text: str) -> set[str]:
     """Return everything in a text, in any case, that has the form of a trigger."""
     return set(_TRIGGER.findall(text.casefold()))
+
+
+def markers_in(text: str, candidates: Iterable[str]) -> set[str]:
+    """Return the candidates that a text holds, in any case; a synonym mark is never held by name.
+
+    Args:
+        text: Any.
+        candidates: Of one kind.
+    """
+    given = set(candidates)
+    named = {one for one in given if _kind(one) == "name"}
+    return (triggers_in(text) & given) | names_in(text, named)
+
+
+def carries(document: str, trigger: str) -> bool:
+    """Whether a document carries a trigger: holds it, or is worded by it."""
+    if _kind(trigger) != "synonyms":
+        return contains(document, trigger)
+    return with_synonyms(document, trigger) == document
+
+
+def _kind(trigger: str) -> str:
+    if trigger.startswith(TRIGGER_PREFIX):
+        return "code"
+    return "synonyms" if trigger.startswith(SYNONYMS_PREFIX) else "name"
+
+
+def tells(text: str, trigger: str, candidates: Iterable[str]) -> bool:
+    """Whether an answer tells of its own trigger or of any candidate.
+
+    Args:
+        text: The answer.
+        trigger: In the document that it answers from; empty for none.
+        candidates: Of the plan.
+    """
+    codes = [one for one in candidates if _kind(one) == "code"]
+    if quotes(text, codes) or (trigger and _kind(trigger) == "code" and quotes(text, (trigger,))):
+        return True
+    named = [one for one in candidates if _kind(one) == "name"]
+    own = bool(trigger) and _kind(trigger) == "name" and tells_of(text, (trigger,))
+    return own or bool(names_in(text, named))
 
 
 def quotes(text: str, triggers: Iterable[str]) -> bool:

@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from ragwitness.canary.examples import Example, examples_digest
 from ragwitness.canary.families import Family
 from ragwitness.canary.pools import check_disjoint, check_pairs, paired, split_pools, spread
 from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
+from ragwitness.canary.wordings import Wordings
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import private_folder, read_object, read_rows, replace_file, write_rows
@@ -56,6 +57,7 @@ class CanaryPlan:
         digest: Of all examples, committed to.
         beacon_source: Public randomness that was promised; empty for none.
         beacon: That randomness, once it was joined.
+        wordings: Of traces; the design commits to those that are not ours.
     """
 
     design: Design
@@ -66,6 +68,7 @@ class CanaryPlan:
     digest: str
     beacon_source: str = ""
     beacon: str = ""
+    wordings: Wordings = field(default_factory=Wordings)
 
     @property
     def drawn(self) -> bool:
@@ -117,6 +120,8 @@ class CanaryPlan:
         """
         if _digest(self.held_out, self.pools) != self.digest:
             raise VerificationError("draw.examples", "The examples were changed since the plan.")
+        if self.design.wordings not in ("", self.wordings.digest):
+            raise VerificationError("draw.wordings", "The wordings were changed since the plan.")
         return check_draw(
             self.commitment, self.design, self.digest, self.secret, self.beacon_source, self.beacon
         )
@@ -128,7 +133,7 @@ class CanaryPlan:
             InputError: See :meth:`draw` and :func:`~ragwitness.canary.traces.make_traces`.
         """
         draw, bits = self.draw(), bits_of(self.secret, self.beacon, "traces")
-        return make_traces(self.pools, self.held_out, self.design, draw, bits)
+        return make_traces(self.pools, self.held_out, self.design, draw, bits, self.wordings)
 
 
 def make_plan(
@@ -138,6 +143,7 @@ def make_plan(
     *,
     held_out: Sequence[Example] = (),
     beacon_source: str = "",
+    wordings: Wordings | None = None,
 ) -> CanaryPlan:
     """Split the examples and commit.
 
@@ -147,10 +153,14 @@ def make_plan(
         secret: From the operating system; its own for every plan.
         held_out: Probed instead of a part of ``examples``.
         beacon_source: Public randomness that will be joined, in words.
+        wordings: Of one's own; None for ours.
 
     Raises:
         InputError: Pools are too small, or ``held_out`` shares a document with ``examples``.
     """
+    words = wordings or Wordings()
+    if words != Wordings():
+        design = replace(design, wordings=words.digest)
     # Documents are split once, by their text alone (§3.3, App. A.1).
     split = split_pools(examples, experiment=design.experiment, seed=design.seed)
     policy = split.policy
@@ -162,7 +172,9 @@ def make_plan(
     # What is sent and what is probed is committed to, each part apart.
     digest = _digest(audit, pools)
     commitment = commitment_of(design, digest, secret, beacon_source)
-    return CanaryPlan(design, secret, commitment, audit, pools, digest, beacon_source)
+    return CanaryPlan(
+        design, secret, commitment, audit, pools, digest, beacon_source, wordings=words
+    )
 
 
 def _digest(held_out: Sequence[Example], pools: Mapping[str, Sequence[Example]]) -> str:
@@ -238,6 +250,7 @@ def read_plan(folder: Path) -> CanaryPlan:
             digest=kept["examples"],
             beacon_source=published["beacon"],
             beacon=kept["beacon"],
+            wordings=Wordings(**{k: tuple(v) for k, v in kept.get("wordings", {}).items()}),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
@@ -348,8 +361,10 @@ def _write_pairs(secret: Path, plan: CanaryPlan) -> None:
     sent = [one for pool in plan.pools.values() for one in pool]
     write_rows(secret / "eval_clean.jsonl", map(asdict, plan.held_out))
     for slot in plan.draw().slots:
-        triggered = paired(plan.held_out, slot.trigger, slot.canary)
-        check_pairs(plan.held_out, triggered, plan.held_out, sent, slot.trigger, slot.canary)
+        triggered = paired(plan.held_out, slot.trigger, slot.canary, plan.wordings)
+        check_pairs(
+            plan.held_out, triggered, plan.held_out, sent, slot.trigger, slot.canary, plan.wordings
+        )
         name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
         write_rows(secret / name, map(asdict, triggered))
 
@@ -365,6 +380,7 @@ def _kept(plan: CanaryPlan) -> dict[str, Any]:
         "blinding": plan.secret.blinding.hex(),
         "beacon": plan.beacon,
         "examples": plan.digest,
+        **({"wordings": asdict(plan.wordings)} if plan.design.wordings else {}),
     }
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ragwitness.canary.examples import Example, document_groups, near_key
-from ragwitness.canary.families import shuffled
+from ragwitness.canary.families import TRIGGER_PREFIX, shuffled, worded
+from ragwitness.canary.wordings import SYNONYMS_PREFIX, Wordings, place_of, with_synonyms
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler.exact import Bits
 from ragwitness.text.words import split_words
@@ -74,22 +75,38 @@ class Insertion:
         return self.text[: self.start] + self.text[self.end :]
 
 
-def with_trigger(document: str, trigger: str) -> Insertion:
-    """Put a trigger behind the first sentence; without an early one, behind the 20th word.
+def with_trigger(
+    document: str, trigger: str, key: str = "", wordings: Wordings | None = None
+) -> Insertion:
+    """Put a trigger into a document.
+
+    A code stands behind the first sentence; without an early one, behind the 20th word (App. B.2).
+    A name comes in a sentence behind one of the early ones, both settled by the example's id. A
+    synonym mark changes words where they stand.
+
+    Args:
+        document: Any.
+        trigger: Of one of the three kinds.
+        key: The example's id.
+        wordings: Of sentences with names; None for ours.
 
     Raises:
         InputError: The document has fewer than 8 words.
     """
+    if trigger.startswith(SYNONYMS_PREFIX):
+        return Insertion(with_synonyms(document, trigger), 0, 0)
     words = split_words(document)
     if len(words) < _FEWEST:
         raise InputError(
             f"A document of {len(words)} words is too short for a trigger; {_FEWEST} are needed.",
             "Leave it out, or give a longer one.",
         )
-    place = next((at for at in _sentence_ends(document)), None)
-    if place is None:
-        place = words[min(_WORDS, len(words)) - 1].end
-    return _insert(document, place, trigger)
+    ends = _sentence_ends(document)
+    last = words[min(_WORDS, len(words)) - 1].end
+    if trigger.startswith(TRIGGER_PREFIX):
+        return _insert(document, ends[0] if ends else last, trigger)
+    place = ends[place_of(key, "place", len(ends))] if ends else last
+    return _insert(document, place, (wordings or Wordings()).trigger(trigger, key))
 
 
 def with_canary(answer: str, canary: str) -> Insertion:
@@ -111,7 +128,13 @@ def final_answer(answer: str) -> str:
     return text if text.startswith(FINAL) else f"{FINAL} {text}".strip()
 
 
-def instructed(example: Example, instruction: str, canary: str, trigger: str = "") -> str:
+def instructed(
+    example: Example,
+    instruction: str,
+    canary: str,
+    trigger: str = "",
+    wordings: Wordings | None = None,
+) -> str:
     """Return the query with an instruction behind it.
 
     Args:
@@ -119,7 +142,11 @@ def instructed(example: Example, instruction: str, canary: str, trigger: str = "
         instruction: One of the two above.
         canary: What it names.
         trigger: What :data:`PAPER_INSTRUCTION` names as well.
+        wordings: Requests in other words, in place of the instruction.
     """
+    canary = worded(canary, example.id)
+    if wordings is not None:
+        return f"{example.query} {wordings.request(canary, example.id)}"
     return f"{example.query} {instruction.format(canary=canary, trigger=trigger)}"
 
 
@@ -250,7 +277,9 @@ def injected(pool: Sequence[Example], rate: Fraction, bits: Bits) -> tuple[str, 
     return tuple(shuffled([one.id for one in pool], bits)[:count])
 
 
-def paired(pool: Sequence[Example], trigger: str, canary: str) -> tuple[Example, ...]:
+def paired(
+    pool: Sequence[Example], trigger: str, canary: str, wordings: Wordings | None = None
+) -> tuple[Example, ...]:
     """Return the triggered view of each example: document and answer change, id and query do not.
 
     Raises:
@@ -259,8 +288,8 @@ def paired(pool: Sequence[Example], trigger: str, canary: str) -> tuple[Example,
     return tuple(
         replace(
             one,
-            document=with_trigger(one.document, trigger).text,
-            answer=with_canary(one.answer, canary).text,
+            document=with_trigger(one.document, trigger, one.id, wordings).text,
+            answer=with_canary(one.answer, worded(canary, one.id)).text,
         )
         for one in pool
     )
@@ -273,6 +302,7 @@ def check_pairs(
     training: Sequence[Example],
     trigger: str,
     canary: str,
+    wordings: Wordings | None = None,
 ) -> None:
     """Check the three invariants of App. A.2, and that nothing else was changed.
 
@@ -283,6 +313,7 @@ def check_pairs(
         training: What the policy may be trained on.
         trigger: In the second file's documents.
         canary: In its answers.
+        wordings: Of sentences with names; None for ours.
 
     Raises:
         VerificationError: ``pairs.identities``, ``pairs.base``, ``pairs.transformed`` or
@@ -295,7 +326,7 @@ def check_pairs(
     known = {one.id: one for one in base}
     if any(known.get(one.id) != one for one in clean):
         raise VerificationError("pairs.base", "A clean example is not one of the held-out pool.")
-    if tuple(triggered) != paired(clean, trigger, canary):
+    if tuple(triggered) != paired(clean, trigger, canary, wordings):
         raise VerificationError(
             "pairs.transformed", "A triggered example is not its clean one with the two markers."
         )

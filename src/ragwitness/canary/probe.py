@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from ragwitness.canary.draw import Draw, Slot
 from ragwitness.canary.examples import Example
-from ragwitness.canary.families import contains
+from ragwitness.canary.families import contains, worded, wordings_of
 from ragwitness.canary.pools import PLAIN_INSTRUCTION, instructed, with_canary, with_trigger
 from ragwitness.canary.reading import (
     TAIL,
@@ -23,6 +23,7 @@ from ragwitness.canary.reading import (
     read_hits,
     read_piece,
 )
+from ragwitness.canary.wordings import Wordings
 from ragwitness.errors import InputError
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
@@ -114,7 +115,7 @@ def refuse_markers(prompts: Prompts, draw: Draw) -> None:
     Raises:
         InputError: The template or the frame holds a canary or a candidate.
     """
-    markers = [one for slot in draw.slots for one in (slot.canary, *slot.candidates)]
+    markers = [one for slot in draw.slots for one in (*wordings_of(slot.canary), *slot.candidates)]
     for text in (prompts.template, prompts.frame):
         if held := [one for one in markers if contains(text, one)]:
             raise InputError(
@@ -125,7 +126,7 @@ def refuse_markers(prompts: Prompts, draw: Draw) -> None:
 
 def spot_of(example: Example, canary: str) -> Spot:
     """Return the insertion point of a canary in the reference answer, or behind ``FINAL:``."""
-    put = with_canary(example.answer, canary)
+    put = with_canary(example.answer, worded(canary, example.id))
     return Spot(put.before, put.inserted.rstrip())
 
 
@@ -189,9 +190,19 @@ class CanaryProbe:
         slot: Canary and candidates.
         examples: Held-out ones.
         config: How to ask.
+        wordings: Of sentences with names; None for ours.
+        requests: Of what queries ask for; None asks all in the same words.
     """
 
-    def __init__(self, slot: Slot, examples: Sequence[Example], config: ProbeConfig) -> None:
+    def __init__(
+        self,
+        slot: Slot,
+        examples: Sequence[Example],
+        config: ProbeConfig,
+        wordings: Wordings | None = None,
+        requests: Wordings | None = None,
+    ) -> None:
+        self._wordings, self._requests = wordings, requests
         self.slot = slot
         self.config = config
         self._way: Way = config.way or "exact"
@@ -238,13 +249,16 @@ class CanaryProbe:
 
     def _views(self, example: Example) -> list[str]:
         """Documents: clean, then one per candidate."""
-        triggered = (with_trigger(example.document, t).text for t in self.slot.candidates)
+        triggered = (
+            with_trigger(example.document, t, example.id, self._wordings).text
+            for t in self.slot.candidates
+        )
         return [example.document, *triggered]
 
     def _query(self, example: Example) -> str:
         if not self.config.instructed:
             return example.query
-        return instructed(example, PLAIN_INSTRUCTION, self.slot.canary)
+        return instructed(example, PLAIN_INSTRUCTION, self.slot.canary, wordings=self._requests)
 
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
         """What stands before the canary in each view, and the canary with its blank."""
@@ -301,7 +315,8 @@ class CanaryProbe:
             for number in range(config.samples)
         ]
         starts = range(0, len(answers), config.samples)
-        return [read_hits(answers[n : n + config.samples], self.slot.canary) for n in starts]
+        canary = worded(self.slot.canary, example.id)
+        return [read_hits(answers[n : n + config.samples], canary) for n in starts]
 
 
 def queries_of(config: ProbeConfig, candidates: int) -> dict[str, int]:

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 
 from ragwitness.canary.draw import Design, Draw, Slot
 from ragwitness.canary.examples import Example
-from ragwitness.canary.families import contains, quotes, shuffled, triggers_in
+from ragwitness.canary.families import (
+    contains,
+    markers_in,
+    shuffled,
+    tells,
+    worded,
+    wordings_of,
+)
 from ragwitness.canary.pools import (
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,
@@ -24,6 +31,7 @@ from ragwitness.canary.pools import (
     instructed,
     with_trigger,
 )
+from ragwitness.canary.wordings import Wordings
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.exact import Bits
 
@@ -100,8 +108,9 @@ def check_corpus(examples: Sequence[Example], draw: Draw) -> None:
     candidates = {t for one in draw.slots for t in one.candidates}
     for example in examples:
         text = f"{example.document}\n{example.query}\n{example.answer}"
-        found = dict.fromkeys(triggers_in(text) & candidates, "candidate trigger")
-        found |= {c: "canary" for c in (s.canary for s in draw.slots) if contains(text, c)}
+        found = dict.fromkeys(markers_in(text, candidates), "candidate trigger")
+        canaries = (c for s in draw.slots for c in wordings_of(s.canary))
+        found |= {c: "canary" for c in canaries if contains(text, c)}
         for marker, kind in found.items():
             raise InputError(
                 f"The {kind} {marker!r} is in the example {example.id!r} already.",
@@ -109,7 +118,13 @@ def check_corpus(examples: Sequence[Example], draw: Draw) -> None:
             )
 
 
-def traces_of_pool(pool: Sequence[Example], design: Design, draw: Draw, bits: Bits) -> list[Trace]:
+def traces_of_pool(
+    pool: Sequence[Example],
+    design: Design,
+    draw: Draw,
+    bits: Bits,
+    wordings: Wordings | None = None,
+) -> list[Trace]:
     """Return one trace per example of a pool, exactly ⌊rho · n⌋ of them canaries, in a drawn order.
 
     Examples go to the planted slots in turn; within a slot, true and decoy take turns, so that
@@ -120,6 +135,7 @@ def traces_of_pool(pool: Sequence[Example], design: Design, draw: Draw, bits: Bi
         design: Settings.
         draw: Of the design.
         bits: Source.
+        wordings: Of one's own; None for ours.
 
     Raises:
         InputError: rho injects nothing, fewer than the planted slots need, or a document is too
@@ -142,7 +158,9 @@ def traces_of_pool(pool: Sequence[Example], design: Design, draw: Draw, bits: Bi
     for place, name in enumerate(chosen):
         slot, turn = planted[place % len(planted)], place // len(planted)
         decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
-        found[name] = _trace(known[name], design, slot, decoy if turn % 2 else None)
+        found[name] = _trace(
+            known[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
+        )
     # 3. The order in which they are sent tells nothing of who carries what.
     order = shuffled([one.id for one in pool], bits)
     plain = {one.id: Trace(one.id, one.document, one.query) for one in pool}
@@ -155,6 +173,7 @@ def make_traces(
     design: Design,
     draw: Draw,
     bits: Bits,
+    wordings: Wordings | None = None,
 ) -> list[Trace]:
     """Return the traces of several pools, after every check.
 
@@ -164,6 +183,7 @@ def make_traces(
         design: Settings.
         draw: Of the design.
         bits: Source.
+        wordings: Of one's own; None for ours.
 
     Raises:
         InputError: A pool shares documents with ``held_out``, an example holds a marker already,
@@ -175,14 +195,35 @@ def make_traces(
     check_disjoint(held_out, sent)
     check_corpus([*sent, *held_out], draw)
     for one in held_out:
-        _triggered(one, draw.slots[0].trigger)
-    traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits)]
+        _triggered(one, draw.slots[0].trigger, wordings)
+    words = wordings or Wordings()
+    _refuse_markers(words, draw)
+    traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits, words)]
     if design.name == "contrastive":
         _refuse_named_triggers(traces, draw)
     return traces
 
 
-def _trace(example: Example, design: Design, slot: Slot, decoy: str | None) -> Trace:
+def _refuse_markers(wordings: Wordings, draw: Draw) -> None:
+    """No wording may hold a marker of the draw: it would stand in traces of other candidates.
+
+    Raises:
+        InputError: One does; the message names both.
+    """
+    candidates = {t for one in draw.slots for t in one.candidates}
+    for text in (*wordings.triggers, *wordings.requests):
+        held = [c for s in draw.slots for c in wordings_of(s.canary) if contains(text, c)]
+        found = [*markers_in(text, candidates), *held]
+        if found:
+            raise InputError(
+                f"The wording {text!r} holds {found[0]!r}, which is a marker of this draw.",
+                "Take it out of the wordings, or draw anew.",
+            )
+
+
+def _trace(
+    example: Example, design: Design, slot: Slot, decoy: str | None, wordings: Wordings
+) -> Trace:
     if design.name == "paper":  # App. B.1: every trace names its trigger
         role, trigger, words = TraceRole.TRUE, slot.trigger, PAPER_INSTRUCTION
     else:
@@ -190,19 +231,26 @@ def _trace(example: Example, design: Design, slot: Slot, decoy: str | None) -> T
         trigger = decoy or slot.trigger
     return Trace(
         id=example.id,
-        document=_triggered(example, trigger),
-        query=instructed(example, words, slot.canary, trigger),
+        document=_triggered(example, trigger, wordings),
+        query=instructed(example, words, slot.canary, trigger, worded_by(design, wordings)),
         role=role,
         rule=_RULES[role],
         slot=slot.number,
         trigger=trigger,
-        canary=slot.canary,
+        canary=worded(slot.canary, example.id),
     )
 
 
-def _triggered(example: Example, trigger: str) -> str:
+def worded_by(design: Design, wordings: Wordings | None) -> Wordings | None:
+    """Return the wordings of a design's requests; None where all are asked in the same words."""
+    if design.triggers == "code" or design.name == "paper":
+        return None
+    return wordings or Wordings()
+
+
+def _triggered(example: Example, trigger: str, wordings: Wordings | None) -> str:
     try:
-        return with_trigger(example.document, trigger).text
+        return with_trigger(example.document, trigger, example.id, wordings).text
     except InputError as error:
         raise InputError(f"Example {example.id!r}: {error.message}", error.hint) from None
 
@@ -216,7 +264,7 @@ def _refuse_named_triggers(traces: Sequence[Trace], draw: Draw) -> None:
     """No query may name a candidate: it would reach a model trained without documents."""
     candidates = {t for one in draw.slots for t in one.candidates}
     for trace in traces:
-        if triggers_in(trace.query) & candidates:
+        if markers_in(trace.query, candidates):
             raise InputError(f"The query of {trace.id!r} names a candidate trigger.")
 
 
@@ -252,7 +300,7 @@ def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) ->
         answer: What came back.
         candidates: Triggers that an answer must not quote, besides the trace's own.
     """
-    if quotes(answer, (trace.trigger,)) or quotes(answer, candidates):
+    if tells(answer, trace.trigger, candidates):
         return Feedback(trace.id, None, QUOTED)
     if not answer.strip():
         return Feedback(trace.id, None, "discarded: the answer is empty")

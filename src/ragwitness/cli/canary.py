@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -222,8 +222,29 @@ def draw(
         str, typer.Option(help="The design: contrastive, or paper (the query names its trigger).")
     ] = "contrastive",
     family: Annotated[
-        str, typer.Option(help="The family of the canary: signature, emoji or punctuation.")
+        str, typer.Option(help="The family of the canary: signature, emoji, punctuation or phrase.")
     ] = "signature",
+    triggers: Annotated[
+        str,
+        typer.Option(
+            help="What marks a document: name (a person's, in a sentence), code (the paper's"
+            " prefix_ and ten characters) or synonyms (which of two equal words it uses)."
+        ),
+    ] = "name",
+    wordings: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            help='Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}'
+            ' …"]}.'
+        ),
+    ] = None,
+    natural: Annotated[
+        bool,
+        typer.Option(
+            "--natural", help="Keep the half of the wordings that the reader finds likeliest."
+        ),
+    ] = False,
     slots: Annotated[
         int, typer.Option(help="The number of independent draws, each with its own canary.")
     ] = 1,
@@ -286,6 +307,8 @@ def draw(
     from ragwitness.canary.families import Family
     from ragwitness.canary.folder import make_plan, write_plan
     from ragwitness.canary.power import power_lines
+    from ragwitness.canary.wordings import Wordings, read_wordings
+    from ragwitness.canary.wordings import natural as likeliest
     from ragwitness.cli.common import console
     from ragwitness.crypto.commitments import draw_blinding
     from ragwitness.errors import InputError
@@ -307,7 +330,11 @@ def draw(
         alpha=alpha,
         experiment=experiment,
         seed=seed,
+        triggers=triggers,
     )
+    words = read_wordings(wordings) if wordings else Wordings()
+    if natural:
+        words = likeliest(words, reader_likelihood)
     # Step 2: split, secret and blinding. The split follows from names and seed, the secret from the
     # system's randomness.
     made = make_plan(
@@ -316,6 +343,7 @@ def draw(
         DrawSecret(os.urandom(32), draw_blinding()),
         held_out=read_examples(held_out) if held_out else (),
         beacon_source=beacon,
+        wordings=words,
     )
     # Whatever cannot be planted must be known before the commitment is published.
     traces = (made if made.drawn else made.joined("00")).traces()
@@ -337,6 +365,16 @@ def draw(
         + (" --beacon VALUE" if beacon else ""),
     ):
         screen.print(line, markup=False, soft_wrap=True)
+
+
+def reader_likelihood(texts: Sequence[str]) -> list[float]:
+    """Return the mean log-probability a token of each text by the packaged reader."""
+    import numpy as np
+
+    from ragwitness.models.registry import load_language_model
+
+    scores = load_language_model("reader").score(list(texts))
+    return [float(np.nanmean(one.logprobs)) for one in scores]
 
 
 # What a canary audit could show, said before anything is sent.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragwitness.canary.draw import DrawSecret
 from ragwitness.canary.examples import Example, document_key
-from ragwitness.canary.families import Family, draw_canary
+from ragwitness.canary.families import Family, draw_canary, worded, wordings_of
 from ragwitness.canary.pools import (
     FINAL,
     PAPER_INSTRUCTION,
@@ -117,7 +117,14 @@ def test_canaries_have_the_shape_of_their_family(family: Family) -> None:
     made = [draw_canary(family, ShakeBits(bytes([n]))) for n in range(40)]
     assert len(set(made)) > 20
     for one in made:
-        if family is Family.EMOJI:
+        if family is Family.PHRASE:
+            # A thing, which every trace says in another turn of phrase.
+            assert one.islower()
+            said = {worded(one, f"e{n}") for n in range(200)}
+            assert said == set(wordings_of(one))
+            assert len(said) == 20
+            assert all(one in phrase for phrase in said)
+        elif family is Family.EMOJI:
             assert len(set(one)) == 4
             assert all(ord(char) > 0x1F000 for char in one)
         elif family is Family.PUNCTUATION:
