@@ -79,16 +79,20 @@ def known(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
 
 
 def copies(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
-    """Near-duplicates: the largest share of word 3-grams of the question's end seen elsewhere."""
-    del leaked
-    usual = Counter(g for text in ordinary for g in _ends(text))
+    """Near-duplicates: how like a question's end is to the likest other (Jaccard of 3-grams)."""
+    del leaked, ordinary
 
     def score(texts: Sequence[str]) -> np.ndarray:
-        own = Counter(g for text in texts for g in _ends(text))
-        return np.array([
-            np.mean([own[g] - 1 > 4 * (1 + usual[g]) for g in _ends(text)] or [0])
-            for text in texts
-        ])  # fmt: skip
+        sets = [_ends(text) for text in texts]
+        holders: dict[str, list[int]] = {}
+        for at, one in enumerate(sets):
+            for gram in one:
+                holders.setdefault(gram, []).append(at)
+        found = []
+        for at, one in enumerate(sets):
+            shared = Counter(other for gram in one for other in holders[gram] if other != at)
+            found.append(max((n / len(one | sets[o]) for o, n in shared.items()), default=0.0))
+        return np.array(found)
 
     return score
 
@@ -193,7 +197,7 @@ def main() -> None:
         f"{one.document}\n{one.query}" + (f" {_REQUESTS[n % 12]}" if n % 3 == 0 else "")
         for n, one in enumerate(usual)
     ]
-    tuned, other = ordinary[: given.ordinary], ordinary[given.ordinary :]
+    tuned, other = ordinary[: given.ordinary], ordinary[given.ordinary :][: given.ordinary // 2]
     print(f"{_LEAKED} leaked traces; 95 % intervals\n")
     print("| traces | adversary | removed at 1 % | ordinary | removed at 5 % | ordinary |")
     print("|---|---|---|---|---|---|")

@@ -1,7 +1,7 @@
 """Traces in many wordings: what they promise, and what is refused by name.
 
 The opponents: a wording that holds another candidate's trigger or the canary; a document that
-cannot carry a mark; a regular expression; an answer that tells of a name; wordings changed after the plan.
+cannot carry a mark; an answer that tells of a name; wordings that were changed after the plan.
 """
 
 from __future__ import annotations
