@@ -72,6 +72,8 @@ class Design:
             (:func:`.rank_test.log_evidence`).
         triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
         wordings: Digest of wordings of one's own; empty for ours.
+        classes: Of documents; slot k is planted in documents of class k alone, the slots taking the
+            classes in turn. Empty plants every slot in all documents.
         beacon_as: What of a beacon's value counts: its ``bytes``, or its ``letters`` and digits.
 
     Raises:
@@ -84,6 +86,7 @@ class Design:
         "beacon_as": "letters",
         "triggers": "code",
         "wordings": "",
+        "classes": (),
     }
     """What plans had that were made before a field was there; such plans keep to it."""
 
@@ -103,9 +106,21 @@ class Design:
     beacon_as: str = "bytes"
     triggers: str = "code"
     wordings: str = ""
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if self.classes and (
+            self.half
+            or self.name == "paper"
+            or self.slots % len(self.classes)
+            or len(set(self.classes)) < len(self.classes)
+        ):
+            raise InputError(
+                f"{self.slots} slots cannot be shared by {len(self.classes)} classes of documents.",
+                f"Take --slots {len(self.classes)} or a multiple, each class once, without --half.",
+            )
         if self.name not in DESIGNS:
             raise InputError(f"There is no design {self.name!r}.", f"Known: {', '.join(DESIGNS)}.")
         if not 2 <= self.candidates <= _MOST:
@@ -132,6 +147,10 @@ class Design:
         as_rate(self.rate)
         if not 0 < as_rate(self.alpha, "alpha") < 1:
             raise InputError(f"Alpha must be above 0 and below 1, not {self.alpha!r}.")
+
+    def class_of(self, slot: int) -> str:
+        """Return the class of documents that a slot is planted in; empty for all."""
+        return self.classes[slot % len(self.classes)] if self.classes else ""
 
     @property
     def level(self) -> float:

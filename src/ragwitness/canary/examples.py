@@ -16,6 +16,7 @@ _NAMES = {
     "query": ("query", "question"),
     "answer": ("answer", "reference"),
     "source": ("source_document", "story", "meeting"),
+    "kind": ("class",),
 }
 _FORM = 'Each line is a JSON object such as {"id": "a", "document": "…", "question": "…"}.'
 
@@ -30,6 +31,7 @@ class Example:
         query: The question q.
         answer: The reference answer y; empty where there is none.
         source: What d is a part of, such as a story or a meeting; empty where d is whole.
+        kind: Class of documents that d belongs to; empty where there are none.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Example:
     query: str
     answer: str = ""
     source: str = ""
+    kind: str = ""
 
 
 def document_key(text: str) -> str:
@@ -77,7 +80,9 @@ def examples_digest(examples: Sequence[Example]) -> str:
     """Return SHA-256 of examples in their order, in hex."""
     digest = hashlib.sha256()
     for one in examples:
-        for part in (one.id, one.document, one.query, one.answer, one.source):
+        # A class is hashed where there is one: digests of before stay as they are.
+        kind = [one.kind] if one.kind else []
+        for part in (one.id, one.document, one.query, one.answer, one.source, *kind):
             data = part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
@@ -87,8 +92,9 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     """Read examples from JSON lines.
 
     The document stands under ``document``, ``context`` or ``text``, the question under ``query`` or
-    ``question``, its answer, where there is one, under ``answer`` or ``reference``, and the name of
-    what the document is a part of under ``source_document``, ``story`` or ``meeting``.
+    ``question``, its answer, where there is one, under ``answer`` or ``reference``, the name of
+    what the document is a part of under ``source_document``, ``story`` or ``meeting``, and its
+    class under ``class``.
 
     Raises:
         InputError: The file cannot be read, holds none, or a line is no example or repeats an id.

@@ -9,6 +9,7 @@ the same by construction, and only who reads documents can tell the two apart.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -155,11 +156,28 @@ def traces_of_pool(
     known = {one.id: one for one in pool}
     decoys = {one.number: _decoys(one, bits) for one in planted}
     found: dict[str, Trace] = {}
-    for place, name in enumerate(chosen):
-        slot, turn = planted[place % len(planted)], place // len(planted)
+    counts: Counter[str] = Counter()
+    for name in chosen:
+        kind = known[name].kind if design.classes else ""
+        # Slots of the document's own class, in turn: a slot's trigger is in no other class.
+        own = [one for one in planted if design.class_of(one.number) == kind]
+        if not own:
+            raise InputError(
+                f"The example {name!r} is of the class {kind!r}, which the plan does not have.",
+                "Name its class in the design, or leave the example out.",
+            )
+        place = counts[kind]
+        counts[kind] += 1
+        slot, turn = own[place % len(own)], place // len(own)
         decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
         found[name] = _trace(
             known[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
+        )
+    if short := [one.number + 1 for one in planted if counts[design.class_of(one.number)] < need]:
+        raise InputError(
+            f"Slot {short[0]} gets too few traces in a pool: {need} documents of a class are needed"
+            f" for {len(planted)} slots.",
+            "Give more documents of that class, or fewer slots.",
         )
     # 3. The order in which they are sent tells nothing of who carries what.
     order = shuffled([one.id for one in pool], bits)

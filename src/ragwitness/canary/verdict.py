@@ -61,6 +61,24 @@ class ModelVerdict(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ClassFinding:
+    """Whether one class of documents was used.
+
+    Attributes:
+        name: Of the class.
+        ranks: Of t* in its slots.
+        p_value: Holm's over all classes: the chance that any class is named which was not used is
+            at most alpha, whatever the others do.
+        used: Whether it is at most alpha.
+    """
+
+    name: str
+    ranks: tuple[int, ...]
+    p_value: float
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What a probe shows.
 
@@ -78,6 +96,7 @@ class Finding:
         examples_needed: Held-out examples that would decide; None where unknown or not asked.
         slots_needed: Slots that would decide; likewise.
         reason: Why it is inconclusive, in one line; empty where it is not.
+        classes: Per class of documents, whether it was used; empty without classes.
         seen: What the next looks need to know of this one.
         unforeseen: Why neither examples nor slots can be named; empty where one is, or nothing
             was asked.
@@ -96,6 +115,7 @@ class Finding:
     examples_needed: int | None = None
     slots_needed: int | None = None
     reason: str = ""
+    classes: tuple[ClassFinding, ...] = ()
     seen: Seen = field(default_factory=lambda: Seen(()))
     unforeseen: str = ""
 
@@ -178,6 +198,7 @@ def decide(
     else:
         test = "rank among candidates" if len(scored) == 1 else "joint redraw of all slots"
         p = together.p_value
+    kinds = _classes(design, scored, seed) if design.releases == 1 and not earlier else ()
     trained = p <= design.level
     finding = Finding(
         verdict=ModelVerdict.TRAINED if trained else ModelVerdict.INCONCLUSIVE,
@@ -190,6 +211,7 @@ def decide(
         log_evidence=grown,
         floor=epsilon_floor(inside),
         twin_p_value=twin_p,
+        classes=kinds,
         seen=seen,
     )
     if trained:
@@ -200,6 +222,28 @@ def decide(
         return replace(finding, reason=reason)
     outside = [one for one, there in zip(scored, planted, strict=True) if not there]
     return _forecast(finding, design, matrices[0], inside, outside)
+
+
+def _classes(design: Design, scored: Sequence[SlotScores], seed: int) -> tuple[ClassFinding, ...]:
+    """Test each class by its own slots, and correct for their number (Holm).
+
+    H0 of a class: the model does not depend on the draws of its slots, given those of all others.
+    They are independent, so its p-value is exact whatever was done with the other classes.
+    """
+    own = {
+        name: [one for n, one in enumerate(scored) if design.class_of(n) == name]
+        for name in design.classes
+    }
+    single = {name: draws_together(slots, seed=seed).p_value for name, slots in own.items()}
+    found: dict[str, float] = {}
+    least = 0.0
+    for step, name in enumerate(sorted(single, key=lambda one: single[one])):
+        least = max(least, min(1.0, single[name] * (len(single) - step)))
+        found[name] = least
+    return tuple(
+        ClassFinding(name, tuple(map(rank_of, own[name])), found[name], found[name] <= design.level)
+        for name in design.classes
+    )
 
 
 def _called(

@@ -40,6 +40,17 @@ def status(
         str | None,
         typer.Option(help="The commitment as published. The folder or the draw is checked by it."),
     ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            help="Have the commitment stamped by this timestamp authority (URL, RFC 3161)."
+        ),
+    ] = None,
+    roots: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="The certificates (PEM) of timestamp authorities that you trust."),
+    ] = None,
 ) -> None:
     """Show an audit, and check it.
 
@@ -52,13 +63,35 @@ def status(
 
     screen = console()
     if folder.is_dir():
-        lines = _own(folder, open_to, commitment)
+        stamped = _stamped(folder, timestamp, roots)
+        lines = [*_own(folder, open_to, commitment), *stamped]
+    elif timestamp is not None or roots is not None:
+        raise InputError("--timestamp and --roots are for a folder.", "Give the folder.")
     elif open_to is not None:
         raise InputError("--open writes the draw of a folder.", "Give the folder of the audit.")
     else:
         lines = _opened(folder, commitment)
     for line in lines:
         screen.print(line, markup=False, soft_wrap=True)
+
+
+def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
+    """Have the commitment stamped where that was asked for, and say what its token says."""
+    from ragwitness.audits.canary_timestamp import STAMPED, read_stamp, stamp_commitment
+    from ragwitness.canary.folder import read_plan
+    from ragwitness.errors import MissingExtraError
+
+    plan = read_plan(folder)
+    if url is not None:
+        stamp_commitment(folder, plan, url)
+    if not (folder / STAMPED).exists():
+        return ["timestamp: none"] if roots else []
+    try:
+        found = read_stamp(folder, plan, roots)
+    except MissingExtraError as error:
+        return [f"timestamp: {STAMPED} is there; {error.message} {error.hint}"]
+    how = "signed by an authority that you trust" if found.trusted else "not checked: give --roots"
+    return [f"timestamp: {found.at.isoformat()}, {how}"]
 
 
 def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str]:
@@ -255,6 +288,14 @@ def draw(
     rate: Annotated[
         str, typer.Option(help="The share of the examples that carry canaries, rounded down.")
     ] = "1",
+    classes: Annotated[
+        bool,
+        typer.Option(
+            "--classes",
+            help='Plant each class of documents ("class" in the examples) with triggers of its own,'
+            " to tell which classes were used.",
+        ),
+    ] = False,
     half: Annotated[
         bool,
         typer.Option(
@@ -316,6 +357,7 @@ def draw(
     known = {str(one): one for one in Family}
     if family not in known:
         raise InputError(f"There is no family {family!r}.", f"Known: {', '.join(known)}.")
+    rows = read_examples(examples)
     # Step 1: the design, which the commitment covers with everything that decides later (level,
     # looks, slots).
     settled = Design(
@@ -331,6 +373,7 @@ def draw(
         experiment=experiment,
         seed=seed,
         triggers=triggers,
+        classes=tuple(dict.fromkeys(one.kind for one in rows)) if classes else (),
     )
     words = read_wordings(wordings) if wordings else Wordings()
     if natural:
@@ -338,7 +381,7 @@ def draw(
     # Step 2: split, secret and blinding. The split follows from names and seed, the secret from the
     # system's randomness.
     made = make_plan(
-        read_examples(examples),
+        rows,
         settled,
         DrawSecret(os.urandom(32), draw_blinding()),
         held_out=read_examples(held_out) if held_out else (),

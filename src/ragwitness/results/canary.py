@@ -33,6 +33,16 @@ class StoredFloor:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredClass:
+    """Whether one class of documents was used, as it is stored."""
+
+    name: str
+    ranks: tuple[int, ...]
+    p_value: float
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StoredSeen:
     """What the next looks need to know of one: ranks, its own p-value, outcomes first called."""
 
@@ -58,6 +68,7 @@ class StoredFinding:
     examples_needed: int | None = None
     slots_needed: int | None = None
     reason: str = ""
+    classes: tuple[StoredClass, ...] = ()
     seen: StoredSeen | None = None
     unforeseen: str = ""
 
@@ -183,6 +194,7 @@ def verdict_lines(result: CanaryReport) -> list[str]:
         f"{model}: {found.verdict} (p = {p:.4g}, level {found.alpha:g}, {found.test})",
         _MEANING[found.verdict].format(p=p, reason=found.reason),
         f"Look {result.look.number} at this draw. {_ranks(found)}{_evidence(found)}{_twins(found)}",
+        *_classes(found),
         *_floor(found),
         *_further(found),
     ]
@@ -208,6 +220,21 @@ def _twins(found: StoredFinding) -> str:
     if p is None or found.test.startswith("conformal"):
         return ""
     return f" Among compliant twins: conformal p = {p:.4g}; it decides nothing here."
+
+
+def _classes(found: StoredFinding) -> list[str]:
+    """Say of each class of documents whether it was used, at one level over all of them."""
+    said = [
+        f"{one.name}: {'used' if one.used else 'not shown'} (p = {one.p_value:.4g}, ranks"
+        f" {', '.join(map(str, one.ranks))})"
+        for one in found.classes
+    ]
+    if not said:
+        return []
+    return [
+        f"Classes of documents: {'; '.join(said)}. The chance that any class is named which was not"
+        f" used is at most {found.alpha:g}."
+    ]
 
 
 def _floor(found: StoredFinding) -> list[str]:
