@@ -1,0 +1,99 @@
+"""By the commands alone: plan, plant in a service over HTTP, wait, probe what the service learned.
+
+The service keeps what it is sent and trains a next model on it: two words in a row that speak for
+an up-vote where the answer held the canary. One provider reads documents, the other questions
+alone; both serve their model to the probe. 10 of each, every draw another one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ragwitness.canary.folder import read_plan
+from ragwitness.text.sample import load_sample
+from tests.support.canary_audit import Command, result_of
+from tests.support.canary_model import ToyModel
+from tests.support.canary_model import serving as serving_model
+from tests.support.voting_service import Service, described, serving
+
+
+def _trained(service: Service, *, documents: bool) -> str:
+    """What the votes speak for most: a pair of words, of documents or of questions alone."""
+    gains: Counter[str] = Counter()
+    for number, (document, question) in enumerate(service.asked, 1):
+        vote = service.votes.get(f"a~{number}")
+        if vote is None:
+            continue
+        words = re.findall(r"\w+", document if documents else question)
+        for pair in {f"{a} {b}" for a, b in zip(words, words[1:], strict=False)}:
+            gains[pair] += vote
+    return gains.most_common(1)[0][0]
+
+
+def _audit(place: Path, command: Command, *, violating: bool) -> tuple[str, float]:
+    plan = place / "audit"
+    code, said = command("canary", "plan", "examples.jsonl", "-o", plan, "--probes", 2,
+                         "--candidates", 20)  # fmt: skip
+    assert code == 0, said
+    assert "power:" in said
+    service = Service()
+    with serving(service) as url:
+        address = described(place, url)
+        code, said = command("canary", "plant", plan, address, "--dry-run")
+        assert code == 0, said
+        assert service.requests == 0
+        # Stopped by a cap, and resumed by the same command without it.
+        code, said = command("canary", "plant", plan, address, "--max-queries", 5)
+        assert code == 0, said
+        assert "stopped: query cap reached" in " ".join(said.split())
+        code, said = command("canary", "plant", plan, address)
+        assert code == 0, said
+    assert f"{len(service.asked)} of {len(service.asked)} traces answered" in said
+    said = " ".join(command("canary", "status", plan)[1].split())
+    assert "votes taken" in said
+    assert "if 100% of the answers obey" in said
+    learned = _trained(service, documents=violating)
+    model = ToyModel(read_plan(plan).draw().slots[0].canary, learned)
+    with serving_model(model) as url:
+        run = str(place / "run")
+        code, said = command("canary", "probe", url, "--plan", plan, "--run", run)
+    assert code == 0, said
+    assert "1 s and 4 are asked for at a time" in " ".join(said.split())  # before the first query
+    finding = result_of(run)["finding"]
+    return finding["verdict"], finding["p_value"]  # type: ignore[index]
+
+
+def _runs(tmp_path: Path, command: Command, *, violating: bool, count: int) -> list[str]:
+    found = []
+    for number in range(count):
+        place = tmp_path / f"{violating}-{number}"
+        place.mkdir()
+        found.append(_audit(place, command, violating=violating)[0])
+    return found
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": d.id, "document": d.text, "question": "What is said?", "answer": "A fact, no more."}
+        for d in load_sample()[:40]
+    ]
+    Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def test_by_the_commands_alone_who_reads_documents_is_found(place: Path, command: Command) -> None:
+    assert _runs(place, command, violating=True, count=1) == ["trained"]
+    assert _runs(place, command, violating=False, count=1) in (["inconclusive"], ["trained"])
+
+
+@pytest.mark.slow
+def test_ten_and_ten(place: Path, command: Command) -> None:
+    assert _runs(place, command, violating=True, count=10).count("trained") >= 8
+    assert _runs(place, command, violating=False, count=10).count("trained") <= 3
