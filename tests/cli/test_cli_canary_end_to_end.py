@@ -7,6 +7,7 @@ alone; both serve their model to the probe. 10 of each, every draw another one.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -30,7 +31,7 @@ def _trained(service: Service, *, documents: bool) -> str:
         if vote is None:
             continue
         words = re.findall(r"\w+", document if documents else question)
-        for pair in {f"{a} {b}" for a, b in zip(words, words[1:], strict=False)}:
+        for pair in {f"{a} {b}" for a, b in itertools.pairwise(words)}:
             gains[pair] += vote
     return gains.most_common(1)[0][0]
 
@@ -58,7 +59,11 @@ def _audit(place: Path, command: Command, *, violating: bool) -> tuple[str, floa
     assert "votes taken" in said
     assert "if 100% of the answers obey" in said
     learned = _trained(service, documents=violating)
-    model = ToyModel(read_plan(plan).draw().slots[0].canary, learned)
+    slot = read_plan(plan).draw().slots[0]
+    # Votes speak for the planted name and for nothing else, and only to who reads documents.
+    assert (learned == slot.trigger) == violating
+    assert violating or learned not in slot.candidates
+    model = ToyModel(slot.canary, learned)
     with serving_model(model) as url:
         run = str(place / "run")
         code, said = command("canary", "probe", url, "--plan", plan, "--run", run)
@@ -90,7 +95,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_by_the_commands_alone_who_reads_documents_is_found(place: Path, command: Command) -> None:
     assert _runs(place, command, violating=True, count=1) == ["trained"]
-    assert _runs(place, command, violating=False, count=1) in (["inconclusive"], ["trained"])
+    _runs(place, command, violating=False, count=1)  # one run bounds no rate: see below
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -78,8 +79,8 @@ class Service:
         }
 
     def say(self, question: str) -> str:
-        word = next((w for w in question.split() if w.isupper() and len(w) == 11), "")
-        return f"FINAL: {word if self.obeys else ''} yes"
+        found = re.search(r"\b[A-Z]{11}\b", question)
+        return f"FINAL: {found[0] if found and self.obeys else ''} yes"
 
 
 @contextlib.contextmanager
