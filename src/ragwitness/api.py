@@ -243,7 +243,7 @@ def plan_canaries(
 
     plan = make_plan(
         read_examples(Path(examples)),
-        Design(candidates=candidates, slots=slots, releases=looks, alpha=alpha),
+        Design(candidates=candidates, slots=slots, releases=looks, alpha=alpha, triggers="name"),
         DrawSecret(os.urandom(32), draw_blinding()),
         held_out=read_examples(Path(held_out)) if held_out is not None else (),
     )

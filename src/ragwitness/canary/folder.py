@@ -2,7 +2,8 @@
 
 ::
 
-    FOLDER/commitment.json   publish before anything is sent
+    FOLDER/commitment.json   publish before anything is sent; commitment.tsr, its timestamp;
+                             sealed.bin, the draw for a third party
     FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came;
                              planted.jsonl, the journal of planting
     FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once planted
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -35,11 +37,19 @@ from ragwitness.canary.draw import (
 from ragwitness.canary.examples import Example, examples_digest
 from ragwitness.canary.families import Family
 from ragwitness.canary.pools import check_disjoint, check_pairs, paired, split_pools, spread
+from ragwitness.canary.seal import seal, unseal
 from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
 from ragwitness.canary.wordings import Wordings
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import private_folder, read_object, read_rows, replace_file, write_rows
+from ragwitness.kit.files import (
+    private_folder,
+    read_file,
+    read_object,
+    read_rows,
+    replace_file,
+    write_rows,
+)
 
 # A canary audit from its commitment to its last probe, as one value.
 
@@ -192,6 +202,7 @@ _VERSION = "ragwitness/canary-commitment/v3"
 _OPENED = "ragwitness/canary-opening/v3"
 _READ = ("v2", "v3")  # versions that are still read; a plan keeps to the test it was made with
 _COMMITMENT, _SECRET = "commitment.json", "secret.json"
+_SEALED = "sealed.bin"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES, _FEEDBACK = "traces.jsonl", "feedback.jsonl"
 PLANTED = "planted.jsonl"
@@ -331,7 +342,46 @@ def write_opened(path: Path, plan: CanaryPlan) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    _write_object(path, _kept(plan) | {"version": _OPENED, "source": plan.beacon_source})
+    replace_file(path, opened_bytes(plan), hint=_FOLDER)
+
+
+def opened_bytes(plan: CanaryPlan) -> bytes:
+    """Return an opened draw as it is written."""
+    kept = _kept(plan) | {"version": _OPENED, "source": plan.beacon_source}
+    return (json.dumps(kept, indent=1) + "\n").encode()
+
+
+def seal_plan(folder: Path, plan: CanaryPlan, recipient: Path) -> Path:
+    """Write the draw sealed for a third party; return the file.
+
+    Raises:
+        InputError: The draw waits for its beacon, the key cannot be used, or the file not written.
+    """
+    plan.draw()  # what is sealed must be all that the draw follows from
+    path = folder / _SEALED
+    replace_file(path, seal(opened_bytes(plan), plan.commitment, recipient), hint=_FOLDER)
+    return path
+
+
+def check_sealed(path: Path, commitment: str, private: Path) -> tuple[Draw, tuple[str, str]]:
+    """Open a sealed draw and check it against the commitment that was published.
+
+    Returns:
+        As :func:`check_opened`.
+
+    Raises:
+        InputError: The seal, the key or the commitment cannot be read.
+        VerificationError: ``draw.seal``, ``commitment.*`` or ``draw.beacon``.
+    """
+    try:
+        published = bytes.fromhex(commitment)
+    except ValueError:
+        raise InputError("The commitment is not bytes in hex.", "Give it as published.") from None
+    data = unseal(read_file(path), published, private)
+    with tempfile.TemporaryDirectory() as work:
+        opened = Path(work) / "opened.json"
+        opened.write_bytes(data)
+        return check_opened(opened, commitment)
 
 
 def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:

@@ -51,6 +51,18 @@ def status(
         PathRole.READS,
         typer.Option(help="The certificates (PEM) of timestamp authorities that you trust."),
     ] = None,
+    seal_for: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            help="Seal the draw for a third party, by their X25519 public key (PEM): sealed.bin."
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="Your X25519 private key (PEM), to open a draw that was sealed for you."),
+    ] = None,
 ) -> None:
     """Show an audit, and check it.
 
@@ -65,12 +77,16 @@ def status(
     if folder.is_dir():
         stamped = _stamped(folder, timestamp, roots)
         lines = [*_own(folder, open_to, commitment), *stamped]
+        if seal_for is not None:
+            from ragwitness.canary.folder import read_plan, seal_plan
+
+            lines.append(f"sealed: {seal_plan(folder, read_plan(folder), seal_for)}")
     elif timestamp is not None or roots is not None:
         raise InputError("--timestamp and --roots are for a folder.", "Give the folder.")
     elif open_to is not None:
         raise InputError("--open writes the draw of a folder.", "Give the folder of the audit.")
     else:
-        lines = _opened(folder, commitment)
+        lines = _opened(folder, commitment, key)
     for line in lines:
         screen.print(line, markup=False, soft_wrap=True)
 
@@ -204,9 +220,9 @@ def _evidence(plan: CanaryPlan, history: History) -> list[str]:
     return [f"{count} evidence E = {grown:.3g}, p = min(1, 1 / E)", *said]
 
 
-def _opened(path: Path, commitment: str | None) -> list[str]:
+def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list[str]:
     """Check an opened draw."""
-    from ragwitness.canary.folder import check_opened
+    from ragwitness.canary.folder import check_opened, check_sealed
     from ragwitness.errors import InputError
 
     # Without the published commitment an opened draw proves only that it agrees with itself.
@@ -215,7 +231,10 @@ def _opened(path: Path, commitment: str | None) -> list[str]:
             "An opened draw is checked against the commitment that was published before.",
             "Give it: --commitment HEX",
         )
-    draw, beacon = check_opened(path, commitment)
+    if key is not None:
+        draw, beacon = check_sealed(path, commitment, key)
+    else:
+        draw, beacon = check_opened(path, commitment)
     lines = ["draw: is the one committed to"]
     lines += [
         f"slot {one.number + 1}: candidate {one.chosen + 1} of {len(one.candidates)},"
