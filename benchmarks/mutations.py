@@ -12,6 +12,7 @@ fail, and every change that does not.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -21,6 +22,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small products: more threads only spin
+os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 import pytest
 
