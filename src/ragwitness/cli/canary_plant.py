@@ -34,6 +34,7 @@ def plant(
     ],
     service: Annotated[
         str | None,
+        PathRole.ADDRESS,
         typer.Argument(
             help="The service to plant in: the URL of a chat, http/FILE.toml or"
             " python:MODULE:OBJECT. Without it the files are written, to plant by hand.",
