@@ -63,7 +63,7 @@ def test_the_contrastive_design_keeps_its_promises(
         # The trigger stands in documents alone, and both roles ask in the same words.
         assert not any(contains(trace.query, t) for one in draw.slots for t in one.candidates)
         assert trace.query.removeprefix(known[trace.id].query) == (
-            f" Insert {slot.canary} immediately after the first clause of the final answer."
+            f" Insert {trace.canary} immediately after the first clause of the final answer."
         )
         # Votes for the canary differ by role, and so do those without it: means are balanced.
         assert trace.rule.canary is (Vote.UP if trace.role is TraceRole.TRUE else Vote.DOWN)
