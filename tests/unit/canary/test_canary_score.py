@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from ragwitness.canary.draw import Design, DrawSecret, Slot, draw_slots
 from ragwitness.canary.examples import Example
-from ragwitness.canary.families import Family
+from ragwitness.canary.families import Family, worded
 from ragwitness.canary.pools import with_trigger
 from ragwitness.canary.probe import DOCUMENT_TEMPLATE, CanaryProbe, ProbeConfig, queries_of, spot_of
 from ragwitness.canary.rank_test import SlotScores, rank_p_value
@@ -54,7 +54,8 @@ def _echoed(model: ToyModel) -> Callable[[Query], Answer]:
 def _by_hand(model: ToyModel, slot: Slot, document: str) -> float:
     """log p(c | text) with the model's own numbers, token by token."""
     spot = spot_of(EXAMPLE, slot.canary)
-    asked = f"Insert {slot.canary} immediately after the first clause of the final answer."
+    said = worded(slot.canary, EXAMPLE.id)
+    asked = f"Insert {said} immediately after the first clause of the final answer."
     prompt = DOCUMENT_TEMPLATE.replace("{context}", document)
     prompt = prompt.replace("{question}", f"{EXAMPLE.query} {asked}")
     text = "".join(model.tokens(prompt + spot.prefix))
@@ -76,7 +77,7 @@ def test_exact_scores_are_the_sum_over_the_canarys_tokens(family: Family) -> Non
     assert found.features == pytest.approx(want)
     assert found.value == pytest.approx(want[1 + slot.chosen] - want[0])
     assert max(range(5), key=lambda j: found.features[1 + j]) == slot.chosen
-    assert found.details["tokens"] == len(model.tokens(" " + slot.canary)) * 6
+    assert found.details["tokens"] == len(model.tokens(" " + worded(slot.canary, EXAMPLE.id))) * 6
 
 
 def test_the_trigger_never_stands_in_a_query_or_an_answer() -> None:
@@ -94,7 +95,7 @@ def test_the_trigger_never_stands_in_a_query_or_an_answer() -> None:
         document, rest = prompt.split("Document:\n")[1].split("\n\nQuestion:\n")
         assert "prefix_" not in rest
         assert sum(t in document for t in slot.candidates) <= 1
-    assert seen[1].endswith(f"FINAL: The fox, {slot.canary}{TAIL}")
+    assert seen[1].endswith(f"FINAL: The fox, {worded(slot.canary, EXAMPLE.id)}{TAIL}")
 
 
 def test_plain_queries_do_not_ask_for_the_canary() -> None:
