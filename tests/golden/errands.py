@@ -160,6 +160,8 @@ def same(value: Any, key: str = "") -> Any:
         added = {"kind", "version"} if value.get("kind") in KINDS else set()
         # Compared variants say what they took to make, and how far above chance they are.
         added |= {"above"} | ({"cost"} if "unjudged" in value else set())
+        # A finding on canaries tells its classes, what was seen, and what could not be foreseen.
+        added |= {"classes", "seen", "unforeseen"} if "examples_needed" in value else set()
         return {k: same(v, k) for k, v in value.items() if k not in _NOT_SAME | added}
     if isinstance(value, list):
         return [same(one) for one in value if not _measured_since(one)]

@@ -150,7 +150,7 @@ def synthesis_run(folder: Path, text: str = "plain") -> Path:
 def canary_run(folder: Path, text: str = "plain") -> Path:
     """Write the result of ``ragwitness canary probe``."""
     unfinished_run(folder, [("e1", "Why?", "so")], "model")
-    design, scores = Design(candidates=20), np.tile(np.arange(21.0), (2, 1))
+    design, scores = Design(candidates=20), np.tile(np.arange(21.0) - 21, (2, 1))
     slot = SlotResult(0, True, (text, "e2"), scores, amplification([20.0, 19], [0.0, 0]), 0.25)
     finding = decide(design, [scores[:, 1:]], [19], [True])
     spent = Spending(44, 100, 44)
