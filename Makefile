@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow help-golden services llama lint format bench hf clean
+.PHONY: demo test test-slow docs help-golden services llama lint format bench hf clean
 
 demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
@@ -14,6 +14,11 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow
+
+# The pages as a site in build/site; a warning ends it, and nothing is loaded from elsewhere.
+docs: $(VENV)/.dev
+	$(BIN)/python docs/site.py build/pages
+	$(BIN)/zensical build --strict --clean
 
 # The approved help texts, written anew: read the difference before it is committed.
 help-golden: $(VENV)/.dev
@@ -40,7 +45,7 @@ services: hf $(VENV)/.dev
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm snarkjs@0.7.6 || \
 	  echo "no snarkjs: it does not check the proofs"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
-	  tests/services tests/unit/canary tests/research \
+	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py \
 	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
 	  tests/unit/targets/test_objects_frameworks.py
 

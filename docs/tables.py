@@ -1,0 +1,94 @@
+"""The tables of `docs/choose.md`, computed: `python docs/tables.py` writes them anew.
+
+A table stands between two comments, `<!-- table: NAME -->` and `<!-- end -->`. A test computes each
+again and compares (`tests/docs/test_tables.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ragwitness.membership.registry import AUDITS, build_audit
+from ragwitness.models.registry import load_language_model
+from ragwitness.stats.power import Binormal, expected_power, needed_together
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "choose.md"
+_ALPHA = 0.05
+_KNOWN = (19, 40, 100, 200, 400, 1000)
+_NEEDS = {
+    "TEXT": "text",
+    "TOP_LOGPROBS": "log-probabilities",
+    "PROMPT_LOGPROBS": "log-probabilities of prompts",
+    "CONTEXTS": "the passages retrieved",
+}
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def least() -> str:
+    """What so many known-out documents can decide at all."""
+    asked = (1, 20, 100, 200)
+
+    def together(known: int, documents: int) -> str:
+        fewest = needed_together(_ALPHA, documents, known)
+        return "never" if fewest is None else "1" if fewest == 1 else f"{fewest} together"
+
+    rows = [(str(m), f"{1 / (m + 1):.4f}", *(together(m, n) for n in asked)) for m in _KNOWN]
+    head = ("known outside", "least p-value", *(f"of {n} asked about" for n in asked))
+    return _table(head, rows)
+
+
+def power() -> str:
+    """What share of the documents inside is expected to be found."""
+    rows = []
+    for n in (20, 200):
+        for auc in (0.9, 0.95, 0.99, 0.999):
+            found = [expected_power(Binormal(auc), documents=n, known_out=m).found for m in _KNOWN]
+            rows.append((str(n), f"{auc:g}", *(f"{100 * share:.0f} %" for share in found)))
+    return _table(("asked about", "AUC", *(f"{m} known" for m in _KNOWN)), rows)
+
+
+def methods() -> str:
+    """What each method asks and needs, and how it did in experiments/evaluate."""
+    measured = (ROOT / "experiments/evaluate/README.md").read_text(encoding="utf-8")
+    proxy = load_language_model("reader")
+    rows = []
+    for name in AUDITS.names():
+        row = re.search(rf"^\| {re.escape(name)} \| (\S+ \[.*?\]) \|.*\| (\S+) \|$", measured, re.M)
+        needs = sorted(_NEEDS[one.name] for one in build_audit(name, proxy).requires)
+        auc, queries = (row[1], row[2]) if row else ("not measured there",) * 2
+        rows.append((f"`{name}`", AUDITS[name].summary, " and ".join(needs), queries, auc))
+    head = ("method", "how it asks", "what the system must show", "queries a document", "AUC")
+    return _table(head, rows)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {"least": least, "power": power, "methods": methods}
+
+
+def stored(text: str) -> dict[str, str]:
+    """Return the tables that a page holds, by name."""
+    return dict(re.findall(r"<!-- table: (\w+) -->\n(.*?)\n<!-- end -->", text, re.DOTALL))
+
+
+def renewed(text: str) -> str:
+    """Return a page with all of its tables computed anew."""
+    for name in stored(text):
+        text = re.sub(
+            rf"(<!-- table: {name} -->\n).*?(\n<!-- end -->)",
+            lambda found, name=name: f"{found[1]}{TABLES[name]()}{found[2]}",
+            text,
+            flags=re.DOTALL,
+        )
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{PAGE.relative_to(ROOT)} is written anew\n")
