@@ -1,22 +1,25 @@
-"""A result of any kind as files for machines: JSON, JSON lines, Parquet, JUnit XML."""
+"""A result of any kind as files for machines: JSON, JSON lines, Parquet, JUnit XML, SARIF."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from ragwitness.errors import MissingExtraError
+from ragwitness.errors import ExitCode, MissingExtraError
 from ragwitness.kit.files import replace_file
 from ragwitness.results import wording as say
-from ragwitness.results.kind import Kind, plain
+from ragwitness.results.kind import Kind, TestCase, plain
 
 _STRICT: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False}
 SUMMARY = b"ragwitness"
@@ -178,6 +181,117 @@ def _clean(text: str) -> str:
     return _FORBIDDEN.sub("", say.visible(text, _LONGEST))
 
 
+# SARIF 2.1.0 (OASIS, errata 01), which code-scanning pages read.
+#
+# Only what failed is a result there: GitHub makes an alert of every result, passed ones included.
+# What was left undecided is a notification of the run.
+
+_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_BASE = "DOCUMENTS"
+_LONGEST_NAME = 200
+
+
+def sarif_log(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any] = ()) -> str:
+    """Return a result as a SARIF log with one run; without conditions nothing fails.
+
+    Args:
+        kind: Of the result.
+        result: The result.
+        conditions: Those of ``--fail-on``.
+    """
+    # Pass 1: the same cases as in JUnit. What failed has a rule by the way in which it failed.
+    sheet, cases = kind.sheet(result), kind.tested(result, conditions)
+    failed = [one for one in cases if one.state == "failed"]
+    rules = sorted({one.type for one in failed})
+    # Pass 2: what the run itself has to say, which no alert shows.
+    undecided = sum(one.state == "skipped" for one in cases)
+    told = [(_clean(warning), "warning") for warning in sheet.warnings]
+    if undecided:
+        told.append((f"{undecided:,} of {len(cases):,} cases are inconclusive.", "note"))
+    ruling = kind.rule(result, conditions)
+    invocation: dict[str, Any] = {
+        # It ran to its end, whatever it found; what it found is the exit code.
+        "executionSuccessful": True,
+        "exitCode": int(ruling.code),
+        "exitCodeDescription": _clean(ruling.why or ExitCode(ruling.code).name.lower()),
+        "toolExecutionNotifications": [
+            {"level": level, "message": {"text": _unlinked(text)}} for text, level in told
+        ],
+    }
+    if (started := _utc(getattr(result, "started", ""))) is not None:
+        invocation["startTimeUtc"] = started
+    # Pass 3: the log.
+    settings = {_clean(name): _clean(value) for name, value in sheet.settings}
+    about = f"What failed of a {kind.words}: ragwitness {kind.verb} --fail-on"
+    run = {
+        "tool": {
+            "driver": {
+                "name": "Ragwitness",
+                "version": _clean(sheet.version) or "unknown",
+                "rules": [
+                    {
+                        "id": f"{kind.name}/{name}",
+                        "shortDescription": {"text": f"{kind.words}: {name}"},
+                        "fullDescription": {"text": f"{about} {name}".removesuffix(" fail-on")},
+                        "defaultConfiguration": {"level": "error"},
+                        "properties": {"tags": ["security", "privacy"], "security-severity": "7.0"},
+                    }
+                    for name in rules
+                ],
+            }
+        },
+        # Logs of different verbs stand side by side on a code-scanning page.
+        "automationDetails": {"id": f"ragwitness/{kind.name}/"},
+        "originalUriBaseIds": {
+            _BASE: {"description": {"text": "Not a folder: the ids of what was asked about."}}
+        },
+        "invocations": [invocation],
+        "results": [
+            {
+                "ruleId": f"{kind.name}/{one.type}",
+                "ruleIndex": rules.index(one.type),
+                "level": "error",
+                "message": {"text": _unlinked(f"{_clean(one.name)}: {_clean(one.message)}")},
+                "locations": [_place(sheet.target if one.type == "fail-on" else one.name)],
+                "partialFingerprints": {"primaryLocationLineHash": _fingerprint(kind, one)},
+            }
+            for one in failed
+        ],
+        "properties": {"target": _clean(sheet.target), "method": _clean(sheet.method), **settings},
+    }
+    log = {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=1, **_STRICT) + "\n"
+
+
+def _place(name: str) -> dict[str, Any]:
+    """Say where something failed; a document is no file, and its id stands for it."""
+    shown = _clean(name)[:_LONGEST_NAME] or "unnamed"
+    where = {"uri": quote(shown, safe="", errors="replace"), "uriBaseId": _BASE}
+    return {
+        "physicalLocation": {"artifactLocation": where, "region": {"startLine": 1}},
+        "logicalLocations": [{"name": shown, "kind": "document"}],
+    }
+
+
+def _fingerprint(kind: Kind[Any, Any], one: TestCase) -> str:
+    """Name a finding, so that the next run's is known as the same."""
+    text = json.dumps([kind.name, one.type, one.name])
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:16]}:1"
+
+
+def _unlinked(text: str) -> str:
+    """Escape brackets: `[text](address)` in a message is a link, and untrusted text has none."""
+    return text.replace("[", "\\[").replace("]", "\\]")
+
+
+def _utc(stored: str) -> str | None:
+    """Return a stored time of day as SARIF has it; None where it is none."""
+    try:
+        return f"{datetime.fromisoformat(stored).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (ValueError, OverflowError):
+        return None
+
+
 # The table of formats: a verb with a result has an option for each, in this order.
 
 
@@ -203,6 +317,7 @@ FORMATS: Mapping[str, Format] = {
         "Also write this Parquet file; needs the extra [data].", _parquet, require_parquet
     ),
     "junit": Format("Also write this JUnit XML file, which CI systems show.", junit_xml),
+    "sarif": Format("Also write this SARIF file, which code-scanning pages show.", sarif_log),
 }
 """By the name of the option; a format that is added here is an option of every such verb."""
 
