@@ -65,8 +65,9 @@ def audit(
         known_out: Documents known to be outside; the p-values are ranks among them.
         known_in: Documents known to be inside; most methods say ``out`` only with them.
         auxiliary: Documents for the shadow system; generated ones by default.
-        method: Name of the audit, as ``ragwitness audit --method`` takes it.
-        options: Fields of the method's configuration.
+        method: Name of the audit, as ``ragwitness audit --method`` takes it; ``auto`` chooses by
+            what the target, the documents and the caps admit.
+        options: Fields of the method's configuration; none with ``auto``.
         proxy: The auditor's own model.
         alpha: Level of the verdicts, after correction over all documents.
         run: Folder that keeps the answers; the same call resumes there. None keeps nothing.
@@ -80,28 +81,49 @@ def audit(
         CapabilityError: The target lacks what the method requires.
         TargetError: The target cannot be reached or does not speak the protocol.
     """
+    from dataclasses import replace
+
+    from ragwitness.asking.capabilities import measured_once
+    from ragwitness.audits.choice import AUTO, USUAL, choose, refuse_unscorable_by_all
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import audit_at
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.membership.registry import configure
+    from ragwitness.models.registry import load_language_model
 
     plan = AuditPlan(
-        documents=_documents(documents),
-        known_out=_documents(known_out),
-        known_in=_documents(known_in),
-        auxiliary=_documents(auxiliary),
+        documents=as_documents(documents),
+        known_out=as_documents(known_out),
+        known_in=as_documents(known_in),
+        auxiliary=as_documents(auxiliary),
         alpha=alpha,
     )
-    config, folder = configure(method, options), _folder(run)
+    folder, by_itself = _folder(run), method == AUTO
+    if by_itself and options:
+        raise InputError(
+            f"The method auto chooses, and {next(iter(options))} is an option of one method.",
+            "Name the method, or leave the options out.",
+        )
+    named = USUAL[0] if by_itself else method
+    config = configure(named, USUAL[1] if by_itself else options)
 
     async def ask(system: Target) -> AuditResult:
         with _governor(folder, max_queries) as governor:
-            asked, identity = await audit_at(
-                system, (method, config, proxy), governor, folder, plan
-            )
-            return await run_audit(
+            chosen, why = (named, config), ""
+            # What no method has a question for is refused before the target is measured.
+            if by_itself:
+                own = load_language_model(proxy)
+                await refuse_unscorable_by_all(plan, own)
+                seen = await measured_once(system, governor, folder)
+                found = await choose(plan, seen.capabilities, own, governor.budget)
+                chosen, why = (found.method, found.config), found.why
+            asked, identity = await audit_at(system, (*chosen, proxy), governor, folder, plan)
+            result = await run_audit(
                 plan, system, asked, run=folder, governor=governor, identity=identity
             )
+            if not why:
+                return result
+            return replace(result, settings={"chosen": why} | dict(result.settings))
 
     return _with_target(target, ask)
 
@@ -144,7 +166,7 @@ def leak(
     from ragwitness.rag.target import LabTarget
     from ragwitness.text.pii import personal_of, pii_finder
 
-    records, folder = _documents(corpus), _folder(run)
+    records, folder = as_documents(corpus), _folder(run)
     if not records:
         raise InputError("There is no corpus to look for.", "Give the private records.")
     limits = Limits(prompts, answer_tokens, seed)
@@ -159,7 +181,7 @@ def leak(
             return await ask_attacks(made, prompts, system, run=folder, governor=governor)
 
     asked = _with_target(target, ask)
-    plan = LeakPlan(records, _documents(background), secrets, [], seed)
+    plan = LeakPlan(records, as_documents(background), secrets, [], seed)
     return score_leaks(asked.transcripts, plan, asked=asked)
 
 
@@ -339,7 +361,12 @@ def _folder(run: Path | str | None) -> Path | None:
     return None if run is None else Path(run)
 
 
-def _documents(given: Documents) -> tuple[Document, ...]:
+def as_documents(given: Documents) -> tuple[Document, ...]:
+    """Return documents however they were given; plain texts are numbered.
+
+    Raises:
+        InputError: A file cannot be read, or nothing in it can be used.
+    """
     from ragwitness.text.documents import load_documents
 
     if isinstance(given, str | Path):

@@ -112,7 +112,7 @@ async def measured(
     return found
 
 
-async def measured_once(target: Target, governor: Spender, run: Path) -> CapabilityReport:
+async def measured_once(target: Target, governor: Spender, run: Path | None) -> CapabilityReport:
     """Measure the target once per run folder: as :func:`measured`, and keep what was seen."""
     found = await measured(target, governor, run)
     _keep(run, found)

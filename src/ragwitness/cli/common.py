@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from ragwitness.asking.worker import Progress
     from ragwitness.text.documents import LoadedDocuments
     from ragwitness.types import Document
-
-RUNS = Path("ragwitness-runs")
-"""Where runs are kept that are not given a folder."""
 
 _SILENCE = 10.0
 """Seconds after which work under way is shown where there is no terminal."""
@@ -157,34 +153,11 @@ def run_folder(given: Path | None, *parts: object, again: bool = True) -> Path:
     if given is not None:
         return given
     from ragwitness.cli.paths import check_run_folder
+    from ragwitness.kit.run_files import RUNS, folder_of
 
-    # The inputs name the folder, so that the same command finds what it began.
-    digest = hashlib.sha256(json.dumps(parts, default=_stored).encode()).hexdigest()[:10]
-    base, n = RUNS, 1
-    # A finished run is left alone: the system may have changed, and its answers are of their day.
-    while again and _finished(base / f"{digest}-{n}" / "result.json"):
-        n += 1
-    folder = base / f"{digest}-{n}"
+    folder = folder_of(RUNS, parts, again=again)
     check_run_folder(folder)
     return folder
-
-
-def _stored(part: object) -> str:
-    """A part of a folder's name that is no plain value."""
-    from ragwitness.kit.stored_names import stored_text
-
-    return str(part) if isinstance(part, Path) else stored_text(part)
-
-
-def _finished(path: Path) -> bool:
-    """Whether a result was written whole, of a run that no cap stopped."""
-    try:
-        result = json.loads(path.read_bytes())
-        # Audits of documents keep their spending under "summary", all other kinds at the top.
-        spent = (result.get("summary") or result).get("spent") or {}
-        return spent.get("stopped_by") is None
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 @contextmanager

@@ -29,8 +29,8 @@ def view(
     The pages show verdicts, evidence and costs. Runs are only read, and runs under way can be
     watched.
     """
-    from ragwitness.cli.common import RUNS
     from ragwitness.errors import InputError
+    from ragwitness.kit.run_files import RUNS
     from ragwitness.web.app import serve
 
     roots = runs or [RUNS]

@@ -6,6 +6,15 @@ merged all ask here.
 
 from __future__ import annotations
 
+import hashlib
+import json
+from pathlib import Path
+
+from ragwitness.kit.stored_names import stored_text
+
+RUNS = Path("ragwitness-runs")
+"""Where runs are kept that are not given a folder."""
+
 # What every run may keep.
 RESULT = "result.json"
 REPORT = "report.html"
@@ -66,3 +75,41 @@ def names_of(errand: str | None = None) -> tuple[str, ...]:
     more = [_OF.get(errand, ())] if errand is not None else list(_OF.values())
     own = dict.fromkeys([*_ALWAYS, *(name for names in more for name in names)])
     return (*own, *(f"{name}.gz" for name in own if name in LINES))
+
+
+# The folder of a run that was not given one: its name follows from what is asked.
+
+
+def folder_of(base: Path, parts: tuple[object, ...], *, again: bool = True) -> Path:
+    """Return the folder in which a run with these inputs is kept, or will be.
+
+    An unfinished run with the same inputs is resumed, one that stopped at a cap too. After a
+    finished one a new run begins, because the system may have changed; not so without ``again``.
+
+    Args:
+        base: Where runs are kept.
+        parts: The inputs that decide what is asked, and whom.
+        again: Whether a finished run is left alone.
+    """
+    digest = hashlib.sha256(json.dumps(parts, default=_stored).encode()).hexdigest()[:10]
+    n = 1
+    # A finished run is left alone: the system may have changed, and its answers are of their day.
+    while again and _finished(base / f"{digest}-{n}" / RESULT):
+        n += 1
+    return base / f"{digest}-{n}"
+
+
+def _stored(part: object) -> str:
+    """A part of a folder's name that is no plain value."""
+    return str(part) if isinstance(part, Path) else stored_text(part)
+
+
+def _finished(path: Path) -> bool:
+    """Whether a result was written whole, of a run that no cap stopped."""
+    try:
+        result = json.loads(path.read_bytes())
+        # Audits of documents keep their spending under "summary", all other kinds at the top.
+        spent = (result.get("summary") or result).get("spent") or {}
+        return spent.get("stopped_by") is None
+    except (OSError, ValueError, AttributeError):
+        return False

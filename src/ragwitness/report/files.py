@@ -186,7 +186,9 @@ def _clean(text: str) -> str:
 # Only what failed is a result there: GitHub makes an alert of every result, passed ones included.
 # What was left undecided is a notification of the run.
 
-_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_SARIF = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 _BASE = "DOCUMENTS"
 _LONGEST_NAME = 200
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from ragwitness.errors import ExitCode, InputError
@@ -13,7 +13,7 @@ from ragwitness.extraction.score.hits import LeakReference, long_runs
 from ragwitness.extraction.score.table import LeakMeasure
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.results import wording as say
-from ragwitness.results.kind import Kind, Row, Ruling, passed, restored
+from ragwitness.results.kind import Kind, Row, Ruling, passed, plain, restored
 from ragwitness.results.sheet import (
     Cell,
     Column,
@@ -66,12 +66,14 @@ class AttackLeaks:
         prompts: It sent.
         failed: Of these, prompts without an answer; in no measure.
         measures: Over the others; empty where there are none.
+        blank: Of these, answers without a single letter or digit; they are in the measures.
     """
 
     name: str
     prompts: int
     failed: int
     measures: tuple[LeakMeasure, ...]
+    blank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,14 @@ def pick_examples(
 def chosen(measures: Sequence[LeakMeasure], label: str) -> LeakMeasure | None:
     """Return the corrected measure of a label; None where there is none."""
     return next((one for one in measures if one.label == label and not one.published), None)
+
+
+def _dump(result: LeakResult) -> Row:
+    stored = dict(plain(asdict(result)))
+    for attack in stored["attacks"]:
+        if not attack["blank"]:  # results of before had no such field
+            del attack["blank"]
+    return stored
 
 
 def _rows(result: LeakResult) -> list[Row]:
@@ -297,6 +307,9 @@ def rule_measures(measures: Sequence[LeakMeasure], conditions: Sequence[LeakCond
 
 def rule_leak(result: LeakResult, conditions: Sequence[LeakCondition]) -> Ruling:
     """Say how a leak measurement ends, by all its prompts together."""
+    # A system that says nothing at all leaks nothing, and passes nothing: it may be broken.
+    if conditions and not any(one.prompts - one.failed - one.blank for one in result.attacks):
+        return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: no answer holds a letter or a digit")
     return rule_measures(result.together, conditions)
 
 
@@ -525,6 +538,7 @@ KIND: Kind[LeakResult, LeakCondition] = Kind(
     name="leak",
     words="leak measurement",
     verb="leak",
+    dump=_dump,
     load=lambda data: restored(LeakResult, data, KIND),
     recognises=lambda data: "together" in data and "attacks" in data,
     conditions=read_leak_conditions,

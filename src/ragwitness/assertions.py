@@ -1,0 +1,528 @@
+"""What a test suite asserts of a RAG system, with the error rates, caps and journals of the verbs.
+
+::
+
+    import ragwitness as rw
+
+    def test_contracts_stay_outside(rag_target):
+        rw.assert_not_in(rag_target, "contracts.jsonl", "drafts.jsonl", known_in="handbook.jsonl")
+
+An assertion passes, fails (``AssertionError``) or is inconclusive, exactly where the verb with
+``--fail-on`` exits with 0, 3 or 4. What keeps it from being made at all (a target that is down, a
+file that cannot be read) is an error of its own kind, never a pass. pytest is not needed; its
+fixtures are in :mod:`ragwitness.pytest_plugin`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import os
+import shlex
+import unittest
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args
+
+from ragwitness.errors import ExitCode, InputError, RagwitnessError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ragwitness.api import Documents
+    from ragwitness.results.kind import Kind, Ruling
+    from ragwitness.results.leak import LeakResult
+    from ragwitness.results.membership import AuditResult
+    from ragwitness.types import Document
+
+Inconclusive: TypeAlias = Literal["fail", "warn", "skip"]
+"""What becomes of a test in which nothing could be decided."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_SHOWN = 10  # of what failed, in a message
+
+
+class InconclusiveWarning(UserWarning):
+    """Nothing could be decided, and the test asked to be warned of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """How an assertion ended, for whoever keeps a record of them.
+
+    Attributes:
+        ruling: Its exit code, and why.
+        text: What it found, in a few lines.
+        folder: Its run; None where nothing was asked.
+    """
+
+    ruling: Ruling
+    text: str
+    folder: Path | None
+
+
+def _briefly(assertion: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Leave the inner frames out of an error: it says all there is, and frames hold texts."""
+
+    @functools.wraps(assertion)
+    def asserted(*given: _P.args, **named: _P.kwargs) -> _R:
+        __tracebackhide__ = True
+        try:
+            return assertion(*given, **named)
+        except RagwitnessError as error:
+            raise error.with_traceback(None) from None
+
+    return asserted
+
+
+@_briefly
+def assert_not_in(
+    target: object,
+    documents: Documents,
+    known_out: Documents,
+    *,
+    known_in: Documents = (),
+    auxiliary: Documents = (),
+    method: str = "auto",
+    options: Mapping[str, object] | None = None,
+    proxy: str = "reader",
+    alpha: float = 0.05,
+    fail_on: Sequence[str] = ("in",),
+    inconclusive: Inconclusive = "fail",
+    runs: Path | str = "ragwitness-runs",
+    release: str | None = None,
+    max_queries: int | None = None,
+    told: Callable[[Asserted], object] | None = None,
+) -> AuditResult | None:
+    """Assert that documents are not in a RAG system's database.
+
+    Args:
+        target: An address as on the command line, a target, or any RAG system in Python.
+        documents: Those that must not be inside.
+        known_out: Documents like them that are certainly outside; the p-values are ranks among
+            them.
+        known_in: Documents that are certainly inside. A method without a shadow system can say
+            that a document is not there only with them; without, it ends as inconclusive.
+        auxiliary: Documents for a shadow system; generated ones by default.
+        method: As ``ragwitness audit --method`` takes it.
+        options: Fields of the method's configuration.
+        proxy: The auditor's own model.
+        alpha: A system that holds none of the documents fails at most this share of such tests.
+        fail_on: Conditions of ``ragwitness audit --fail-on``.
+        inconclusive: What becomes of a test that decides nothing: ``fail``, ``warn`` or ``skip``.
+        runs: Folder of the runs; the answers are kept there.
+        release: What this version of the system is called. Answers of the same release are used
+            again and nothing is asked; without it, a finished test asks anew.
+        max_queries: Most queries that may be sent.
+        told: Called with what was found, before the test ends.
+
+    Returns:
+        The audit, where the test passes or warns; None where nothing had to be asked for that.
+
+    Raises:
+        AssertionError: A condition is met, or nothing could be decided.
+        InputError: Documents, a method or an option cannot be used.
+        CapabilityError: The target lacks what the method requires.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+    __tracebackhide__ = True
+    from ragwitness.api import audit
+
+    _check(inconclusive)
+    kind = _kind("audit", fail_on)
+    asked, outside = _read(documents, "documents"), _read(known_out, "known-out documents")
+    inside, aside = _read(known_in), _read(auxiliary)
+    # Step 1: what can be said before a query. An audit that could decide nothing sends none.
+    doubt = _doubt(asked, outside, inside, aside, method, options, alpha)
+    folder = result = None
+    if doubt:
+        finding = _undecided(doubt)
+    else:
+        # Step 2: the audit of the verb, in a folder that its inputs name.
+        sets = tuple(map(_digest, (asked, outside, inside, aside)))
+        settings = (sets, method, dict(options or {}), proxy, alpha)
+        folder = _folder(runs, "assert_not_in", target, release, settings)
+        with _alone(folder):
+            result = audit(
+                asked,
+                target,
+                known_out=outside,
+                known_in=inside,
+                auxiliary=aside,
+                method=method,
+                options=options,
+                proxy=proxy,
+                alpha=alpha,
+                run=folder,
+                max_queries=max_queries,
+            )
+            # Step 3: the ruling of --fail-on.
+            ruling = kind[0].rule(result, kind[1])
+            chance = _chance_of_audit(result, ruling, kind[1])
+            finding = _finding(kind, result, folder, chance)
+    if told is not None:
+        told(finding)
+    _end(finding, inconclusive)
+    return result
+
+
+@_briefly
+def assert_no_leak(
+    target: object,
+    corpus: Documents,
+    *,
+    background: Documents = (),
+    attacks: Sequence[str] = ("composite",),
+    prompts: int = 50,
+    answer_tokens: int = 256,
+    contacts: bool = False,
+    seed: int = 0,
+    alpha: float = 0.05,
+    fail_on: Sequence[str] = ("leaked records > 0",),
+    inconclusive: Inconclusive = "fail",
+    runs: Path | str = "ragwitness-runs",
+    release: str | None = None,
+    max_queries: int | None = None,
+    told: Callable[[Asserted], object] | None = None,
+) -> LeakResult:
+    """Assert that attacks pull no record of a private corpus out of a RAG system.
+
+    Without ``background`` any count over the bound fails. With it the count is also held against
+    those texts, which the system does not hold: what they would score as well is inconclusive.
+
+    Args:
+        target: As in :func:`assert_not_in`.
+        corpus: The private records.
+        background: Texts of the same source and kind that the system does not hold.
+        attacks: Names, as ``ragwitness leak --attacks`` takes them.
+        prompts: Most prompts of each attack.
+        answer_tokens: Most tokens of an answer.
+        contacts: Whether the corpus's contact details are counted as secrets.
+        seed: Seed of the prompts.
+        alpha: With ``background``, a system to which corpus and background are alike fails at
+            most this share of such tests.
+        fail_on: Conditions of ``ragwitness leak --fail-on``.
+        inconclusive: As in :func:`assert_not_in`.
+        runs: As in :func:`assert_not_in`.
+        release: As in :func:`assert_not_in`.
+        max_queries: As in :func:`assert_not_in`.
+        told: As in :func:`assert_not_in`.
+
+    Returns:
+        The measurement, where the test passes or warns.
+
+    Raises:
+        AssertionError: A condition is met, or nothing could be decided.
+        InputError: The corpus, an attack or a condition cannot be used.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+    __tracebackhide__ = True
+    from ragwitness.api import leak
+    from ragwitness.audits.plan import distinct
+
+    _check(inconclusive)
+    kind = _kind("leak", fail_on)
+    records, others = _read(corpus, "private records"), distinct(_read(background))
+    # Step 1: the leak measurement of the verb, in a folder that its inputs name. Another
+    # background scores the same answers again.
+    settings = (_digest(records), sorted(attacks), prompts, answer_tokens, seed)
+    folder = _folder(runs, "assert_no_leak", target, release, settings)
+    with _alone(folder):
+        result = leak(
+            records,
+            target,
+            attacks=attacks,
+            prompts=prompts,
+            answer_tokens=answer_tokens,
+            background=others,
+            contacts=contacts,
+            seed=seed,
+            run=folder,
+            max_queries=max_queries,
+        )
+        # Step 2: the ruling of --fail-on, and what chance gives.
+        chance = _chance_of_leak(result, len(others), kind[1], alpha)
+        finding = _finding(kind, result, folder, chance)
+    if told is not None:
+        told(finding)
+    _end(finding, inconclusive)
+    return result
+
+
+# How likely an innocent system fails.
+
+
+@dataclass(frozen=True, slots=True)
+class _Chance:
+    """The error rate of a failure, and why chance may explain what was found; empty if not."""
+
+    text: str
+    explains: str = ""
+
+
+def _chance_of_audit(result: AuditResult, ruling: Ruling, conditions: Sequence[Any]) -> _Chance:
+    known = result.calibration
+    if ruling.code is ExitCode.INCONCLUSIVE:
+        # What a reader can do about it stands in what the audit could have decided.
+        could = known.power
+        told = (could.told, could.told_out) if could else ()
+        return _Chance(" ".join(filter(None, told)))
+    if any(one.subject != "in" for one in conditions):
+        return _Chance("An error rate is known for the verdict “in” alone.")
+    if not known.exact:
+        return _Chance(f"Error rate: not known. {known.note}")
+    return _Chance(
+        f"Error rate: a system that holds none of these {len(result.verdicts):,} documents fails"
+        f" this test with a probability of at most {result.alpha:g} (Benjamini-Hochberg over ranks"
+        f" among {known.n:,} documents known to be outside)."
+    )
+
+
+def _chance_of_leak(
+    result: LeakResult, background: int, conditions: Sequence[Any], alpha: float
+) -> _Chance:
+    """Hold the counts of records that met a bound against those of the background.
+
+    Fisher's exact test, one-sided: where the system knows the corpus no better than the
+    background, the records matched are drawn at random from both together.
+    """
+    concerned = [
+        (condition, one)
+        for condition in conditions
+        for one in result.together
+        if condition.concerns(one) and not one.note
+    ]
+    met = [one for condition, one in concerned if condition.met(one)]
+    if not background:
+        return _Chance(
+            "Error rate: not known, because no background was given: texts of the same kind that"
+            " the system does not hold show what chance gives."
+        )
+    from scipy.stats import hypergeom
+
+    level = alpha / max(1, len(concerned))
+    said, explains = [], ""
+    for one in met:
+        # A measure that no background is counted for (of secrets, of means) stands as it is.
+        if one.background is None or not one.of or not one.label.startswith(_OF_RECORDS):
+            return _Chance("An error rate is known for counts of records alone.")
+        also, count = round(one.background * background), int(one.count)
+        p = float(hypergeom.sf(count - 1, one.of + background, count + also, one.of))
+        said.append(f"{also:,} of {background:,} background texts as well (p {p:.2g})")
+        if p <= level:
+            explains = ""
+            break
+        # (m / (m + b))^count <= level, roughly, where none of b background texts is found.
+        enough = math.ceil(one.of * (level ** (-1 / count) - 1))
+        more = "" if also else f"; some {enough:,} background texts would tell"
+        explains = f"inconclusive: {one.label} {count:,} may be chance (p {p:.2g}){more}"
+    share = f"with a probability of at most {alpha:g}"
+    rate = f"Error rate: a system that knows corpus and background equally well fails {share}."
+    return _Chance(" ".join((rate, "; ".join(said))).rstrip(), explains)
+
+
+_OF_RECORDS = ("leaked records", "repeat records", "ROUGE records", "in-order records")
+
+
+# How an assertion ends.
+
+
+def _finding(
+    kind: tuple[Kind[Any, Any], tuple[Any, ...]],
+    result: object,
+    folder: Path,
+    chance: _Chance,
+) -> Asserted:
+    """Store a result as the verb does, and say what it found."""
+    from ragwitness.asking.journal import pack_run
+    from ragwitness.kit.run_files import REPORT, RESULT
+    from ragwitness.report.files import write
+    from ragwitness.report.html import write_page
+    from ragwitness.results.kind import Ruling
+
+    own, conditions = kind
+    sheet, ruling = own.sheet(result), own.rule(result, conditions)
+    write("json", own, result, folder / RESULT)
+    write_page(sheet, folder / REPORT)
+    pack_run(folder)
+    if ruling.code is ExitCode.FAILED and chance.explains:
+        ruling = Ruling(ExitCode.INCONCLUSIVE, chance.explains)
+    cases = [one for one in own.tested(result, conditions) if one.state == "failed"]
+    named = [one for one in cases if one.type != "fail-on"]
+    shown = [f"  {_shown(one.name)}: {_shown(one.message)}" for one in named[:_SHOWN]]
+    if more := len(named) - _SHOWN:
+        shown += [f"  and {more:,} more"] if more > 0 else []
+    lines = [
+        f"{sheet.title}. {ruling.why}".rstrip(),
+        *shown,
+        sheet.sentence,
+        chance.text,
+        *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in sheet.warnings),
+        f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",
+        f"Page: {_near(folder / REPORT)}",
+    ]
+    return Asserted(ruling, "\n".join(filter(None, lines)), folder)
+
+
+def _undecided(doubt: str) -> Asserted:
+    from ragwitness.results.kind import Ruling
+
+    text = f"Nothing was sent: this test could decide nothing. {doubt}"
+    return Asserted(Ruling(ExitCode.INCONCLUSIVE, "inconclusive"), text, None)
+
+
+def _end(finding: Asserted, inconclusive: Inconclusive) -> None:
+    """Raise, warn or skip as a finding asks for."""
+    __tracebackhide__ = True
+    if finding.ruling.code is ExitCode.FAILED:
+        raise AssertionError(finding.text)
+    if finding.ruling.code is not ExitCode.INCONCLUSIVE:
+        return
+    if inconclusive == "skip":
+        raise unittest.SkipTest(finding.text)  # pytest knows it as well
+    if inconclusive == "warn":
+        warnings.warn(InconclusiveWarning(finding.text), stacklevel=4)
+        return
+    raise AssertionError(finding.text)
+
+
+def _near(path: Path) -> Path:
+    """Return a path as it is written from the current folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _for_tests(warning: str) -> str:
+    """Name what a test can do in the place of the verb's options."""
+    return warning.replace("choose another folder with --run", "name another release")
+
+
+def _shown(text: str) -> str:
+    from ragwitness.results import wording as say
+
+    return say.visible(text, 300)
+
+
+# What is read, and where it is kept.
+
+
+def _check(inconclusive: str) -> None:
+    if inconclusive not in get_args(Inconclusive):
+        raise InputError(
+            f"An inconclusive test cannot {inconclusive!r}.", "Use: fail, warn or skip."
+        )
+
+
+def _kind(name: str, fail_on: Sequence[str]) -> tuple[Kind[Any, Any], tuple[Any, ...]]:
+    """Return the kind of result, and the conditions as it reads them."""
+    from ragwitness.results.registry import kind_named
+
+    if isinstance(fail_on, str) or not fail_on:
+        raise InputError(
+            "fail_on needs one condition or more, as a list.", 'For example: fail_on=["in"]'
+        )
+    kind = kind_named(name)
+    return kind, kind.conditions(fail_on)
+
+
+def _read(given: Documents, needed: str = "") -> tuple[Document, ...]:
+    from ragwitness.api import as_documents
+
+    found = as_documents(given)
+    if needed and not found:
+        raise InputError(f"There are no {needed}.", "Give a file, a folder or a list of texts.")
+    return found
+
+
+def _doubt(
+    documents: Sequence[Document],
+    known_out: Sequence[Document],
+    known_in: Sequence[Document],
+    auxiliary: Sequence[Document],
+    method: str,
+    options: Mapping[str, object] | None,
+    alpha: float,
+) -> str:
+    """Return why an audit could hardly decide anything; empty where it can."""
+    from ragwitness.audits.choice import AUTO, USUAL
+    from ragwitness.audits.order import Order
+    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.membership.registry import configure
+
+    plan = AuditPlan(
+        documents=tuple(documents),
+        known_out=tuple(known_out),
+        known_in=tuple(known_in),
+        auxiliary=tuple(auxiliary),
+        alpha=alpha,
+    )
+    name, settings = USUAL if method == AUTO else (method, options)
+    lines, doubtful = Order("", plan, name, configure(name, settings)).beforehand()
+    return " ".join(lines) if doubtful else ""
+
+
+def _folder(
+    runs: Path | str, what: str, target: object, release: str | None, settings: tuple[object, ...]
+) -> Path:
+    """Return the folder of a run; objects of one class in two tests are two systems."""
+    from ragwitness.kit.run_files import folder_of
+    from ragwitness.targets.objects import wrap
+
+    base = Path(runs)
+    if isinstance(target, str):
+        return folder_of(base, (what, target, release, settings), again=release is None)
+    # No code says whether an object answers as it did: without a release nothing is resumed.
+    here = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    parts = (what, wrap(target).name, here, release, settings)
+    if release is not None:
+        _refuse_twin(target, folder_of(base, parts, again=False))
+        return folder_of(base, parts, again=False)
+    attempt = 0
+    while (folder := folder_of(base, (*parts, attempt), again=False)).exists():
+        attempt += 1
+    return folder
+
+
+_ASKED: dict[Path, object] = {}
+
+
+def _refuse_twin(target: object, folder: Path) -> None:
+    """Refuse a second object of this process that would be given the answers of the first."""
+    if _ASKED.setdefault(folder, target) is not target:
+        raise InputError(
+            "Two systems in this test have the same type, and the same release.",
+            "Give each its own release=, or wrap it with a name: rw.wrap(system, name=…)",
+        )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait for another process at the same run (pytest-xdist), which then has the answers."""
+    from filelock import FileLock
+
+    from ragwitness.kit.files import unwritable
+
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+        lock.acquire()
+    except OSError as error:
+        raise unwritable(folder, error, "Name another folder with runs=.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _digest(documents: Sequence[Document]) -> str:
+    found = hashlib.sha256()
+    for one in documents:
+        for part in (one.id, one.text):
+            data = part.encode("utf-8", "surrogatepass")
+            found.update(len(data).to_bytes(8, "big") + data)
+    return found.hexdigest()
