@@ -272,8 +272,7 @@ def score_leaks(
         own = [one for one in transcripts if one.attack == name]
         answered = [one for one in own if one.error is None]
         measures = _measures(answered, plan, cosines) if answered else ()
-        blank = sum(not any(map(str.isalnum, one.output)) for one in answered)
-        attacks.append(AttackLeaks(name, len(own), len(own) - len(answered), measures, blank))
+        attacks.append(AttackLeaks(name, len(own), len(own) - len(answered), measures))
     # 2. All together, each prompt once: two attacks may ask the same.
     once = {one.prompt: one for one in reversed(transcripts) if one.error is None}
     if not once:
@@ -293,7 +292,13 @@ def score_leaks(
         warnings=tuple(warnings),
         spent=asked.spent if asked else None,
         ragwitness=version("ragwitness"),
+        silent=_silent(transcripts),
     )
+
+
+def _silent(transcripts: Sequence[Transcript]) -> bool:
+    """Whether no answer holds a letter or a digit: what leaks was not measured."""
+    return not any(any(map(str.isalnum, one.output)) for one in transcripts if one.error is None)
 
 
 class _Cosines:
@@ -359,8 +364,7 @@ def _remarks(
             f"{failed.total()} of {len(transcripts)} prompts had no answer and are in no figure:"
             f" {reasons}."
         )
-    said_something = [any(map(str.isalnum, one.output)) for one in transcripts if not one.error]
-    if said_something and not any(said_something):
+    if _silent(transcripts):
         said.append("No answer holds a letter or a digit: what leaks was not measured.")
     if (answered := sum(one.error is None for one in transcripts)) < FEW:
         said.append(

@@ -66,14 +66,12 @@ class AttackLeaks:
         prompts: It sent.
         failed: Of these, prompts without an answer; in no measure.
         measures: Over the others; empty where there are none.
-        blank: Of these, answers without a single letter or digit; they are in the measures.
     """
 
     name: str
     prompts: int
     failed: int
     measures: tuple[LeakMeasure, ...]
-    blank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +89,7 @@ class LeakResult:
         warnings: What a reader must know first.
         spent: At the target; None where nothing was asked.
         ragwitness: Version of this package.
+        silent: Whether no answer holds a letter or a digit.
     """
 
     target: str | None
@@ -103,6 +102,7 @@ class LeakResult:
     warnings: tuple[str, ...] = ()
     spent: Spending | None = None
     ragwitness: str = ""
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,8 @@ def chosen(measures: Sequence[LeakMeasure], label: str) -> LeakMeasure | None:
 
 def _dump(result: LeakResult) -> Row:
     stored = dict(plain(asdict(result)))
-    for attack in stored["attacks"]:
-        if not attack["blank"]:  # results of before had no such field
-            del attack["blank"]
+    if not result.silent:  # results of before had no such field
+        del stored["silent"]
     return stored
 
 
@@ -308,7 +307,7 @@ def rule_measures(measures: Sequence[LeakMeasure], conditions: Sequence[LeakCond
 def rule_leak(result: LeakResult, conditions: Sequence[LeakCondition]) -> Ruling:
     """Say how a leak measurement ends, by all its prompts together."""
     # A system that says nothing at all leaks nothing, and passes nothing: it may be broken.
-    if conditions and not any(one.prompts - one.failed - one.blank for one in result.attacks):
+    if conditions and result.silent:
         return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: no answer holds a letter or a digit")
     return rule_measures(result.together, conditions)
 
