@@ -46,7 +46,7 @@ services: hf $(VENV)/.dev
 	  echo "no snarkjs: it does not check the proofs"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
 	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py \
-	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
+	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_help.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
 	  tests/unit/targets/test_objects_frameworks.py
 
 lint: $(VENV)/.dev

@@ -99,20 +99,23 @@ def _verbs(words: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _verb(words: str, command: Any) -> Iterator[str]:
+    from ragwitness.cli.help import EXAMPLES, by_question
+
+    paragraphs = (" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+    example = EXAMPLES[command.home]
     yield f"### ragwitness {words}"
+    yield from (f"\n{_escaped(one)}" for one in paragraphs)
+    yield f"\n```text\n{example.line}\n```\n"
+    context = command.make_context(words, [], resilient_parsing=True)
+    head = "|---|---|\n"
+    for heading, rows in by_question(command, context):
+        yield f"| **{heading}** | |\n{head}".rstrip("\n")
+        head = ""
+        for name, text in rows:
+            yield f"| `{name.replace('|', chr(92) + '|')}` | {_escaped(text)} |"
     yield ""
-    yield _escaped(
-        re.sub(r"[ \t]*\n(?!\n)[ \t]*", " ", (command.help or "").replace("\n\n", "\0")).replace(
-            "\0", "\n\n"
-        )
-    )
-    yield ""
-    yield "| option | what it does |"
-    yield "|---|---|"
-    for param in command.params:
-        record = param.get_help_record(command.make_context(words, [], resilient_parsing=True))
-        if record is not None:
-            yield f"| `{record[0].replace('|', chr(92) + '|')}` | {_escaped(record[1])} |"
+    links = (f"[ragwitness {verb}](#ragwitness-{verb.replace(' ', '-')})" for verb in example.see)
+    yield f"See also: {', '.join(links)}."
 
 
 def _escaped(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 from typer.core import TyperCommand
 
+from ragwitness.cli.help import write_options
 from ragwitness.cli.paths import (
     PathRole,
     PathUse,
@@ -49,11 +50,21 @@ _WANTED: Mapping[object, str] = {
 
 
 class Configurable(TyperCommand):
-    """A verb that takes ``--config``; use as ``cls`` where it is registered."""
+    """A verb that takes ``--config``; use as ``cls`` where it is registered.
+
+    Attributes:
+        home: Where the verb is implemented, as the table of ``cli/main.py`` has it.
+    """
+
+    home = ""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.params = [*self.params, _config_option()]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write an example, the options by question, and the verbs to read about next."""
+        write_options(self, ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the file before the parameters, so that they fall back on it.

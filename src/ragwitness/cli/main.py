@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragwitness.cli.config import Configurable
+from ragwitness.cli.help import section
 from ragwitness.cli.outputs import with_formats
 from ragwitness.errors import ExitCode, RagwitnessError, VerificationError
 from ragwitness.kit.workers import ALL
@@ -152,7 +153,7 @@ _RUN = Group(
 )
 
 HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
-    "Start": {
+    "Where do I begin?": {
         "demo": Verb("demo:demo", "Try a whole audit on generated documents, offline."),
         "init": Verb("init:init", "Prepare a first audit, and write the file that runs it."),
         "doctor": Verb(
@@ -162,22 +163,22 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
         "report": Verb("report:report", "Show a finished run again, in any format."),
         "view": Verb("view:view", "Show runs as pages in a browser."),
     },
-    "Audit": {
+    "What is in there, and what comes out?": {
         "audit": Verb("audit:audit", "Find out whether documents are in a RAG system's database."),
         "leak": Verb("leak:leak", "Attack a RAG system and measure how much of its corpus leaks."),
         "canary": _CANARY,
     },
-    "Protect": {
+    "How do I protect it?": {
         "synthesize": Verb("synthesize:synthesize", "Make synthetic records from private ones."),
         "compare": Verb("compare:compare", "Compare substitutes of a corpus: privacy against use."),
         "collusion": _COLLUSION,
         "service": _SERVICE,
     },
-    "Prove": {
+    "How do I prove it?": {
         "attest": _ATTEST,
         "verify": _VERIFY,
     },
-    "Study": {
+    "How good are audits, and how do they scale?": {
         "evaluate": Verb("evaluate:evaluate", "Measure how well audits do on a corpus of yours."),
         "lab": _LAB,
         "run": _RUN,
@@ -239,7 +240,7 @@ class Surface(TyperGroup):
         """Write the verbs under their headings; none is imported."""
         longest = max(map(len, self.list_commands(None)))
         for heading, members in self.headings.items():
-            with formatter.section(heading):
+            with section(formatter, heading):
                 rows = [(name.ljust(longest), one.summary) for name, one in members.items()]
                 formatter.write_dl(rows)
 
@@ -266,7 +267,9 @@ def _load(name: str, entry: Verb | Group) -> Any:
     maker = typer.Typer(add_completion=False, rich_markup_mode=None)
     body = getattr(importlib.import_module(f"ragwitness.cli.{module}"), function)
     maker.command(name, cls=Configurable)(with_formats(body))
-    return typer.main.get_command(maker)
+    command: Any = typer.main.get_command(maker)
+    command.home = entry.home
+    return command
 
 
 app = typer.Typer(

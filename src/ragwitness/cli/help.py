@@ -1,0 +1,312 @@
+"""What the help of a verb shows besides its sentences: an example, its options, what to read next.
+
+Options of a verb that has many stand under the question that they answer. What question that is
+follows from an option's name, which means the same in every verb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+_MANY = 10
+"""Options of a verb from which on they are put under questions."""
+
+_OTHERS = "How is it done?"
+_ALWAYS = "In every verb"
+
+QUESTIONS: Mapping[str, frozenset[str]] = {
+    question: frozenset(names.split())
+    for question, names in {
+        "What is it about?": "target documents collection corpus transcripts questions plan"
+        " release policy ordinary window tenant database text-field paragraphs limit public data"
+        " information topic secrets decoys contacts pii",
+        "What is it compared with?": "known-out known-in auxiliary background held-out members"
+        " non-members control calibration benign twin evaluation auc inside-share from",
+        "When does it decide?": "alpha account-alpha ties accept-unlike yes k-max releases draws",
+        _OTHERS: "",
+        "Which RAG system?": "retrieval retrieve retrieve-by index index-folder metric generator"
+        " k template chunk-words defense originals prompt",
+        "What is promised?": "epsilon epsilons delta delta-prime delta-star queries accounts"
+        " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
+        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
+        "How is the system reached?": "concurrency timeout retries key-env host port",
+        "Who computes?": "engine workers worker-gpus ray-address prepare",
+        "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables examples"
+        " fail-on replace",
+        _ALWAYS: "config help",
+    }.items()
+}
+"""Options by the question that they answer, in the order of a help text."""
+
+# The options of a verb whose names mean something else there.
+_APART = {("synthesize:synthesize", name) for name in ("generator", "k")}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What stands in a help text besides its sentences and options.
+
+    Attributes:
+        line: A command that works where the files that it names are there.
+        see: Verbs to read about next, by their words.
+    """
+
+    line: str
+    see: tuple[str, ...] = ()
+
+
+@contextmanager
+def section(formatter: Any, heading: str) -> Iterator[None]:
+    """Write what follows under a heading: with a colon, unless it is a question."""
+    formatter.write_paragraph()
+    formatter.write(f"{heading}\n" if heading.endswith("?") else f"{heading}:\n")
+    with formatter.indentation():
+        yield
+
+
+def write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write a verb's example, arguments and options, and the verbs to read about next."""
+    example = EXAMPLES.get(command.home)
+    if example is not None:
+        with section(formatter, "Example"):
+            # Written as it is typed: a line that was wrapped would not be one command.
+            for line in example.line.splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+    sections = by_question(command, ctx)
+    # One width for all headings, so that the eye runs down one column.
+    options = [name for heading, rows in sections if heading != "Arguments" for name, _ in rows]
+    for heading, rows in sections:
+        width = 0 if heading == "Arguments" else max(map(len, options))
+        with section(formatter, heading):
+            formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+    if example is not None and example.see:
+        with section(formatter, "See also"):
+            formatter.write_text(", ".join(f"ragwitness {words}" for words in example.see))
+
+
+def by_question(command: Any, ctx: Any) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return what a verb takes, name and text, under headings; few options are one list."""
+    records = [(param, param.get_help_record(ctx)) for param in command.get_params(ctx)]
+    shown = [(param, record) for param, record in records if record is not None]
+    options = [(param, record) for param, record in shown if param.param_type_name == "option"]
+    rows: dict[str, list[tuple[str, str]]] = {
+        "Arguments": [record for param, record in shown if param.param_type_name == "argument"]
+    }
+    if len(options) <= _MANY:
+        rows["Options"] = [record for _, record in options]
+    else:
+        rows |= {question: [] for question in QUESTIONS}
+        for param, record in options:
+            rows[question_of(command.home, param)].append(record)
+    return [(heading, under) for heading, under in rows.items() if under]
+
+
+def question_of(home: str, param: Any) -> str:
+    """Return the question that an option of a verb answers."""
+    name = next((one for one in param.opts if one.startswith("--")), param.opts[0]).lstrip("-")
+    if (home, name) in _APART:
+        return _OTHERS
+    return next((question for question, names in QUESTIONS.items() if name in names), _OTHERS)
+
+
+_LAB = "lab:corpus.jsonl"
+_MINE = "--documents mine.jsonl \\\n    --known-out never-shared.jsonl"
+_WINDOW = "W/public --trust trust.json"
+
+EXAMPLES: Mapping[str, Example] = {
+    # Start.
+    "demo:demo": Example("ragwitness demo", ("view", "audit", "init")),
+    "init:init": Example(
+        f"ragwitness init --target {_LAB} {_MINE} --sample 3",
+        ("doctor", "plan", "audit"),
+    ),
+    "doctor:doctor": Example(f"ragwitness doctor {_LAB}", ("plan", "audit")),
+    "plan:plan": Example(
+        f"ragwitness plan {_MINE} --method mba,rag-mia",
+        ("doctor", "audit", "evaluate"),
+    ),
+    "report:report": Example(
+        "ragwitness report first --junit audit.xml --fail-on in:3", ("view", "audit", "leak")
+    ),
+    "view:view": Example("ragwitness view first", ("report",)),
+    # Audit.
+    "audit:audit": Example(
+        f"ragwitness audit {_LAB} {_MINE} --run first",
+        ("plan", "doctor", "report", "evaluate"),
+    ),
+    "leak:leak": Example(
+        f"ragwitness leak {_LAB} --corpus corpus.jsonl \\\n"
+        "    --attacks composite,thief --prompts 4",
+        ("synthesize", "compare", "report"),
+    ),
+    "canary:draw": Example(
+        "ragwitness canary draw examples.jsonl -o canaries --candidates 20",
+        ("canary plant", "canary status"),
+    ),
+    "canary_plant:plant": Example(
+        "ragwitness canary plant canaries", ("canary probe", "canary status")
+    ),
+    "canary_probe:probe": Example(
+        f"ragwitness canary probe {_LAB} --plan canaries \\\n    --release spring --dry-run",
+        ("canary status", "report"),
+    ),
+    "canary:status": Example("ragwitness canary status canaries", ("canary draw", "canary probe")),
+    # Protect.
+    "synthesize:synthesize": Example(
+        "ragwitness synthesize corpus.jsonl --method redact --contacts -o safe.jsonl",
+        ("compare", "leak"),
+    ),
+    "compare:compare": Example(
+        "ragwitness compare corpus.jsonl --method redact \\\n"
+        "    --prompts 3 --answer-tokens 32 --held-out 3",
+        ("synthesize", "leak", "report"),
+    ),
+    "collusion:bound": Example(
+        "ragwitness collusion bound --epsilon 1 --queries 1000 --accounts 16",
+        ("collusion calibrate", "collusion sweep"),
+    ),
+    "collusion:calibrate": Example(
+        "ragwitness collusion calibrate --epsilon 1 --queries 1000 --accounts 64",
+        ("collusion bound", "service tenants create"),
+    ),
+    "collusion:sweep": Example(
+        "ragwitness collusion sweep --accounts 1,4,16 --trials 200 --figure sweep.svg",
+        ("collusion bound", "collusion estimate"),
+    ),
+    "collusion:estimate": Example(
+        "ragwitness collusion estimate log.jsonl --only pairs",
+        ("collusion sweep", "attest close"),
+    ),
+    "serve:serve": Example(
+        "ragwitness service serve --port 8000", ("service tenants create", "attest commit")
+    ),
+    "tenants:create": Example(
+        "ragwitness service tenants create clinic --queries 25 --accounts 4 \\\n"
+        "    --capacity 1024 --scale 128 --embedder hashing:64",
+        ("service tenants add-documents", "service tenants add-account", "collusion calibrate"),
+    ),
+    "tenants:list_": Example(
+        "ragwitness service tenants list", ("service tenants create", "service tenants budget")
+    ),
+    "tenants:policy_": Example(
+        "ragwitness service tenants policy clinic", ("attest commit", "service tenants create")
+    ),
+    "tenants:add_documents": Example(
+        "ragwitness service tenants add-documents clinic corpus.jsonl",
+        ("service tenants remove-documents", "service serve"),
+    ),
+    "tenants:remove_documents": Example(
+        "ragwitness service tenants remove-documents clinic sample-0001",
+        ("service tenants add-documents", "service tenants erase"),
+    ),
+    "tenants:erase": Example(
+        "ragwitness service tenants erase clinic", ("service tenants remove-documents",)
+    ),
+    "tenants:add_account": Example(
+        "ragwitness service tenants add-account clinic ann",
+        ("service tenants rotate-key", "service tenants revoke"),
+    ),
+    "tenants:rotate_key": Example(
+        "ragwitness service tenants rotate-key clinic ann", ("service tenants revoke",)
+    ),
+    "tenants:revoke": Example(
+        "ragwitness service tenants revoke clinic ann",
+        ("service tenants add-account", "service tenants rotate-key"),
+    ),
+    "tenants:budget": Example(
+        "ragwitness service tenants budget clinic", ("collusion bound", "service tenants list")
+    ),
+    # Prove.
+    "attest:commit": Example(
+        "ragwitness attest commit --policy policy.toml --index clinic=docs.jsonl \\\n"
+        "    --setup setup --key log.key --name example.org/log -o W",
+        ("attest setup alone", "attest beacon", "attest begin"),
+    ),
+    "beacon:beacon": Example(
+        f"ragwitness attest beacon {_WINDOW} -o beacon.json", ("attest begin", "attest commit")
+    ),
+    "beacon:begin": Example(
+        "ragwitness attest begin W beacon.json --key log.key", ("attest beacon", "attest close")
+    ),
+    "attest:close": Example(
+        "ragwitness attest close W --key log.key", ("attest challenge", "attest prove")
+    ),
+    "challenge:pin": Example(
+        f"ragwitness attest pin {_WINDOW} --policy", ("attest challenge", "verify")
+    ),
+    "challenge:challenge": Example(
+        f"ragwitness attest challenge {_WINDOW} --records 30 \\\n    -o challenge.json",
+        ("attest pin", "attest prove"),
+    ),
+    "attest:prove": Example(
+        "ragwitness attest prove W challenge.json --setup setup --key log.key \\\n"
+        "    -o bundle.zip",
+        ("verify", "attest challenge"),
+    ),
+    "attest:export": Example(
+        "ragwitness attest export bundle.zip -o proofs", ("verify", "attest prove")
+    ),
+    "monitor:monitor": Example(
+        f"ragwitness attest monitor {_WINDOW} --state seen", ("attest witness", "verify")
+    ),
+    "monitor:witness": Example(
+        "ragwitness attest witness --log KEY --key witness.key \\\n"
+        "    --name witness.example.net --state signed",
+        ("attest monitor", "attest commit"),
+    ),
+    "verify:verify": Example(
+        "ragwitness verify bundle.zip --trust trust.json", ("attest pin", "attest prove")
+    ),
+    "setup:begin": Example(
+        "ragwitness attest setup begin --policy policy.toml -o ceremony-0",
+        ("attest setup contribute", "attest setup alone"),
+    ),
+    "setup:contribute": Example(
+        "ragwitness attest setup contribute ceremony-0 --name ann -o ceremony-1",
+        ("attest setup next-round", "attest setup check"),
+    ),
+    "setup:next_round": Example(
+        "ragwitness attest setup next-round ceremony-1 -o ceremony-2",
+        ("attest setup contribute", "attest setup finish"),
+    ),
+    "setup:finish": Example(
+        "ragwitness attest setup finish ceremony-3 -o setup",
+        ("attest setup check", "attest commit"),
+    ),
+    "setup:check": Example("ragwitness attest setup check setup", ("attest setup contribute",)),
+    "setup:alone": Example(
+        "ragwitness attest setup alone --policy policy.toml -o setup",
+        ("attest setup begin", "attest commit"),
+    ),
+    "receipt:check": Example(
+        "ragwitness attest receipt check receipt.json --trust trust.json \\\n"
+        "    --query 'which patients had a fever'",
+        ("verify", "attest receipt account"),
+    ),
+    "receipt:account": Example(
+        "ragwitness attest receipt account W --tenant clinic --account account-17 \\\n"
+        "    --key log.key -o count.json",
+        ("attest receipt check", "attest close"),
+    ),
+    # Study.
+    "evaluate:evaluate": Example(
+        "ragwitness evaluate --corpus corpus.jsonl --audits rag-mia \\\n"
+        "    --limit 12 --calibration 20",
+        ("audit", "plan", "lab reproduce"),
+    ),
+    "lab:serve": Example(
+        "ragwitness lab serve --corpus corpus.jsonl --port 8000", ("doctor", "audit", "leak")
+    ),
+    "corpus:wiki_pii": Example(
+        "ragwitness lab wiki-pii --text prose.txt -o wiki.jsonl --limit 20 \\\n"
+        "    --secrets secrets.jsonl",
+        ("leak", "lab serve"),
+    ),
+    "reproduce:reproduce": Example("ragwitness lab reproduce list", ("evaluate",)),
+    "shards:work": Example("ragwitness run work first --shard 1/4", ("run merge", "audit")),
+    "shards:merge": Example("ragwitness run merge first", ("run work", "report")),
+}
+"""By the home of a verb, as the table of ``cli/main.py`` has it."""
