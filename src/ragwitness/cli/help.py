@@ -46,7 +46,7 @@ _APART = {("synthesize:synthesize", name) for name in ("generator", "k")}
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class CommandExample:
     """What stands in a help text besides its sentences and options.
 
     Attributes:
@@ -116,197 +116,201 @@ _LAB = "lab:corpus.jsonl"
 _MINE = "--documents mine.jsonl \\\n    --known-out never-shared.jsonl"
 _WINDOW = "W/public --trust trust.json"
 
-EXAMPLES: Mapping[str, Example] = {
+EXAMPLES: Mapping[str, CommandExample] = {
     # Start.
-    "demo:demo": Example("ragwitness demo", ("view", "audit", "init")),
-    "init:init": Example(
+    "demo:demo": CommandExample("ragwitness demo", ("view", "audit", "init")),
+    "init:init": CommandExample(
         f"ragwitness init --target {_LAB} {_MINE} --sample 3",
         ("doctor", "plan", "audit"),
     ),
-    "doctor:doctor": Example(f"ragwitness doctor {_LAB}", ("plan", "audit")),
-    "plan:plan": Example(
+    "doctor:doctor": CommandExample(f"ragwitness doctor {_LAB}", ("plan", "audit")),
+    "plan:plan": CommandExample(
         f"ragwitness plan {_MINE} --method mba,rag-mia",
         ("doctor", "audit", "evaluate"),
     ),
-    "report:report": Example(
+    "report:report": CommandExample(
         "ragwitness report first --junit audit.xml --fail-on in:3", ("view", "audit", "leak")
     ),
-    "view:view": Example("ragwitness view first", ("report",)),
+    "view:view": CommandExample("ragwitness view first", ("report",)),
     # Audit.
-    "audit:audit": Example(
+    "audit:audit": CommandExample(
         f"ragwitness audit {_LAB} {_MINE} --run first",
         ("plan", "doctor", "report", "evaluate"),
     ),
-    "leak:leak": Example(
+    "leak:leak": CommandExample(
         f"ragwitness leak {_LAB} --corpus corpus.jsonl \\\n"
         "    --attacks composite,thief --prompts 4",
         ("synthesize", "compare", "report"),
     ),
-    "canary:draw": Example(
+    "canary:draw": CommandExample(
         "ragwitness canary draw examples.jsonl -o canaries --candidates 20",
         ("canary plant", "canary status"),
     ),
-    "canary_plant:plant": Example(
+    "canary_plant:plant": CommandExample(
         "ragwitness canary plant canaries", ("canary probe", "canary status")
     ),
-    "canary_probe:probe": Example(
+    "canary_probe:probe": CommandExample(
         f"ragwitness canary probe {_LAB} --plan canaries \\\n    --release spring --dry-run",
         ("canary status", "report"),
     ),
-    "canary:status": Example("ragwitness canary status canaries", ("canary draw", "canary probe")),
+    "canary:status": CommandExample(
+        "ragwitness canary status canaries", ("canary draw", "canary probe")
+    ),
     # Protect.
-    "synthesize:synthesize": Example(
+    "synthesize:synthesize": CommandExample(
         "ragwitness synthesize corpus.jsonl --method redact --contacts -o safe.jsonl",
         ("compare", "leak"),
     ),
-    "compare:compare": Example(
+    "compare:compare": CommandExample(
         "ragwitness compare corpus.jsonl --method redact \\\n"
         "    --prompts 3 --answer-tokens 32 --held-out 3",
         ("synthesize", "leak", "report"),
     ),
-    "collusion:bound": Example(
+    "collusion:bound": CommandExample(
         "ragwitness collusion bound --epsilon 1 --queries 1000 --accounts 16",
         ("collusion calibrate", "collusion sweep"),
     ),
-    "collusion:calibrate": Example(
+    "collusion:calibrate": CommandExample(
         "ragwitness collusion calibrate --epsilon 1 --queries 1000 --accounts 64",
         ("collusion bound", "service tenants create"),
     ),
-    "collusion:sweep": Example(
+    "collusion:sweep": CommandExample(
         "ragwitness collusion sweep --accounts 1,4,16 --trials 200 --figure sweep.svg",
         ("collusion bound", "collusion estimate"),
     ),
-    "collusion:estimate": Example(
+    "collusion:estimate": CommandExample(
         "ragwitness collusion estimate log.jsonl --only pairs",
         ("collusion sweep", "attest close"),
     ),
-    "serve:serve": Example(
+    "serve:serve": CommandExample(
         "ragwitness service serve --port 8000", ("service tenants create", "attest commit")
     ),
-    "tenants:create": Example(
+    "tenants:create": CommandExample(
         "ragwitness service tenants create clinic --queries 25 --accounts 4 \\\n"
         "    --capacity 1024 --scale 128 --embedder hashing:64",
         ("service tenants add-documents", "service tenants add-account", "collusion calibrate"),
     ),
-    "tenants:list_": Example(
+    "tenants:list_": CommandExample(
         "ragwitness service tenants list", ("service tenants create", "service tenants budget")
     ),
-    "tenants:policy_": Example(
+    "tenants:policy_": CommandExample(
         "ragwitness service tenants policy clinic", ("attest commit", "service tenants create")
     ),
-    "tenants:add_documents": Example(
+    "tenants:add_documents": CommandExample(
         "ragwitness service tenants add-documents clinic corpus.jsonl",
         ("service tenants remove-documents", "service serve"),
     ),
-    "tenants:remove_documents": Example(
+    "tenants:remove_documents": CommandExample(
         "ragwitness service tenants remove-documents clinic sample-0001",
         ("service tenants add-documents", "service tenants erase"),
     ),
-    "tenants:erase": Example(
+    "tenants:erase": CommandExample(
         "ragwitness service tenants erase clinic", ("service tenants remove-documents",)
     ),
-    "tenants:add_account": Example(
+    "tenants:add_account": CommandExample(
         "ragwitness service tenants add-account clinic ann",
         ("service tenants rotate-key", "service tenants revoke"),
     ),
-    "tenants:rotate_key": Example(
+    "tenants:rotate_key": CommandExample(
         "ragwitness service tenants rotate-key clinic ann", ("service tenants revoke",)
     ),
-    "tenants:revoke": Example(
+    "tenants:revoke": CommandExample(
         "ragwitness service tenants revoke clinic ann",
         ("service tenants add-account", "service tenants rotate-key"),
     ),
-    "tenants:budget": Example(
+    "tenants:budget": CommandExample(
         "ragwitness service tenants budget clinic", ("collusion bound", "service tenants list")
     ),
     # Prove.
-    "attest:commit": Example(
+    "attest:commit": CommandExample(
         "ragwitness attest commit --policy policy.toml --index clinic=docs.jsonl \\\n"
         "    --setup setup --key log.key --name example.org/log -o W",
         ("attest setup alone", "attest beacon", "attest begin"),
     ),
-    "beacon:beacon": Example(
+    "beacon:beacon": CommandExample(
         f"ragwitness attest beacon {_WINDOW} -o beacon.json", ("attest begin", "attest commit")
     ),
-    "beacon:begin": Example(
+    "beacon:begin": CommandExample(
         "ragwitness attest begin W beacon.json --key log.key", ("attest beacon", "attest close")
     ),
-    "attest:close": Example(
+    "attest:close": CommandExample(
         "ragwitness attest close W --key log.key", ("attest challenge", "attest prove")
     ),
-    "challenge:pin": Example(
+    "challenge:pin": CommandExample(
         f"ragwitness attest pin {_WINDOW} --policy", ("attest challenge", "verify")
     ),
-    "challenge:challenge": Example(
+    "challenge:challenge": CommandExample(
         f"ragwitness attest challenge {_WINDOW} --records 30 \\\n    -o challenge.json",
         ("attest pin", "attest prove"),
     ),
-    "attest:prove": Example(
+    "attest:prove": CommandExample(
         "ragwitness attest prove W challenge.json --setup setup --key log.key \\\n"
         "    -o bundle.zip",
         ("verify", "attest challenge"),
     ),
-    "attest:export": Example(
+    "attest:export": CommandExample(
         "ragwitness attest export bundle.zip -o proofs", ("verify", "attest prove")
     ),
-    "monitor:monitor": Example(
+    "monitor:monitor": CommandExample(
         f"ragwitness attest monitor {_WINDOW} --state seen", ("attest witness", "verify")
     ),
-    "monitor:witness": Example(
+    "monitor:witness": CommandExample(
         "ragwitness attest witness --log KEY --key witness.key \\\n"
         "    --name witness.example.net --state signed",
         ("attest monitor", "attest commit"),
     ),
-    "verify:verify": Example(
+    "verify:verify": CommandExample(
         "ragwitness verify bundle.zip --trust trust.json", ("attest pin", "attest prove")
     ),
-    "setup:begin": Example(
+    "setup:begin": CommandExample(
         "ragwitness attest setup begin --policy policy.toml -o ceremony-0",
         ("attest setup contribute", "attest setup alone"),
     ),
-    "setup:contribute": Example(
+    "setup:contribute": CommandExample(
         "ragwitness attest setup contribute ceremony-0 --name ann -o ceremony-1",
         ("attest setup next-round", "attest setup check"),
     ),
-    "setup:next_round": Example(
+    "setup:next_round": CommandExample(
         "ragwitness attest setup next-round ceremony-1 -o ceremony-2",
         ("attest setup contribute", "attest setup finish"),
     ),
-    "setup:finish": Example(
+    "setup:finish": CommandExample(
         "ragwitness attest setup finish ceremony-3 -o setup",
         ("attest setup check", "attest commit"),
     ),
-    "setup:check": Example("ragwitness attest setup check setup", ("attest setup contribute",)),
-    "setup:alone": Example(
+    "setup:check": CommandExample(
+        "ragwitness attest setup check setup", ("attest setup contribute",)
+    ),
+    "setup:alone": CommandExample(
         "ragwitness attest setup alone --policy policy.toml -o setup",
         ("attest setup begin", "attest commit"),
     ),
-    "receipt:check": Example(
+    "receipt:check": CommandExample(
         "ragwitness attest receipt check receipt.json --trust trust.json \\\n"
         "    --query 'which patients had a fever'",
         ("verify", "attest receipt account"),
     ),
-    "receipt:account": Example(
+    "receipt:account": CommandExample(
         "ragwitness attest receipt account W --tenant clinic --account account-17 \\\n"
         "    --key log.key -o count.json",
         ("attest receipt check", "attest close"),
     ),
     # Study.
-    "evaluate:evaluate": Example(
+    "evaluate:evaluate": CommandExample(
         "ragwitness evaluate --corpus corpus.jsonl --audits rag-mia \\\n"
         "    --limit 12 --calibration 20",
         ("audit", "plan", "lab reproduce"),
     ),
-    "lab:serve": Example(
+    "lab:serve": CommandExample(
         "ragwitness lab serve --corpus corpus.jsonl --port 8000", ("doctor", "audit", "leak")
     ),
-    "corpus:wiki_pii": Example(
+    "corpus:wiki_pii": CommandExample(
         "ragwitness lab wiki-pii --text prose.txt -o wiki.jsonl --limit 20 \\\n"
         "    --secrets secrets.jsonl",
         ("leak", "lab serve"),
     ),
-    "reproduce:reproduce": Example("ragwitness lab reproduce list", ("evaluate",)),
-    "shards:work": Example("ragwitness run work first --shard 1/4", ("run merge", "audit")),
-    "shards:merge": Example("ragwitness run merge first", ("run work", "report")),
+    "reproduce:reproduce": CommandExample("ragwitness lab reproduce list", ("evaluate",)),
+    "shards:work": CommandExample("ragwitness run work first --shard 1/4", ("run merge", "audit")),
+    "shards:merge": CommandExample("ragwitness run merge first", ("run work", "report")),
 }
 """By the home of a verb, as the table of ``cli/main.py`` has it."""
