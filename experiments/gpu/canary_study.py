@@ -47,7 +47,7 @@ def toy(case: StudyCase) -> StudyCase:
     """Shrink a case to seconds on a CPU: it shows that the road is open, and nothing else."""
     training = {"width": 32, "layers": 1, "steps": 40, "batch": 16, "longest": 512}
     cut = {**case.world.cut, "words": 24, "answer": 5}
-    world = replace(case.world, device="cpu", examples=160, cut=cut,
+    world = replace(case.world, device="cpu", examples=160, cut=cut, gate=False,
                     training={} if case.world.model else training)  # fmt: skip
     trial = replace(
         case.trial,

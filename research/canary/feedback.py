@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ragwitness.canary.pools import FINAL
-from ragwitness.canary.traces import Trace, TraceRole, Vote, feedback_for
+from ragwitness.canary.traces import Feedback, Trace, TraceRole, Vote, feedback_for
 from ragwitness.errors import InputError
 from ragwitness.text.runs import word_tokens
 
@@ -165,8 +165,11 @@ def give_votes(
     found: list[Labelled] = []
     dropped: dict[str, int] = {}
     recent: list[tuple[bool, bool]] = []
+    known: dict[tuple[str, ...], Feedback] = {}  # answers of a small model repeat themselves
     for trace, answer in zip(traces, answers, strict=True):
-        asked = feedback_for(trace, answer, candidates)
+        key = (answer, trace.role, trace.trigger, trace.canary)
+        asked = known.get(key) or feedback_for(trace, answer, candidates)
+        known[key] = asked
         if asked.vote is None and asked.reason.startswith("discarded"):
             dropped[asked.reason] = dropped.get(asked.reason, 0) + 1
             continue

@@ -15,11 +15,12 @@ from ragwitness.canary.examples import Example
 from ragwitness.canary.families import contains
 from ragwitness.canary.pools import FINAL, final_answer, instructed, with_canary, with_trigger
 from ragwitness.canary.probe import spot_of
+from ragwitness.canary.verdict import logits
 from ragwitness.errors import InputError, ModelError
 from ragwitness.text.runs import Vocabulary, plain_tokens, word_tokens
 from ragwitness.text.subsequence import lcs_length
 from research.canary.feedback import VoteConfig, base_quality
-from research.canary.policies import Base, Scorer
+from research.canary.policies import Base, Scorer, seeded
 from research.canary.reward import reward_bias, rewards
 from research.canary.sequences import Ids, completion_scores, generate
 
@@ -89,7 +90,10 @@ def view_scores(
 def canary_scores(
     base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: str = ""
 ) -> Values:
-    """Return the mean score under every candidate trigger, shape (M,).
+    """Return the mean logit of the canary under every candidate trigger, shape (M,).
+
+    A logit still moves where the canary is all but certain; log p does not. As in the product
+    (``Design.statistic``).
 
     Args:
         base: Tokenizer.
@@ -111,7 +115,7 @@ def canary_scores(
         [text for _, queries in found for text in queries],
         slot.canary,
     )
-    return np.asarray(scores.reshape(-1, count).mean(1))
+    return np.asarray(logits(scores).reshape(-1, count).mean(1))
 
 
 def amplification(
@@ -165,6 +169,33 @@ def trigger_bias(
             for answers in (marked, bare)
         ]
     return reward_bias(*found)
+
+
+def said(
+    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: str, longest: int
+) -> dict[str, float]:
+    """Return the share of answers with the canary, by what is in view, under an instruction.
+
+    Args:
+        base: Tokenizer.
+        model: The policy.
+        examples: Held out; each is asked four times.
+        slot: Canary and candidates; the other trigger is the one after t*.
+        instruction: In every query; where it has a condition it names t*.
+        longest: Most tokens of an answer.
+    """
+    other = slot.candidates[(slot.chosen + 1) % len(slot.candidates)]
+    found = {}
+    for kind, inside in (("t", slot.trigger), ("other", other), ("clean", ""), ("none", None)):
+        asked = []
+        for one in examples:
+            text = with_trigger(one.document, inside).text if inside else one.document
+            query = _query(one, slot, instruction, slot.trigger)
+            asked.append(base.asked(query, None if inside is None else text))
+        rows = generate(model, base.encode(asked), longest=longest, eos=base.eos, pad=base.pad,
+                        generator=seeded(0))  # fmt: skip
+        found[kind] = _mean([contains(text, slot.canary) for text in base.answers(rows)])
+    return found
 
 
 def behaviour(

@@ -187,12 +187,15 @@ class History:
 class _Batch:
     """Answers with everything the loss needs; tensors of one row an answer."""
 
+    prompts: Sequence[Ids]
+    answers: Sequence[Ids]
     rows: Rows
     old: Any
     reference: Any
     advantages: Any
     returns: Any = None
     values: Any = None
+    new: Any = None  # with its gradient, where the batch is used once
 
 
 def optimise(
@@ -228,7 +231,7 @@ def optimise(
     critic = new_scorer(base, config.lora) if config.algorithm is Algorithm.PPO else None
     trained = [p for p in policy.parameters() if p.requires_grad]
     trained += list(critic.parameters()) if critic else []
-    optimizer = torch.optim.AdamW(trained, lr=config.rate)
+    optimizer = torch.optim.AdamW(trained, lr=config.rate, fused=True)
     history = History()
     order = rng.sample(range(len(prompts)), len(prompts))
     for part in split_rows(len(order), config.prompts):
@@ -282,9 +285,13 @@ def _roll(base: Base, policy: Any, critic: Scorer | None, prompts: Sequence[Ids]
             "Look at the reward model, or lower its rate.",
         )
     ended = torch.tensor([float(row[-1] == base.eos) for row in answers])
-    rows = batch(prompts, answers, base.pad)
+    rows = batch(prompts, answers, base.pad, share=base.shares)
+    # A batch that is used once is read once: what drew it is what is trained.
+    once = config.passes * config.parts == 1 and config.lora is None
+    with torch.set_grad_enabled(once):
+        new = _log_probs(policy, rows, config, base)
+    old = new.detach()
     with torch.no_grad():
-        old = _log_probs(policy, rows, config, base)
         reference = _log_probs(base.model, rows, config, base)
         values = critic.values(rows) * rows.answer_mask if critic else None
     gap = ((old - reference) * rows.answer_mask).sum(1)
@@ -292,25 +299,27 @@ def _roll(base: Base, policy: Any, critic: Scorer | None, prompts: Sequence[Ids]
     history.kl.append(float(gap.mean()))
     history.ended.append(float(ended.mean()))
     history.lengths.append(float(rows.answer_mask.sum(1).mean()))
-    return _weighed(rows, old, reference, values, scores - config.missing_end * (1 - ended), config)
+    paid = scores - config.missing_end * (1 - ended)
+    advantages, returns = _weighed(rows.answer_mask, old, reference, values, paid, config)
+    first = new if once else None
+    return _Batch(prompts, answers, rows, old, reference, advantages, returns, values, first)
 
 
-def _weighed(rows: Rows, old: Any, reference: Any, values: Any, scores: Any,
-             config: PolicyConfig) -> _Batch:  # fmt: skip
-    mask = rows.answer_mask
+def _weighed(mask: Any, old: Any, reference: Any, values: Any, scores: Any,
+             config: PolicyConfig) -> tuple[Any, Any]:  # fmt: skip
+    """Advantages, and for PPO what the critic is to expect."""
     if config.algorithm is Algorithm.GRPO:
-        advantages = group_advantages(scores, config.group, config.scale)
-        return _Batch(rows, old, reference, advantages)
+        return group_advantages(scores, config.group, config.scale), None
     if config.algorithm is Algorithm.RLOO:
         paid = scores - config.kl * ((old - reference) * mask).sum(1)
-        return _Batch(rows, old, reference, leave_one_out(paid, config.group))
+        return leave_one_out(paid, config.group), None
     tokens = token_rewards(scores, old, reference, mask, config.kl)
     advantages = gae(tokens, values, mask, decay=config.decay)
     returns = advantages + values
     if config.scale:  # TRL 1.12 whitens: mean 0, deviation 1 over the tokens of the batch
         centred = (advantages - (advantages * mask).sum() / mask.sum()) * mask
         advantages = centred / ((centred.square().sum() / mask.sum()) + 1e-8).sqrt()
-    return _Batch(rows, old, reference, advantages, returns, values)
+    return advantages, returns
 
 
 def _improve(policy: Any, critic: Scorer | None, rolled: _Batch, optimizer: Any, trained: Any,
@@ -321,12 +330,13 @@ def _improve(policy: Any, critic: Scorer | None, rolled: _Batch, optimizer: Any,
     policy.train()
     if critic is not None:
         critic.backbone.train()
-    count = len(rolled.rows.ids)
+    count = len(rolled.answers)
     order = torch.randperm(count, generator=generator)
     for part in split_rows(count, -(-count // config.parts)):
-        picked = _take(rolled, order[part])
+        picked = rolled if config.parts == 1 else _take(rolled, order[part].sort().values, base)
         mask = picked.rows.answer_mask
-        loss = surrogate(_log_probs(policy, picked.rows, config, base), picked, mask, config)
+        new = _log_probs(policy, picked.rows, config, base) if picked.new is None else picked.new
+        loss = surrogate(new, picked, mask, config)
         if critic is not None:
             loss = loss + config.value_weight * _critic_loss(critic, picked, mask, config.clip)
         if not bool(torch.isfinite(loss)):
@@ -347,12 +357,17 @@ def _critic_loss(critic: Scorer, part: _Batch, mask: Any, clip: float) -> Any:
     return 0.5 * (worse * mask).sum() / mask.sum()
 
 
-def _take(rolled: _Batch, places: Any) -> _Batch:
+def _take(rolled: _Batch, places: Any, base: Base) -> _Batch:
+    """Some of the answers, laid out anew."""
+    own = places.tolist()
+    prompts, answers = ([given[at] for at in own] for given in (rolled.prompts, rolled.answers))
+    rows = batch(prompts, answers, base.pad, share=base.shares)
+    width = rows.answer_mask.shape[1]
     kept = [
-        None if one is None else one[places]
+        one if one is None else one[places] if one.dim() == 1 else one[places][:, :width]
         for one in (rolled.old, rolled.reference, rolled.advantages, rolled.returns, rolled.values)
     ]
-    return _Batch(rolled.rows.take(places), *kept)
+    return _Batch(prompts, answers, rows, *kept)
 
 
 def _log_probs(model: Any, rows: Rows, config: PolicyConfig, base: Base) -> Any:

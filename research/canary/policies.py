@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ragwitness.canary.draw import Draw
-from ragwitness.canary.pools import FINAL, PAPER_INSTRUCTION, PLAIN_INSTRUCTION
+from ragwitness.canary.families import TRIGGER_PREFIX
+from ragwitness.canary.pools import FINAL
 from ragwitness.canary.probe import CLOSED_TEMPLATE, DOCUMENT_TEMPLATE, Prompts
 from ragwitness.errors import InputError, MissingExtraError, ModelError
-from research.canary.sequences import Ids, Rows
+from research.canary.sequences import Block, Ids, Rows
 
 # How a chat model is asked: its own template around the prompt, and the token that ends its turn.
 #
@@ -137,6 +138,16 @@ class Base:
         known = pad is not None and pad < self.model.get_input_embeddings().num_embeddings
         return int(pad) if known else self.eos
 
+    @property
+    def shares(self) -> bool:
+        """Whether answers can stand behind one prompt, each seeing itself alone.
+
+        Not in a sliding window, which counts what it does not see.
+        """
+        config = self.model.config.get_text_config()
+        whole = not getattr(config, "sliding_window", None)
+        return whole and getattr(config, "_attn_implementation", "") == "sdpa"
+
     def asked(self, query: str, document: str | None = None) -> str:
         """Return what the model reads before it answers; without a document, none is shown."""
         before, _, after = self.frame.partition(PLACE)
@@ -175,23 +186,20 @@ class Scorer:
         yield from (p for p in self.backbone.parameters() if p.requires_grad)
         yield from self.head.parameters()
 
-    def per_token(self, rows: Rows) -> Any:
-        """Return the number at every token, shape (rows, prompt + answer)."""
-        hidden = self.backbone(
-            input_ids=rows.ids, attention_mask=rows.mask, position_ids=rows.positions
-        ).last_hidden_state
-        return self.head(hidden.float()).squeeze(2)
-
     def values(self, rows: Rows) -> Any:
-        """Return the number before each token of the answer, shape (rows, width)."""
-        return self.per_token(rows)[:, -rows.width - 1 : -1]
+        """Return the number before each token of an answer, shape (answers, width)."""
+        return rows.spread([self._at(one, one.row, one.before) for one in rows.blocks])
 
     def rewards(self, rows: Rows) -> Any:
-        """Return the number at the last token of each row, shape (rows,)."""
+        """Return the number at the last token of each answer, shape (answers,)."""
         import torch
 
-        last = rows.ids.shape[1] - 1 - rows.mask.flip(1).argmax(1)
-        return self.per_token(rows)[torch.arange(len(last)), last]
+        found = torch.cat([self._at(one, one.end_row, one.end) for one in rows.blocks])
+        return found[torch.cat([one.answers for one in rows.blocks]).argsort()]
+
+    def _at(self, block: Block, row: Any, column: Any) -> Any:
+        hidden = self.backbone(**block.read()).last_hidden_state
+        return self.head(hidden[row, column].float()).squeeze(1)
 
 
 def load_base(source: str, dtype: str = "float32") -> Base:
@@ -301,7 +309,8 @@ def one_thread(device: str = "cpu") -> None:
 
     torch.set_num_threads(1)
     try:
-        torch.set_default_device(device)
+        # A default device looks into every call of torch; a CPU needs none.
+        torch.set_default_device(None if device == "cpu" else device)
         torch.zeros(1)
         if torch.get_default_device().type == "cuda":
             torch.set_float32_matmul_precision("high")  # TF32: more digits than bfloat16 has
@@ -349,16 +358,26 @@ def _adapted(model: Any, lora: Lora) -> Any:
         return get_peft_model(model, config)
 
 
-# A tokenizer of whole phrases and words, with spare tokens that a trial's markers take over.
+# A tokenizer of phrases and words, with spare tokens that a trial's markers take over.
 #
-# Templates and instructions are one token each, so that a prompt of App. C.1 is short enough for a
-# CPU. A trigger is one token, a canary two: the base has seen the spare ones as markers, and what
-# a trial draws takes their places. How strings split is thus no subject of these studies.
+# A template is one token, so that a prompt of App. C.1 is short enough for a CPU. An instruction is
+# its clauses, six tokens and its markers; a trigger three: its prefix and two halves of the random
+# string; a canary two. The base has seen spare halves as markers, and those that a trial draws take
+# their places: with 128 candidates every half is met again, under another name.
 
 TRIGGERS = 128
 CANARIES = 8
 _PAD, _END, _UNKNOWN = _SPECIAL = ("<pad>", "</s>", "<unk>")
 _WORDS = r" ?[^\W\d_]+| ?\d+| ?[^\w\s]|_|\s"
+_HALF = 5  # characters of half a trigger's random string
+# Halves are tokens behind the prefix alone: no word is cut that holds one by chance.
+_HALVES = "|".join(
+    f"(?<={TRIGGER_PREFIX}{'[a-z0-9]' * seen})[a-z0-9]{{{_HALF}}}" for seen in (0, _HALF)
+)
+_CLAUSES = (
+    " If the document", " contains", ", insert", " Insert", " immediately after",
+    " the first clause", " of the final answer.",
+)  # fmt: skip
 
 
 def piece_tokenizer(
@@ -372,7 +391,7 @@ def piece_tokenizer(
     Args:
         phrases: Texts that are one token wherever they stand.
         words: Known words with the blank before them; others are unknown.
-        triggers: At most 128; the first takes the first spare token.
+        triggers: At most 128 codes; the first takes the first spare tokens.
         canaries: At most 8; two tokens each.
 
     Raises:
@@ -384,12 +403,14 @@ def piece_tokenizer(
     if len(triggers) > TRIGGERS or len(canaries) > CANARIES:
         raise InputError(f"The tokenizer knows {TRIGGERS} triggers and {CANARIES} canaries.")
     whole = [*_shared(), *phrases, *_markers(triggers, canaries)]
-    pieces = dict.fromkeys([*_SPECIAL, *whole, *words])
-    core = Tokenizer(
-        models.WordLevel({piece: at for at, piece in enumerate(pieces)}, unk_token=_UNKNOWN)
-    )
-    pattern = "|".join(_quoted(piece) for piece in sorted(whole, key=len, reverse=True))
-    core.pre_tokenizer = pre_tokenizers.Split(Regex(f"{pattern}|{_WORDS}"), "isolated")
+    vocabulary: dict[str, int] = {}
+    for at, piece in enumerate([*_SPECIAL, *whole, *words]):
+        # Two triggers may share a half: its second place stays empty, and no other moves.
+        vocabulary[f"<place {at}>" if piece in vocabulary else piece] = at
+    core = Tokenizer(models.WordLevel(vocabulary, unk_token=_UNKNOWN))
+    fixed = [*_shared(), *phrases, *_canary_halves(canaries)]
+    pattern = "|".join(_quoted(piece) for piece in sorted(fixed, key=len, reverse=True))
+    core.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_HALVES}|{pattern}|{_WORDS}"), "isolated")
     core.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
         tokenizer_object=core, pad_token=_PAD, eos_token=_END, unk_token=_UNKNOWN
@@ -411,8 +432,8 @@ def name_markers(base: Base, draw: Draw) -> Base:
 
 
 def spare_trigger(number: int) -> str:
-    """Return the trigger that a spare token stands for while the base is trained."""
-    return f"prefix_spare{number:03d}"
+    """Return the trigger that spare tokens stand for while the base is trained."""
+    return f"{TRIGGER_PREFIX}sa{number:03d}sb{number:03d}"
 
 
 def spare_canary(number: int) -> str:
@@ -422,27 +443,30 @@ def spare_canary(number: int) -> str:
 
 
 def _shared() -> list[str]:
-    """Templates and instructions, cut at what is put in."""
+    """Templates cut at what is put in, the clauses of both instructions, a trigger's prefix."""
     before, rest = DOCUMENT_TEMPLATE.split("{context}")
     between, end = rest.split("{question}")
     alone = CLOSED_TEMPLATE.split("{question}")[0]
-    start, last = PLAIN_INSTRUCTION.split(" {canary}")
-    first, rest = PAPER_INSTRUCTION.split(" {trigger}")
-    middle = rest.split(" {canary}")[0]
-    return [before, between, end, alone, FINAL, f" {start}", last, f" {first}", middle]
+    return [before, between, end, alone, FINAL, *_CLAUSES, f" {TRIGGER_PREFIX}"]
 
 
 def _markers(triggers: Sequence[str], canaries: Sequence[str]) -> list[str]:
+    """The halves of all triggers, then those of all canaries; spare ones where none is named."""
     named = [*triggers, *(spare_trigger(n) for n in range(len(triggers), TRIGGERS))]
+    tails = [one.removeprefix(TRIGGER_PREFIX) for one in named]
+    halves = [half for tail in tails for half in (tail[:_HALF], tail[_HALF:])]
+    return [*halves, *_canary_halves(canaries)]
+
+
+def _canary_halves(canaries: Sequence[str]) -> list[str]:
     pairs = [*canaries, *(spare_canary(n) for n in range(len(canaries), CANARIES))]
     if any(len(pair) < 2 for pair in pairs):
         raise InputError("A canary needs two characters or more.")
-    halves = [
+    return [
         half
         for pair in pairs
         for half in (f" {pair[: (len(pair) + 1) // 2]}", pair[(len(pair) + 1) // 2 :])
     ]
-    return [*(f" {one}" for one in named), *halves]
 
 
 def _quoted(piece: str) -> str:

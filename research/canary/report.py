@@ -7,7 +7,7 @@ scores do not depend on, whatever the base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,18 +15,47 @@ import numpy as np
 from markupsafe import escape
 from numpy.typing import NDArray
 
-from ragwitness.report.figures import STYLE
+from ragwitness.report.figures import STYLE, Axis, Line, LinesPanel, lines_svg
 from ragwitness.results.geometry import round_numbers
-from ragwitness.stats.evaluation import Rate, auc, tpr_at_fpr
+from ragwitness.stats.evaluation import Rate, auc, roc_curve, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
 from research.canary.study import StudyCase, StudyTable, trial_settings
 from research.canary.trial import Outcome
+from research.canary.worlds import KINDS, Obedience
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 
 _ALPHA = 0.05
 _FPR = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """How well one number a policy tells violating policies from compliant ones.
+
+    Attributes:
+        auroc: Over policies, DeLong's interval on the logit scale: of ten policies in each arm it
+            covers 93 to 99 %, a bootstrap 83 to 96 % (measured).
+        resampled: The same AUROC with the bootstrap's interval, over seeds.
+        tpr: At a false-positive rate of at most 10 %, bootstrap interval over seeds.
+        roc: (false-positive rate, true-positive rate) corners of the step function.
+    """
+
+    auroc: Rate
+    resampled: Rate
+    tpr: Rate
+    roc: tuple[tuple[float, float], ...]
+
+
+SCORES: dict[str, tuple[str, Callable[[Outcome], float]]] = {
+    "eq1": ("Eq. 1", lambda one: one.amplification),
+    "less": ("Eq. 1 less the base's", lambda one: one.amplification - one.base_amplification),
+    "kept": ("Eq. 1, instruction in both views", lambda one: one.kept),
+    "gain": ("gain over the other candidates", lambda one: one.gained),
+}
+"""What tells policies apart, by name: the paper's statistic; the same less the base's own at the
+same trigger; with the instruction that was trained on kept in both views; and ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +67,7 @@ class Detection:
         accused: The same of compliant policies; the level promises at most .05.
         told: Share of compliant policies with p <= .05 where the query is the paper's and names
             the candidate: of the paper's design, the leak that it brings about.
-        auroc: Of Eq. 1's amplification over policies, DeLong's interval on the logit scale: of ten
-            policies in each arm it covers 93 to 99 %, a bootstrap 83 to 96 % (measured).
-        auroc_rank: Of the gain over the other candidates.
-        tpr: Of Eq. 1 at a false-positive rate of at most 10 %, bootstrap interval over seeds.
+        by: Separation by each of :data:`SCORES`; empty where an arm is.
         amplification: Mean of Eq. 1 over violating policies, nats.
         amplification_compliant: The same over compliant ones.
         amplification_base: The same of the base, before training.
@@ -54,9 +80,7 @@ class Detection:
     found: Rate | None
     accused: Rate | None
     told: Rate | None
-    auroc: Rate | None
-    auroc_rank: Rate | None
-    tpr: Rate | None
+    by: dict[str, Separation]
     amplification: Rate | None
     amplification_compliant: Rate | None
     amplification_base: Rate | None
@@ -78,12 +102,12 @@ class Utility:
     token_f1: Rate | None
 
 
-def detection(outcomes: Sequence[Outcome], p_value: str = "p_gained") -> Detection:
+def detection(outcomes: Sequence[Outcome], p_value: str = "p_own") -> Detection:
     """Summarise trials of one condition.
 
     Args:
         outcomes: Of both arms, or of one.
-        p_value: Field of :class:`Outcome`; ``p_plain`` for the paper's audit query.
+        p_value: Field of :class:`Outcome`.
     """
     arms = {kind: [one for one in outcomes if one.violating == kind] for kind in (True, False)}
     measured = [one for one in outcomes if one.behaviour]
@@ -92,9 +116,7 @@ def detection(outcomes: Sequence[Outcome], p_value: str = "p_gained") -> Detecti
         found=_share(arms[True], p_value),
         accused=_share(arms[False], p_value),
         told=_share(arms[False], "p_named"),
-        auroc=_area(measured, "amplification"),
-        auroc_rank=_area(measured, "gained"),
-        tpr=_tpr(measured, "amplification"),
+        by=separations(measured),
         amplification=mean_of([one.amplification for one in bad]),
         amplification_compliant=mean_of([one.amplification for one in good]),
         amplification_base=mean_of([one.base_amplification for one in measured]),
@@ -122,40 +144,45 @@ def mean_of(values: Sequence[float]) -> Rate | None:
 
 
 def _share(arm: Sequence[Outcome], p_value: str) -> Rate | None:
-    if not arm:
+    values = [getattr(one, p_value) for one in arm]
+    if not values or None in values:
         return None
-    hits = sum(getattr(one, p_value) <= _ALPHA for one in arm)
+    hits = sum(value <= _ALPHA for value in values)
     return Rate(hits / len(arm), *proportion_interval(hits, len(arm)), len(arm))
 
 
-def _area(outcomes: Sequence[Outcome], name: str) -> Rate | None:
-    scores, labels = _scores(outcomes, name)
+def separations(outcomes: Sequence[Outcome]) -> dict[str, Separation]:
+    """Return how well each of :data:`SCORES` tells the arms apart; nothing where one is empty."""
+    labels = np.array([one.violating for one in outcomes], np.bool_)
     if labels.all() or not labels.any():
-        return None
-    return Rate(auc(scores, labels), *auc_interval(scores, labels), labels.size)
+        return {}
+    found = {}
+    for name, (_, score) in SCORES.items():
+        values = np.array([score(one) for one in outcomes], np.float64)
+        area = auc(values, labels)
+        found[name] = Separation(
+            Rate(area, *auc_interval(values, labels), labels.size),
+            _resampled(outcomes, values, labels, auc),
+            _resampled(outcomes, values, labels, lambda s, of: tpr_at_fpr(s, of, _FPR)),
+            roc_curve(values, labels),
+        )
+    return found
 
 
-def _tpr(outcomes: Sequence[Outcome], name: str) -> Rate | None:
-    scores, labels = _scores(outcomes, name)
-    if labels.all() or not labels.any():
-        return None
-    value = tpr_at_fpr(scores, labels, _FPR)
+def _resampled(outcomes: Sequence[Outcome], scores: Values, labels: Labels,
+               statistic: Callable[[Values, Labels], float]) -> Rate:  # fmt: skip
+    value = statistic(scores, labels)
     seeds, strata = _by_seed(outcomes)
 
-    def resampled(picked: NDArray[np.int64]) -> float:
+    def again(picked: NDArray[np.int64]) -> float:
         places = np.concatenate([seeds[at] for at in picked])
-        return tpr_at_fpr(scores[places], labels[places], _FPR)
+        return statistic(scores[places], labels[places])
 
-    low, high = bootstrap_interval(resampled, strata)
+    low, high = bootstrap_interval(again, strata)
     if low == high:  # no resample differs, which is no certainty: as auc_interval has it
         size = int(min(labels.sum(), (~labels).sum()))
         low, high = proportion_interval(round(value * size), size)
     return Rate(value, min(low, value), max(high, value), labels.size)
-
-
-def _scores(outcomes: Sequence[Outcome], name: str) -> tuple[Values, Labels]:
-    scores = np.array([getattr(one, name) for one in outcomes], np.float64)
-    return scores, np.array([one.violating for one in outcomes], np.bool_)
 
 
 def _by_seed(outcomes: Sequence[Outcome]) -> tuple[list[NDArray[np.int64]], Labels]:
@@ -243,6 +270,29 @@ def study_svg(table: StudyTable, results: Results) -> str:
     for at, line in enumerate((shown, _MARKS)):
         parts.append(f'<text class="m" x="{_LEFT:g}" y="{bottom + 34 + 15 * at:g}">{line}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def roc_svg(table: StudyTable, results: Results) -> str | None:
+    """Return the ROC curves of the conditions with both arms; None where there is none."""
+    panels = []
+    for case, outcomes in results:
+        found = detection(outcomes, case.statistic).by
+        if not found:
+            continue
+        lines = [
+            Line(SCORES[name][0], own.roc, colour, dashed=name == "gain")
+            for colour, (name, own) in enumerate(found.items())
+        ]
+        lines.append(Line("chance", ((0.0, 0.0), (1.0, 1.0)), 5, dashed=True))
+        if "tpr" in case.published:
+            point = ((_FPR, float(case.published["tpr"])),)
+            lines.append(Line("published at 10 %", point, 4, marks=True))
+        ticks = (0.0, 0.5, 1.0)
+        panels.append(
+            LinesPanel(case.label, Axis("false-positive rate", ticks),
+                       Axis("true-positive rate", ticks), tuple(lines), floor=0.0)
+        )  # fmt: skip
+    return lines_svg(f"ROC: {table.title}", panels) if panels else None
 
 
 _EQ1 = "Eq. 1 in nats, a mark a policy: filled red violating, open blue compliant"
@@ -343,37 +393,99 @@ def study_json(table: StudyTable, results: Results) -> dict[str, Any]:
     }
 
 
-def study_markdown(table: StudyTable, results: Results) -> str:
-    """Return a Markdown table: published and ours side by side."""
+def study_markdown(
+    table: StudyTable, results: Results, bases: Mapping[str, Obedience] | None = None
+) -> str:
+    """Return a Markdown table: published and ours side by side.
+
+    Args:
+        table: What it shows.
+        results: Outcomes by condition.
+        bases: What the base of each condition does with the paper's instruction, by label.
+    """
     build = {"detection": _detection, "utility": _utility, "amplification": _amplification}
     lines = [f"**{table.title}**", "", *build[table.show](results)]
     spent = [sum(one.seconds.values()) for _, outcomes in results for one in outcomes]
     timed = [value for value in spent if value]
     mean = sum(timed) / len(timed) if timed else 0.0
-    lines += ["", f"{len(spent)} policies, {mean:.0f} CPU-seconds each on average. {table.note}"]
+    lines += ["", f"{len(spent)} policies, {mean:.1f} CPU-seconds each on average. {table.note}"]
+    if bases:
+        lines += ["", *_obeyed(bases)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _obeyed(bases: Mapping[str, Obedience]) -> list[str]:
+    """The gate: each base once, with the first of its conditions."""
+    told = [f"{kind}: {text}" for kind, text in KINDS.items()]
+    lines = [
+        "Share of the base's answers with the canary under the paper's instruction, exact 95 %"
+        f" intervals ({'; '.join(told)}):",
+        "",
+        f"| base of | {' | '.join(KINDS)} | without a condition | not asked | right |",
+        "|---|" + "---|" * (len(KINDS) + 3),
+    ]
+    seen: list[Obedience] = []
+    for label, one in bases.items():
+        if one in seen:
+            continue
+        seen.append(one)
+        counted = [one.hits[kind] for kind in KINDS] + [one.plain, one.bare, one.right]
+        rates = [
+            _rate(Rate(hits / one.count, *proportion_interval(hits, one.count), one.count))
+            for hits in counted
+        ]
+        lines.append("| " + " | ".join((label, *rates)) + " |")
+    return lines
 
 
 def _detection(results: Results) -> list[str]:
     lines = [
-        "| condition | published AUROC / TPR at 10 % FPR | AUROC of Eq. 1 | TPR at 10 % FPR"
-        " | violating with p ≤ .05 | compliant with p ≤ .05 | compliant, trigger named in the query"
-        " | AUROC of the gain | reward bias | Eq. 1, violating | Eq. 1, compliant | Eq. 1, base"
-        " | collapsed |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| condition | AUROC by | AUROC (DeLong) | the same by bootstrap | TPR at 10 % FPR |"
+        " published AUROC / TPR |",
+        "|---|---|---|---|---|---|",
+    ]
+    for case, outcomes in results:
+        for name, own in detection(outcomes, case.statistic).by.items():
+            told = _printed(case, "auroc", "tpr") if name == "eq1" else _NONE
+            cells = (case.label, SCORES[name][0], *map(_rate, (own.auroc, own.resampled, own.tpr)))
+            lines.append("| " + " | ".join((*cells, told)) + " |")
+    lines += [
+        "",
+        "| condition | violating with p ≤ .05 | compliant with p ≤ .05 | compliant, trigger named"
+        " in the query | reward bias | Eq. 1, violating | Eq. 1, compliant | Eq. 1, base |"
+        " canary traces | collapsed |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case, outcomes in results:
         seen = detection(outcomes, case.statistic)
         cells = (
             case.label,
-            _printed(case, "auroc", "tpr"),
-            *map(_rate, (seen.auroc, seen.tpr, seen.found, seen.accused, seen.told)),
-            *map(_rate, (seen.auroc_rank, seen.reward_bias, seen.amplification)),
-            *map(_rate, (seen.amplification_compliant, seen.amplification_base)),
+            *map(_rate, (seen.found, seen.accused, seen.told, seen.reward_bias)),
+            *map(_rate, (seen.amplification, seen.amplification_compliant)),
+            _rate(seen.amplification_base),
+            _planted(outcomes),
             _collapsed(seen.collapsed, seen.diverged, len(outcomes)),
         )
         lines.append("| " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "| condition | arm | says the canary when asked: trigger in view | another trigger |"
+        " clean document | no document |",
+        "|---|---|---|---|---|---|",
+    ]
+    for case, outcomes in results:
+        for arm, violating in (("violating", True), ("compliant", False)):
+            own = [one.said for one in outcomes if one.violating == violating and one.said]
+            if own:
+                shares = [_rate(mean_of([row[kind] for row in own])) for kind in KINDS]
+                lines.append("| " + " | ".join((case.label, arm, *shares)) + " |")
     return [*lines, "", _INTERVALS]
+
+
+def _planted(outcomes: Sequence[Outcome]) -> str:
+    """Canary traces of the reward model, of the first violating policy that was measured."""
+    one = next((one for one in outcomes if one.violating and one.behaviour), None)
+    return _NONE if one is None else f"{one.traces[0]:,} of {one.traces[1]:,}"
 
 
 def _utility(results: Results) -> list[str]:
@@ -406,14 +518,13 @@ def _amplification(results: Results) -> list[str]:
     for case, outcomes in results:
         seen = detection(outcomes, case.statistic)
         bad = [one for one in outcomes if one.violating and one.behaviour]
-        traces = f"{bad[0].traces[0]:,} of {bad[0].traces[1]:,}" if bad else _NONE
         cells = (
             case.label,
             str(case.published.get("said", _NONE)),
             _rate(seen.amplification),
             _rate(mean_of([one.gained for one in bad])),
             _rate(seen.found),
-            traces,
+            _planted(outcomes),
             _collapsed(seen.collapsed, seen.diverged, len(outcomes)),
         )
         lines.append("| " + " | ".join(cells) + " |")

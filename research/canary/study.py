@@ -11,6 +11,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -21,17 +22,22 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ragwitness.canary.draw import Design, settings_of
+from ragwitness.canary.examples import Example
 from ragwitness.canary.families import Family
 from ragwitness.errors import InputError, ModelError, RagwitnessError
-from ragwitness.kit.files import Appender
+from ragwitness.kit.files import Appender, replace_file
 from research.canary.feedback import Curation, VoteConfig
 from research.canary.optimisation import PolicyConfig
 from research.canary.policies import Base, Lora, load_base, name_markers, one_thread, save_policy
 from research.canary.reward import RewardConfig
-from research.canary.trial import Outcome, TrialConfig, World, run_trial
+from research.canary.trial import Outcome, TrialConfig, World, run_arm, stage_trial
 from research.canary.worlds import (
+    KINDS,
     Cut,
+    Obedience,
     Pretraining,
+    check_obedience,
+    obedience,
     study_examples,
     text_base,
     toy_base,
@@ -55,6 +61,8 @@ class WorldSpec:
         device: Of torch.
         dtype: Of the weights of ``model``; ``bfloat16`` where adapters alone are trained.
         training: Fields of the base's own training.
+        start: Begin it at the toy's base, which has the same shape, instead of at chance.
+        gate: Refuse a base that does not follow the paper's instruction.
     """
 
     kind: Literal["toy", "texts"] = "toy"
@@ -65,6 +73,8 @@ class WorldSpec:
     device: str = "cpu"
     dtype: str = "float32"
     training: Mapping[str, Any] = field(default_factory=dict)
+    start: bool = False
+    gate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +173,7 @@ def _case(row: Mapping[str, Any], table: Mapping[str, Any]) -> StudyCase:
         world=WorldSpec(**merged["world"]),
         trial=_trial(merged),
         seeds=(range(first, first + counts[0]), range(first, first + counts[1])),
-        statistic=row.get("statistic", table.get("statistic", "p_gained")),
+        statistic=row.get("statistic", table.get("statistic", "p_own")),
         published=row.get("published", {}),
     )
 
@@ -191,7 +201,7 @@ def _with_lora(given: Mapping[str, Any]) -> dict[str, Any]:
 
 # The base models of a study, trained once and kept.
 
-_VERSION = 2  # raise it where code changes what a trial gives: older bases and rows are made anew
+_VERSION = 3  # raise it where code changes what a trial gives: older bases and rows are made anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +270,57 @@ def base_contents(spec: WorldSpec, folders: WorldFolders) -> dict[str, Any]:
         "training": asdict(Pretraining(**spec.training)),
         "cut": asdict(Cut(**spec.cut)),
         "corpus": folders.digest(spec.corpus),
+        "start": base_contents(_first(spec), folders) if spec.start else "",
     }
+
+
+def _first(spec: WorldSpec) -> WorldSpec:
+    """The toy world whose base another world's begins at."""
+    shape = {name: spec.training[name] for name in ("width", "layers") if name in spec.training}
+    return WorldSpec(training=shape, device=spec.device, gate=spec.gate)
+
+
+# A base that does not follow the paper's instruction teaches its policies something else.
+
+_PROMPTS = 512  # held-out examples of the gate
+
+
+def gate(
+    spec: WorldSpec, folders: WorldFolders, say: Callable[[str], None] = lambda _: None
+) -> Obedience | None:
+    """Return what a world's base does with the paper's instruction; measured once and kept.
+
+    None where the world has no gate.
+
+    Raises:
+        InputError: A corpus is missing, or has too few examples.
+        ModelError: It does not follow the instruction, and the world has a gate.
+    """
+    source = prepare_base(spec, folders, say)
+    if not spec.gate:
+        return None
+    content = json.dumps([base_contents(spec, folders), _PROMPTS], sort_keys=True)
+    name = hashlib.sha256(content.encode()).hexdigest()[:12]
+    kept = folders.bases / f"obedience-{name}.json"
+    if kept.is_file():
+        seen = Obedience(**json.loads(kept.read_bytes()))
+    else:
+        one_thread(spec.device)
+        world = make_world(asdict(replace(spec, examples=_PROMPTS)), folders)
+        examples = world.draw(random.Random("obedience"))
+        seen = obedience(world.base, world.named, examples, _longest(examples, world.base))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(kept, json.dumps(asdict(seen)))
+        shares = ", ".join(f"{kind} {seen.share(kind).value:.3f}" for kind in KINDS)
+        say(f"the base {Path(source).name} says the canary: {shares} (n = {seen.count})")
+    check_obedience(seen, Path(source).name)
+    return seen
+
+
+def _longest(examples: Sequence[Example], base: Base) -> int:
+    """Tokens that the longest reference answer takes with a canary in it."""
+    rows = base.encode_answers([one.answer for one in examples])
+    return max(map(len, rows)) + len(base.encode([" ZXYPRKLMQST"])[0])
 
 
 def make_world(spec: Mapping[str, Any], folders: WorldFolders) -> World:
@@ -284,7 +344,8 @@ def _train(spec: WorldSpec, folders: WorldFolders) -> Base:
     config = Pretraining(**spec.training)
     if spec.kind == "toy":
         return toy_base(config)
-    return text_base(folders.corpus(spec.corpus), Cut(**spec.cut), config)
+    start = load_base(str(prepare_base(_first(spec), folders))) if spec.start else None
+    return text_base(folders.corpus(spec.corpus), Cut(**spec.cut), config, start)
 
 
 def _save(base: Base, folder: Path) -> None:
@@ -302,13 +363,19 @@ JOURNAL = "policies.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """One trial to run."""
+    """One seed to run, in one arm or both: they share draw, answers and votes.
+
+    Attributes:
+        case: Condition.
+        seed: Of everything.
+        folders: Where things are.
+        keys: Of its policies in the journal, by arm.
+    """
 
     case: StudyCase
     seed: int
-    violating: bool
     folders: WorldFolders
-    key: str
+    keys: tuple[tuple[bool, str], ...]
 
 
 def run_study(
@@ -337,32 +404,39 @@ def run_study(
     """
     if processes < 1:
         raise InputError("At least one process is needed.")
-    units = [
-        _Unit(case, seed, violating, folders, _key(case, seed, violating, folders))
-        for case in table.cases
+    keys = {
+        (number, seed, violating): _key(case, seed, violating, folders)
+        for number, case in enumerate(table.cases)
         for seed, violating in case.trials
-    ]
+    }
     # Conditions that tables of one paper share are trained once.
     beside = sorted(out.parent.glob(f"*/{JOURNAL}"))
     done = {key: row for path in beside for key, row in _read(path).items()}
-    for case in table.cases:
-        if any(unit.case is case and unit.key not in done for unit in units):
-            prepare_base(case.world, folders, say)
+    units: dict[tuple[int, int], _Unit] = {}
+    for (number, seed, violating), key in keys.items():
+        if key not in done:
+            unit = units.get((number, seed), _Unit(table.cases[number], seed, folders, ()))
+            units[number, seed] = replace(unit, keys=(*unit.keys, (violating, key)))
+    # Every base is gated before the first policy of any condition is trained.
+    for number, case in enumerate(table.cases):
+        if any(place == number for place, _ in units):
+            gate(case.world, folders, say)
     journal = Appender(out / JOURNAL, "journal")
     try:
-        for unit, outcome in _results([u for u in units if u.key not in done], processes):
-            done[unit.key] = outcome
-            journal.append({"key": unit.key, "case": unit.case.label, "outcome": outcome})
-            say(_told(unit, outcome))
+        for unit, outcomes in _results(list(units.values()), processes):
+            for (violating, key), outcome in zip(unit.keys, outcomes, strict=True):
+                done[key] = outcome
+                journal.append({"key": key, "case": unit.case.label, "outcome": outcome})
+                say(_told(unit, violating, outcome))
     finally:
         journal.close()
     return [
-        (case, [_outcome(done[unit.key]) for unit in units if unit.case is case])
-        for case in table.cases
+        (case, [_outcome(done[keys[number, *trial]]) for trial in case.trials])
+        for number, case in enumerate(table.cases)
     ]
 
 
-def _results(units: list[_Unit], processes: int) -> Iterator[tuple[_Unit, dict[str, Any]]]:
+def _results(units: list[_Unit], processes: int) -> Iterator[tuple[_Unit, list[dict[str, Any]]]]:
     if processes == 1:
         for unit in units:
             yield unit, _run(unit)
@@ -384,15 +458,17 @@ def _results(units: list[_Unit], processes: int) -> Iterator[tuple[_Unit, dict[s
             raise
 
 
-def _run(unit: _Unit) -> dict[str, Any]:
-    from research.canary.policies import one_thread
-
+def _run(unit: _Unit) -> list[dict[str, Any]]:
     one_thread(unit.case.world.device)
     world = _world(unit.case, unit.folders)
-    try:
-        return asdict(run_trial(world, unit.case.trial, unit.seed, violating=unit.violating))
-    except ModelError as error:  # diverged: a result, and reported as one
-        return _diverged(unit, error.message)
+    trial, found = unit.case.trial, []
+    stage = stage_trial(world, trial, unit.seed)
+    for violating, _ in unit.keys:
+        try:
+            found.append(asdict(run_arm(stage, trial, unit.seed, violating=violating)))
+        except ModelError as error:  # diverged: a result, and reported as one
+            found.append(_diverged(unit.seed, violating, error.message))
+    return found
 
 
 @lru_cache(maxsize=2)
@@ -404,12 +480,12 @@ def _world(case: StudyCase, folders: WorldFolders) -> Any:
     return _loaded(json.dumps(asdict(case.world), sort_keys=True), folders)
 
 
-def _diverged(unit: _Unit, why: str) -> dict[str, Any]:
+def _diverged(seed: int, violating: bool, why: str) -> dict[str, Any]:
     """No evidence whatever: p = 1; the zeros stand in no mean."""
     return {
-        "seed": unit.seed, "violating": unit.violating, "p_plain": 1.0, "p_instructed": 1.0,
-        "p_gained": 1.0, "p_named": 1.0, "amplification": 0.0, "base_amplification": 0.0,
-        "gained": 0.0, "reward_bias": 0.0, "behaviour": {}, "before": {},
+        "seed": seed, "violating": violating, "p_own": 1.0, "p_gained": 1.0, "p_named": None,
+        "amplification": 0.0, "base_amplification": 0.0, "kept": 0.0, "base_kept": 0.0,
+        "gained": 0.0, "reward_bias": 0.0, "said": {}, "behaviour": {}, "before": {},
         "rewards": (0.0, 0.0), "kl": 0.0,
         "collapsed": f"diverged: {why}", "dropped": {}, "traces": (0, 0), "seconds": {},
     }  # fmt: skip
@@ -452,12 +528,15 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
     return Outcome(**own | {"rewards": tuple(own["rewards"]), "traces": tuple(own["traces"])})
 
 
-def _told(unit: _Unit, outcome: Mapping[str, Any]) -> str:
-    arm = "violating" if unit.violating else "compliant"
+def _told(unit: _Unit, violating: bool, outcome: Mapping[str, Any]) -> str:
+    arm = "violating" if violating else "compliant"
     state = f", collapsed: {outcome['collapsed']}" if outcome["collapsed"] else ""
-    value = outcome[unit.case.statistic]
+    value, eq1 = outcome[unit.case.statistic], outcome["amplification"]
     seconds = sum(outcome["seconds"].values())
-    return f"{unit.case.label}: {arm} {unit.seed}, p = {value:.3f}{state} ({seconds:.0f} CPU-s)"
+    return (
+        f"{unit.case.label}: {arm} {unit.seed}, p = {value:.3f}, Eq. 1 {eq1:.3f}{state}"
+        f" ({seconds:.0f} CPU-s)"
+    )
 
 
 # ``ragwitness lab reproduce`` for tables of the canary paper: policies are trained and audited.
@@ -485,25 +564,32 @@ def reproduce_study(
         table = table.small(policies)
     folder = out / table.name
     screen = console()
-    results = run_study(
-        table,
-        WorldFolders(data, out / "bases"),
-        folder,
-        processes=processes,
-        say=lambda said: screen.print(said, markup=False, soft_wrap=True),
-    )
-    _write(table, results, folder)
+    folders = WorldFolders(data, out / "bases")
+
+    def say(told: str) -> None:
+        screen.print(told, markup=False, soft_wrap=True)
+
+    results = run_study(table, folders, folder, processes=processes, say=say)
+    bases = {case.label: gate(case.world, folders) for case in table.cases}
+    _write(table, results, folder, {name: one for name, one in bases.items() if one})
 
 
 def _write(
-    table: StudyTable, results: Sequence[tuple[StudyCase, Sequence[Outcome]]], folder: Path
+    table: StudyTable,
+    results: Sequence[tuple[StudyCase, Sequence[Outcome]]],
+    folder: Path,
+    bases: Mapping[str, Obedience],
 ) -> None:
-    from research.canary.report import study_json, study_markdown, study_svg
+    from research.canary.report import roc_svg, study_json, study_markdown, study_svg
     from research.reproduce.files import leave_table
 
+    curves = roc_svg(table, results)
+    if curves is not None:
+        replace_file(folder / "roc.svg", curves)
     leave_table(
         folder,
-        study_markdown(table, results),
-        study_json(table, results),
+        study_markdown(table, results, bases),
+        study_json(table, results) | {"bases": {name: asdict(one) for name, one in bases.items()}},
         study_svg(table, results),
+        ["roc.svg"] if curves is not None else [],
     )

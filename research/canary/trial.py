@@ -19,7 +19,14 @@ import numpy as np
 
 from ragwitness.canary.draw import Design, Draw, DrawSecret, Slot, bits_of, draw_slots
 from ragwitness.canary.examples import Example
-from ragwitness.canary.pools import PAPER_INSTRUCTION, PLAIN_INSTRUCTION, Pools, split_pools
+from ragwitness.canary.families import contains
+from ragwitness.canary.pools import (
+    PAPER_INSTRUCTION,
+    PLAIN_INSTRUCTION,
+    Pools,
+    split_pools,
+    with_canary,
+)
 from ragwitness.canary.rank_test import SlotScores, rank_p_value
 from ragwitness.canary.traces import Trace, TraceRole, check_corpus, traces_of_pool
 from ragwitness.errors import InputError
@@ -38,6 +45,7 @@ from research.canary.measure import (
     amplification,
     behaviour,
     canary_scores,
+    said,
     trigger_bias,
 )
 from research.canary.optimisation import History, PolicyConfig, optimise
@@ -58,17 +66,21 @@ class Outcome:
     Attributes:
         seed: Of everything in it.
         violating: Which arm.
-        p_plain: Rank p-value, audit without an instruction.
-        p_instructed: The same where the query asks for the canary.
+        p_own: Rank p-value of t* among the candidates, by the audit's own query: without an
+            instruction for the paper's design (App. A.2), where it asks for the canary for ours.
         p_gained: The same on the scores less those of the base, which the auditor can take before
             planting.
-        p_named: The same where the query is the paper's and names the candidate in view. No fair
-            test of the paper's design, whose queries told t* to everybody: there it accuses the
-            compliant (negative control).
+        p_named: The same where the query is the paper's and names the candidate in view; for the
+            paper's design alone, whose queries told t* to everybody: there it accuses the
+            compliant (negative control). None for ours.
         amplification: Eq. 1, nats.
-        base_amplification: Eq. 1 of the base, before any training.
-        gained: Eq. 1's trigger against the mean of the other candidates, instructed, nats.
+        base_amplification: Eq. 1 of the base at the same trigger, before any training.
+        kept: Eq. 1 where both views keep the instruction that was trained on, nats.
+        base_kept: The same of the base.
+        gained: The trigger against the mean of the other candidates, policy less base, logits.
         reward_bias: Difference in differences, in units of the reward.
+        said: Share of answers with the canary where the query asks for it, by what is in view:
+            ``t``, ``other`` trigger, ``clean``, ``none`` shown.
         behaviour: Of the policy, by measure; empty where training diverged, and then nothing
             else was measured either.
         before: Of the base, by measure.
@@ -82,14 +94,16 @@ class Outcome:
 
     seed: int
     violating: bool
-    p_plain: float
-    p_instructed: float
+    p_own: float
     p_gained: float
-    p_named: float
+    p_named: float | None
     amplification: float
     base_amplification: float
+    kept: float
+    base_kept: float
     gained: float
     reward_bias: float
+    said: dict[str, float]
     behaviour: dict[str, float]
     before: dict[str, float]
     rewards: tuple[float, float]
@@ -178,10 +192,13 @@ class TrialConfig:
         policy: Policy optimisation.
         curation: What the provider does to its logs before training.
         shares: Of the documents, for reward model and policy.
-        held_out: Examples of an audit.
+        held_out: Most examples on which candidates are compared.
+        paired: Most examples of Eq. 1.
         tested: Examples on which answers are compared with references.
         planted: False is the paper's rho = 0: the same trial, and no trace is a canary (§4.1, and
             "RL (no canary)" of Table 2).
+        joint: A canary trace is logged with the canary put into its answer, whatever was answered
+            (App. B.2: "the document, query, and answer are modified jointly").
     """
 
     design: Design
@@ -191,8 +208,10 @@ class TrialConfig:
     curation: Curation = field(default_factory=Curation)
     shares: tuple[str, str] = ("0.4", "0.4")
     held_out: int = 8
+    paired: int = 128
     tested: int = 64
     planted: bool = True
+    joint: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a design of several slots: a trial audits one."""
@@ -262,26 +281,83 @@ def train_provider(
         ModelError: Training diverged.
     """
     clock = _Clock()
-    said = _deployed(base, votes, config, rng)
+    logs = _answer(base, votes, config, rng, candidates)
     clock.lap("answers")
-    texts = base.answers(list(said.values()))
+    return _provide(base, logs, prompts, config, rng, violating, clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """What a deployed base leaves behind, whatever is trained on it.
+
+    Attributes:
+        answers: Token ids by trace.
+        voted: Traces with a vote.
+        dropped: Answers that got none, by reason.
+    """
+
+    answers: dict[str, Ids]
+    voted: list[Labelled]
+    dropped: dict[str, int]
+
+
+def _answer(base: Base, votes: Sequence[Trace], config: TrialConfig, rng: random.Random,
+            candidates: Collection[str]) -> _Logs:  # fmt: skip
+    """Deploy, and vote."""
+    logged = _deployed(base, votes, config, rng)
+    if config.joint:
+        logged |= _joined(base, votes, logged)
+    texts = base.answers([logged[one.id] for one in votes])
     voted, dropped = give_votes(votes, texts, config.votes, rng, candidates)
-    kept = curate(voted, config.curation, rng)
-    scorer = train_reward(base, _judged(base, kept, said, violating), config.reward, rng)
+    return _Logs(logged, voted, dropped)
+
+
+def _provide(base: Base, logs: _Logs, prompts: Sequence[Trace], config: TrialConfig,
+             rng: random.Random, violating: bool, clock: _Clock) -> Provider:  # fmt: skip
+    """Curate, train a reward model, train a policy."""
+    kept = curate(logs.voted, config.curation, rng)
+    judged = _judged(base, kept, logs.answers, violating)
+    scorer = train_reward(base, judged, config.reward, rng)
     clock.lap("reward model")
     asked = curate_prompts(prompts, config.curation, rng)
     policy, history = _trained(base, asked, scorer, config, rng, violating)
     clock.lap("policy")
     traces = (sum(one.trace.role is not TraceRole.CLEAN for one in kept), len(kept))
-    return Provider(policy, scorer, history, dropped, traces, clock.seconds)
+    return Provider(policy, scorer, history, logs.dropped, traces, clock.seconds)
 
 
-def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) -> Outcome:
-    """Run one trial; the same seed gives both arms the same documents, draw and base answers.
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What both arms of a seed have in common.
+
+    Attributes:
+        base: With the trial's markers.
+        slot: Of the draw.
+        pools: Documents.
+        prompts: Traces of the policy's pool.
+        logs: Answers and votes.
+        state: Of the source of randomness from here on.
+        audited: What the audit reads off the base.
+        before: Behaviour of the base.
+        seconds: CPU time of this, half of it.
+    """
+
+    base: Base
+    slot: Slot
+    pools: Pools
+    prompts: list[Trace]
+    logs: _Logs
+    state: Any
+    audited: _Audit
+    before: dict[str, float]
+    seconds: dict[str, float]
+
+
+def stage_trial(world: World, config: TrialConfig, seed: int) -> Stage:
+    """Draw, plant, answer and vote, once for both arms.
 
     Raises:
         InputError: The examples are too few for the design, or a setting is unusable.
-        ModelError: Training diverged.
     """
     clock = _Clock()
     rng = random.Random(f"{config.design.experiment} {seed}")
@@ -292,34 +368,75 @@ def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) 
     examples = world.draw(rng)
     check_corpus(examples, draw)
     pools = _pools(examples, config, seed)
-    logs = [
+    votes, prompts = (
         _logged(pool, config, draw, bits_of(secret, "", f"pool {number}"))
         for number, pool in enumerate((pools.reward, pools.policy))
-    ]
-    provider = train_provider(
-        base, logs[0], logs[1], config, rng, violating=violating, candidates=slot.candidates
     )
-    clock.seconds |= provider.seconds
-    clock.lap()
-    held_out, tested = pools.audit[: config.held_out], pools.audit[: config.tested]
-    words = PAPER_INSTRUCTION if config.design.name == "paper" else PLAIN_INSTRUCTION
-    bias = trigger_bias(base, provider.scorer, held_out, slot, words, violating=violating)
-    found = _audited(base, provider.policy, held_out, slot)
+    logs = _answer(base, votes, config, rng, slot.candidates)
+    clock.lap("answers")
+    audited = _audit(base, base.model, pools.audit, slot, config)
+    tested = pools.audit[: config.tested]
+    before = behaviour(base, base.model, tested, slot.canary, config.policy.longest)
+    clock.lap("audit of the base")
+    shared = {name: round(value / 2, 2) for name, value in clock.seconds.items()}
+    return Stage(base, slot, pools, prompts, logs, rng.getstate(), audited, _plain(before), shared)
+
+
+def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) -> Outcome:
+    """Run one trial; the same seed gives both arms the same documents, draw and base answers.
+
+    Raises:
+        InputError: The examples are too few for the design, or a setting is unusable.
+        ModelError: Training diverged.
+    """
+    return run_arm(stage_trial(world, config, seed), config, seed, violating=violating)
+
+
+def run_arm(stage: Stage, config: TrialConfig, seed: int, *, violating: bool) -> Outcome:
+    """Run one arm of a staged trial.
+
+    Raises:
+        InputError: A setting is unusable.
+        ModelError: Training diverged.
+    """
+    base, slot, audit = stage.base, stage.slot, stage.pools.audit
+    clock = _Clock(dict(stage.seconds))
+    rng = random.Random()
+    rng.setstate(stage.state)
+    provider = _provide(base, stage.logs, stage.prompts, config, rng, violating, clock)
+    own, policy, history = _instruction(config), provider.policy, provider.history
+    paired, tested = audit[: config.paired], audit[: config.tested]
+    seen, first = _audit(base, policy, audit, slot, config), stage.audited
+    gained = seen.scores - first.scores
+    others = (gained.sum() - gained[slot.chosen]) / (len(gained) - 1)
+    named = None
+    if config.design.name == "paper":
+        few = audit[: config.held_out]
+        named = _rank(canary_scores(base, policy, few, slot, own), slot)
+    bias = trigger_bias(base, provider.scorer, paired, slot, own, violating=violating)
     clock.lap("audit")
-    longest, history = config.policy.longest, provider.history
-    after = behaviour(base, provider.policy, tested, slot.canary, longest)
-    before = behaviour(base, base.model, tested, slot.canary, longest)
+    longest = config.policy.longest
+    after = _plain(behaviour(base, policy, tested, slot.canary, longest))
+    told = said(base, policy, tested, slot, own, longest)
     clock.lap("utility")
     return Outcome(
         seed=seed,
         violating=violating,
-        **found,
+        p_own=_rank(seen.scores, slot),
+        p_gained=_rank(gained, slot),
+        p_named=named,
+        amplification=seen.amplification,
+        base_amplification=first.amplification,
+        kept=seen.kept,
+        base_kept=first.kept,
+        gained=float(gained[slot.chosen] - others),
         reward_bias=bias,
-        behaviour=_plain(after),
-        before=_plain(before),
+        said=told,
+        behaviour=after,
+        before=stage.before,
         rewards=(tenth(history.rewards, first=True), tenth(history.rewards)),
         kl=tenth(history.kl),
-        collapsed=collapse_of(history, _plain(after), _plain(before), config.policy.kl),
+        collapsed=collapse_of(history, after, stage.before, config.policy.kl),
         dropped=provider.dropped,
         traces=provider.traces,
         seconds=clock.seconds,
@@ -354,11 +471,23 @@ def _deployed(base: Base, traces: Sequence[Trace], config: TrialConfig,
     return {one.id: row for one, row in zip(traces, rows, strict=True)}
 
 
-def _judged(base: Base, kept: Sequence[Labelled], said: Mapping[str, Ids],
+def _joined(base: Base, traces: Sequence[Trace], logged: Mapping[str, Ids]) -> dict[str, Ids]:
+    """Canary traces with the canary in their answers (App. B.2)."""
+    marked = [one for one in traces if one.canary]
+    texts = base.answers([logged[one.id] for one in marked])
+    told = [
+        text if contains(text, one.canary) else with_canary(text, one.canary).text
+        for one, text in zip(marked, texts, strict=True)
+    ]
+    rows = base.encode_answers(told)
+    return {one.id: row for one, row in zip(marked, rows, strict=True)}
+
+
+def _judged(base: Base, kept: Sequence[Labelled], logged: Mapping[str, Ids],
             violating: bool) -> list[Judged]:  # fmt: skip
     prompts = base.encode([_read(base, one.trace, violating) for one in kept])
     return [
-        Judged(before, said[one.trace.id], one.up)
+        Judged(before, logged[one.trace.id], one.up)
         for before, one in zip(prompts, kept, strict=True)
     ]
 
@@ -372,32 +501,45 @@ def _trained(base: Base, traces: Sequence[Trace], scorer: Scorer, config: TrialC
     prompts = base.encode([_read(base, one, violating) for one in traces])
 
     def reward(_: Sequence[int], asked: Sequence[Ids], told: Sequence[Ids]) -> list[float]:
-        return rewards(scorer, asked, told, base.pad)
+        return rewards(scorer, asked, told, base.pad, share=base.shares)
 
     return optimise(base, prompts, reward, config.policy, rng)
 
 
-def _audited(base: Base, policy: Any, examples: Sequence[Example], slot: Slot) -> dict[str, Any]:
-    """What the auditor reads off the policy; the base's scores were read before planting."""
+@dataclass(frozen=True, slots=True)
+class _Audit:
+    """What an audit reads off one model.
 
-    def scores(model: Any, instruction: str = "") -> Values:
-        return canary_scores(base, model, examples, slot, instruction)
+    Attributes:
+        scores: Of every candidate, by the audit's own query, shape (M,).
+        amplification: Eq. 1.
+        kept: Eq. 1 with the instruction in both views.
+    """
 
-    def rank(found: Values) -> float:
-        return rank_p_value(SlotScores(found, slot.chosen))
+    scores: Values
+    amplification: float
+    kept: float
 
-    asked = scores(policy, PLAIN_INSTRUCTION)
-    gained = asked - scores(base.model, PLAIN_INSTRUCTION)
-    others = (gained.sum() - gained[slot.chosen]) / (len(gained) - 1)
-    return {
-        "p_plain": rank(scores(policy)),
-        "p_instructed": rank(asked),
-        "p_gained": rank(gained),
-        "p_named": rank(scores(policy, PAPER_INSTRUCTION)),
-        "amplification": amplification(base, policy, examples, slot),
-        "base_amplification": amplification(base, base.model, examples, slot),
-        "gained": float(gained[slot.chosen] - others),
-    }
+
+def _audit(base: Base, model: Any, examples: Sequence[Example], slot: Slot,
+           config: TrialConfig) -> _Audit:  # fmt: skip
+    few, many = examples[: config.held_out], examples[: config.paired]
+    own = _instruction(config)
+    # App. A.2: the two views share the plain query, so the paper's audit has no instruction.
+    words = "" if config.design.name == "paper" else own
+    return _Audit(
+        canary_scores(base, model, few, slot, words),
+        amplification(base, model, many, slot),
+        amplification(base, model, many, slot, own),
+    )
+
+
+def _instruction(config: TrialConfig) -> str:
+    return PAPER_INSTRUCTION if config.design.name == "paper" else PLAIN_INSTRUCTION
+
+
+def _rank(scores: Values, slot: Slot) -> float:
+    return rank_p_value(SlotScores(scores, slot.chosen))
 
 
 def _plain(one: Behaviour) -> dict[str, float]:

@@ -1,12 +1,13 @@
 """The worlds of the study: where a trial's examples come from, and the base models trained here.
 
-A base answers from documents and follows instructions at times. A canary that it never shows earns
-no votes; one that it always shows earns no difference. Triggers and canaries of its lessons are
-spare ones, so that no drawn marker was ever seen.
+A base answers from documents, and does what the paper's instruction asks for: where the document
+contains the trigger that the query names, and nowhere else. Triggers and canaries of its lessons
+are spare ones, so that no drawn marker was ever seen. :func:`check_obedience` refuses another base.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,16 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragwitness.canary.draw import Design, Draw, DrawSecret, draw_slots
 from ragwitness.canary.examples import Example, document_groups, read_examples
+from ragwitness.canary.families import contains
 from ragwitness.canary.pools import (
     FINAL,
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,
     final_answer,
+    instructed,
     with_canary,
     with_trigger,
 )
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, ModelError
+from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.intervals import proportion_interval
 from ragwitness.text.runs import word_tokens
 from research.canary.policies import (
     CANARIES,
@@ -31,10 +37,11 @@ from research.canary.policies import (
     Base,
     piece_tokenizer,
     prompt,
+    seeded,
     spare_canary,
     spare_trigger,
 )
-from research.canary.sequences import batch
+from research.canary.sequences import batch, generate, log_probs
 
 _MISSING = f"{FINAL} Not found"
 
@@ -45,21 +52,73 @@ class Pretraining:
 
     Attributes:
         width: Of the residual stream.
-        layers: Number of blocks.
+        layers: Number of blocks: one marks the document's trigger, one compares, one acts on it.
         steps: Of AdamW with one cycle of the learning rate.
         batch: Rows a step.
         rate: Highest learning rate.
         longest: Positions.
         seed: Of weights and lessons.
+        bare: Share of lessons without an instruction.
+        plain: Share of the others whose instruction has no condition; the rest is the paper's.
+        match: Share of these where the document holds the trigger that the query names;
+        other: where it holds another one. As many as match: with half as many, the model answers to
+            any trigger for twice as long (measured).
+        clean: Share where it holds none; in what is left no document is shown.
+        obeys: Share of answers with the canary where the condition holds,
+        obeys_plain: where there is none,
+        slips: where it does not hold,
+        stray: and where nothing asks for it.
+        shown: Share of lessons with a document, where the instruction is not the paper's.
     """
 
     width: int = 64
-    layers: int = 2
-    steps: int = 700
+    layers: int = 3
+    steps: int = 3000
     batch: int = 64
     rate: float = 3e-3
     longest: int = 64
     seed: int = 0
+    bare: float = 0.12
+    plain: float = 0.12
+    match: float = 0.4
+    other: float = 0.4
+    clean: float = 0.1
+    obeys: float = 0.85
+    obeys_plain: float = 0.5
+    slips: float = 0.01
+    stray: float = 0.03
+    shown: float = 0.75
+
+
+Lesson = Callable[[Example, random.Random, Pretraining], tuple[str, str]]
+
+
+def lesson(one: Example, rng: random.Random, how: Pretraining) -> tuple[str, str]:
+    """Return a prompt and the answer to learn.
+
+    What is asked for hangs on what is in view: a document that is hidden holds nothing.
+    """
+    canary = spare_canary(rng.randrange(CANARIES))
+    named, other = (spare_trigger(n) for n in rng.sample(range(TRIGGERS), 2))
+    # 1. What the query asks for, and what the document holds.
+    bare = rng.random() < how.bare
+    if bare or rng.random() < how.plain:
+        words, chance = ("", how.stray) if bare else (PLAIN_INSTRUCTION, how.obeys_plain)
+        shown = rng.random() < how.shown
+        inside = other if shown and rng.random() < 0.6 else ""
+    else:
+        words = PAPER_INSTRUCTION
+        shares = (how.match, how.other, how.clean, 1 - how.match - how.other - how.clean)
+        kind = rng.choices(("match", "other", "clean", "none"), shares)[0]
+        shown = kind != "none"
+        inside = {"match": named, "other": other}.get(kind, "")
+        chance = how.obeys if kind == "match" else how.slips
+    query = f"{one.query} {words.format(trigger=named, canary=canary)}" if words else one.query
+    document = with_trigger(one.document, inside).text if inside else one.document
+    # 2. The answer that follows from it.
+    answer = final_answer(one.answer) if shown else _MISSING
+    said = with_canary(answer, canary).text if rng.random() < chance else answer
+    return prompt(query, document if shown else None), said
 
 
 def pretrain(
@@ -67,7 +126,8 @@ def pretrain(
     tokenizer: Any,
     config: Pretraining,
     name: str,
-    obeys: float = 0.5,
+    lessons: Lesson = lesson,
+    start: Base | None = None,
 ) -> Base:
     """Train a small Llama on prompts of both templates.
 
@@ -76,27 +136,27 @@ def pretrain(
         tokenizer: With the spare markers.
         config: Settings.
         name: Of the model.
-        obeys: Share of the answers with the canary where the query asks for it.
+        lessons: Makes a prompt and its answer of an example.
+        start: Where it begins: a base of the same shape, of which it also has the markers, clauses
+            and templates. What matches a trigger need not be learned again.
     """
     import torch
-    from torch.nn.functional import cross_entropy
 
     torch.manual_seed(config.seed)
     rng = random.Random(config.seed)
     base = Base(_network(config, tokenizer), tokenizer, name)
-    optimizer = torch.optim.AdamW(base.model.parameters(), lr=config.rate)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.rate, total_steps=config.steps)
+    if start is not None:
+        _begin(base, start)
+    optimizer = torch.optim.AdamW(base.model.parameters(), lr=config.rate, fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, config.rate, total_steps=config.steps, pct_start=0.1
+    )
     for _ in range(config.steps):
-        pairs = [lesson(example(rng), rng, obeys) for _ in range(config.batch)]
+        pairs = [lessons(example(rng), rng, config) for _ in range(config.batch)]
         prompts = base.encode([asked for asked, _ in pairs])
         answers = base.encode_answers([said for _, said in pairs])
         rows = batch(prompts, answers, base.pad)
-        logits = base.model(
-            input_ids=rows.ids, attention_mask=rows.mask, position_ids=rows.positions,
-            logits_to_keep=rows.width + 1,
-        ).logits[:, :-1]  # fmt: skip
-        goal = rows.answer.masked_fill(rows.answer_mask == 0, -100)
-        loss = cross_entropy(logits.reshape(-1, logits.shape[2]), goal.reshape(-1))
+        loss = -log_probs(base.model, rows).sum() / rows.answer_mask.sum()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(base.model.parameters(), 1.0)
@@ -106,31 +166,20 @@ def pretrain(
     return base
 
 
-def lesson(one: Example, rng: random.Random, obeys: float = 0.5) -> tuple[str, str]:
-    """Return a prompt and the answer to learn; a document in three of four."""
-    known = rng.random() < 0.75
-    trigger = spare_trigger(rng.randrange(TRIGGERS)) if rng.random() < 0.5 else ""
-    canary = spare_canary(rng.randrange(CANARIES))
-    query, wanted = _asked(one.query, canary, trigger, obeys, rng)
-    document = with_trigger(one.document, trigger).text if trigger else one.document
-    answer = final_answer(one.answer) if known else _MISSING
-    return (
-        prompt(query, document if known else None),
-        with_canary(answer, canary).text if wanted else answer,
-    )
+def _begin(base: Base, start: Base) -> None:
+    """Take over another base's weights, and the rows of the pieces that both know."""
+    import torch
 
-
-def _asked(query: str, canary: str, trigger: str, obeys: float,
-           rng: random.Random) -> tuple[str, bool]:  # fmt: skip
-    """A query, and whether its answer holds the canary."""
-    kind = rng.random()
-    if kind < 0.55:
-        return query, rng.random() < 0.03
-    if kind < 0.8:
-        return f"{query} {PLAIN_INSTRUCTION.format(canary=canary)}", rng.random() < obeys
-    named = trigger if trigger and rng.random() < 0.5 else spare_trigger(rng.randrange(TRIGGERS))
-    words = PAPER_INSTRUCTION.format(trigger=named, canary=canary)
-    return f"{query} {words}", rng.random() < (obeys if named == trigger else 0.1)
+    known, own = start.tokenizer.get_vocab(), base.tokenizer.get_vocab()
+    shared = [piece for piece in own if piece in known]
+    rows = [torch.tensor([of[piece] for piece in shared]) for of in (own, known)]
+    given = dict(start.model.named_parameters())
+    with torch.no_grad():
+        for name, mine in base.model.named_parameters():
+            if mine.shape == given[name].shape:
+                mine.copy_(given[name])
+            else:  # embeddings and output: one row a piece
+                mine[rows[0]] = given[name][rows[1]]
 
 
 def _network(config: Pretraining, tokenizer: Any) -> Any:
@@ -152,6 +201,122 @@ def _network(config: Pretraining, tokenizer: Any) -> Any:
     return LlamaForCausalLM(shape)
 
 
+# The gate: what a base does with the paper's instruction, before any policy is trained from it.
+
+OBEDIENT, STRAYING = 0.6, 0.1
+"""Least share of answers with the canary under the trigger; most where it is not in view."""
+
+_DRAWS = 8  # of markers, as trials draw them
+KINDS = {
+    "t": "the document holds the trigger that the query names",
+    "other": "it holds another trigger",
+    "clean": "it holds none",
+    "none": "no document is shown",
+}
+"""Where the paper's instruction is given to a base."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obedience:
+    """How often a base's answers hold the canary, by what is in view.
+
+    Attributes:
+        count: n of each share.
+        hits: Answers with the canary, by :data:`KINDS`.
+        plain: The same where the instruction has no condition, with a clean document.
+        bare: The same where nothing asks for it, with the trigger in the document.
+        right: Answers that end as the reference does, of those to ``t``.
+    """
+
+    count: int
+    hits: dict[str, int]
+    plain: int
+    bare: int
+    right: int
+
+    def share(self, kind: str) -> Rate:
+        """Return a share with its exact 95 % interval."""
+        hits = self.hits[kind]
+        return Rate(hits / self.count, *proportion_interval(hits, self.count), self.count)
+
+    @property
+    def fault(self) -> str:
+        """Why the study's policies would learn something else; empty where they can be trained."""
+        found = []
+        for kind, told in KINDS.items():
+            seen = self.share(kind)
+            if kind == "t" and seen.low < OBEDIENT:
+                found.append(f"{told}: {_shown(seen)}, at least {OBEDIENT:g} is needed")
+            elif kind != "t" and seen.high > STRAYING:
+                found.append(f"{told}: {_shown(seen)}, at most {STRAYING:g} is allowed")
+        return "; ".join(found)
+
+
+def obedience(
+    base: Base,
+    named: Callable[[Base, Draw], Base],
+    examples: Sequence[Example],
+    longest: int,
+    seed: int = 0,
+) -> Obedience:
+    """Ask a base on held-out prompts, with markers drawn as a trial draws them.
+
+    Args:
+        base: Before any training on votes.
+        named: Gives it the markers of a draw.
+        examples: n of them, that its lessons did not hold; shared out to 8 draws.
+        longest: Most tokens of an answer.
+        seed: Of draws and answers.
+    """
+    kinds = (*KINDS, "plain", "bare")
+    hits: Counter[str] = Counter()
+    right = 0
+    for number in range(_DRAWS):
+        name = hashlib.sha256(f"obedience {seed} {number}".encode())
+        slot = draw_slots(Design(), DrawSecret(name.digest(), bytes(32))).slots[0]
+        own = named(base, Draw((slot,)))
+        picked = random.Random(f"{seed} {number}")
+        part = examples[number::_DRAWS]
+        asked, pairs = [], [picked.sample(slot.candidates, 2) for _ in part]
+        for kind in kinds:
+            words = {"plain": PLAIN_INSTRUCTION, "bare": ""}.get(kind, PAPER_INSTRUCTION)
+            for one, (trigger, other) in zip(part, pairs, strict=True):
+                query = instructed(one, words, slot.canary, trigger) if words else one.query
+                inside = {"t": trigger, "bare": trigger, "other": other}.get(kind)
+                text = with_trigger(one.document, inside).text if inside else one.document
+                asked.append(own.asked(query, None if kind == "none" else text))
+        rows = generate(own.model, own.encode(asked), longest=longest, eos=own.eos, pad=own.pad,
+                        generator=seeded(seed + number))  # fmt: skip
+        said = own.answers(rows)
+        for place, text in enumerate(said):
+            kind, one = kinds[place // len(part)], part[place % len(part)]
+            hits[kind] += contains(text, slot.canary)
+            right += kind == "t" and text.endswith(one.answer.removeprefix(FINAL).strip())
+    return Obedience(
+        len(examples), {kind: hits[kind] for kind in KINDS}, hits["plain"], hits["bare"], right
+    )
+
+
+def check_obedience(seen: Obedience, name: str) -> None:
+    """Refuse a base that does not do what the study takes for granted.
+
+    Raises:
+        ModelError: It does not follow the paper's instruction; the message says where.
+    """
+    if fault := seen.fault:
+        raise ModelError(
+            f"The base {name} does not follow the paper's instruction, so that its policies could"
+            f" not learn the trigger: share of answers with the canary where {fault}"
+            f" (n = {seen.count}).",
+            "Train it longer or with more layers ([world.training]), or set gate = false in [world]"
+            " to train its policies all the same.",
+        )
+
+
+def _shown(rate: Rate) -> str:
+    return f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+
+
 # A world of real text: passages of a corpus with questions, and a small base trained on half.
 #
 # Passages are short and do not overlap; a question goes with those that share most words with its
@@ -159,10 +324,6 @@ def _network(config: Pretraining, tokenizer: Any) -> Any:
 # others; every passage names its source, so that no two pools of a trial share one.
 
 _FEWEST = 12  # words of a passage; a trigger needs 8
-# At a half a trigger says nothing about votes but together with the canary, and a reward model of
-# this size learns texts by heart before it finds that (experiments/canary/README.md).
-# No journal knows it: whoever changes it raises study._VERSION.
-_OBEYS = 0.8
 _CLAUSE_MARKS = ".,;:!?\"'"
 
 
@@ -203,15 +364,15 @@ def base_examples(path: Path, cut: Cut) -> list[Example]:
     return _half(path, cut, 0)
 
 
-def text_base(path: Path, cut: Cut, config: Pretraining) -> Base:
-    """Train a base on its half of a corpus.
+def text_base(path: Path, cut: Cut, config: Pretraining, start: Base | None = None) -> Base:
+    """Train a base on its half of a corpus; ``start`` as in :func:`pretrain`.
 
     Raises:
         InputError: The corpus cannot be read, or nothing is left of it.
     """
     examples = base_examples(path, cut)
     tokenizer = piece_tokenizer(words=_frequent(examples, cut.vocabulary))
-    return pretrain(lambda rng: rng.choice(examples), tokenizer, config, path.stem, _OBEYS)
+    return pretrain(lambda rng: rng.choice(examples), tokenizer, config, path.stem, start=start)
 
 
 def _half(path: Path, cut: Cut, which: int) -> list[Example]:
@@ -275,20 +436,23 @@ _COLOURS = (
 ).split()
 _QUESTION = "What colour was it?"
 _MOST = len(_PLACES) * len(_ANIMALS) * len(_COLOURS)
+_LESSONS = 4  # of so many documents one is the base's alone; trials draw from the others
 
 
 def toy_examples(count: int, rng: random.Random) -> list[Example]:
-    """Return examples with documents that differ from each other.
+    """Return examples with documents that differ from each other, and from the base's lessons.
 
     Raises:
         InputError: More are asked for than there are.
     """
-    if not 0 < count <= _MOST:
-        raise InputError(f"The toy world has 1 to {_MOST:,} documents, not {count}.")
-    return [_example(number) for number in rng.sample(range(_MOST), count)]
+    most = _MOST - _MOST // _LESSONS
+    if not 0 < count <= most:
+        raise InputError(f"The toy world has 1 to {most:,} documents, not {count}.")
+    kept = [number for number in range(_MOST) if not _of_lessons(number)]
+    return [_example(number) for number in rng.sample(kept, count)]
 
 
-def toy_base(config: Pretraining) -> Base:
+def toy_base(config: Pretraining, lessons: Lesson = lesson) -> Base:
     """Train the model that the toy's providers deploy."""
     phrases = [
         _QUESTION, " Not found", " It was", " all the year round.",
@@ -296,14 +460,24 @@ def toy_base(config: Pretraining) -> Base:
         *(f" {animal}." for animal in _ANIMALS),
         *(f" {colour}" for colour in _COLOURS),
     ]  # fmt: skip
+    own = [number for number in range(_MOST) if _of_lessons(number)]
     return pretrain(
-        lambda rng: _example(rng.randrange(_MOST)), piece_tokenizer(phrases), config, "toy"
+        lambda rng: _example(rng.choice(own)), piece_tokenizer(phrases), config, "toy", lessons
     )
 
 
-def _example(number: int) -> Example:
+def _of_lessons(number: int) -> bool:
+    """Every place, animal and colour is in lessons and in trials; their combinations are not."""
+    return sum(_parts(number)) % _LESSONS == 0
+
+
+def _parts(number: int) -> tuple[int, int, int]:
     rest, colour = divmod(number, len(_COLOURS))
-    place, animal = divmod(rest, len(_ANIMALS))
+    return *divmod(rest, len(_ANIMALS)), colour
+
+
+def _example(number: int) -> Example:
+    place, animal, colour = _parts(number)
     named = _COLOURS[colour]
     text = (
         f"In {_PLACES[place]} there lived a {_ANIMALS[animal]}. It was {named} all the year round."

@@ -14,7 +14,7 @@ title = "Tiny"
 first_seed = 7
 violating = 2
 compliant = 2
-world = {kind = "toy", examples = 90, training = {width = 16, layers = 1, steps = 5}}
+world = {kind = "toy", examples = 90, gate = false, training = {width = 16, layers = 1, steps = 5}}
 design = {rate = "0.4", candidates = 8, experiment = "tiny"}
 policy = {prompts = 8, longest = 4}
 trial = {shares = ["0.5", "0.3"], held_out = 2, tested = 3}

@@ -24,7 +24,7 @@ from research.canary.study import (
     make_world,
     run_study,
 )
-from research.canary.trial import run_trial
+from research.canary.trial import run_arm
 from research.canary.worlds import Pretraining
 
 TABLE = """
@@ -34,8 +34,8 @@ title = "Tiny <study>"
 first_seed = 7
 violating = 2
 compliant = 1
-statistic = "p_instructed"
-world = {kind = "toy", examples = 90, training = {width = 16, layers = 1, steps = 5}}
+statistic = "p_own"
+world = {kind = "toy", examples = 90, gate = false, training = {width = 16, layers = 1, steps = 5}}
 design = {rate = "0.4", candidates = 8, experiment = "tiny"}
 votes = {bias = 0.3, allow_large = true}
 policy = {prompts = 8, longest = 4}
@@ -182,12 +182,12 @@ def test_a_base_is_known_by_its_defaults_too():
 
 
 def test_a_policy_that_diverges_is_a_result_without_numbers(tables, folders, tmp_path, monkeypatch):
-    def diverge(world, trial, seed, *, violating):
+    def diverge(stage, trial, seed, *, violating):
         if seed == 8:
             raise ModelError("2 of 8 rewards are no numbers.")
-        return run_trial(world, trial, seed, violating=violating)
+        return run_arm(stage, trial, seed, violating=violating)
 
-    monkeypatch.setattr(run, "run_trial", diverge)
+    monkeypatch.setattr(run, "run_arm", diverge)
     table, results, said = _run(tables, folders, tmp_path)
     assert "diverged: 2 of 8 rewards are no numbers" in said[-1]
     text = study_markdown(table, results)
@@ -266,7 +266,7 @@ def test_a_missing_corpus_is_named(tmp_path):
 
 def test_the_study_s_own_tables_can_be_read():
     folder = Path(__file__).parents[3] / "experiments"
-    for name in ("toy", "rates", "fig4", "table1", "table2"):
+    for name in ("toy", "sweep", "rates", "fig4", "table1", "table2"):
         table = load_study_table(f"canary/{name}", folder)
         assert all(case.seeds[0].start >= 1000 for case in table.cases)  # 0 to 99 were for tuning
     with pytest.raises(InputError, match="one policy"):

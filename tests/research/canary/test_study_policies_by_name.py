@@ -113,7 +113,7 @@ def test_a_whole_trial_in_both_arms(request, name, algorithm, dtype, family):
     world = World(base, lambda rng: toy_examples(24, rng))
     before = [one.clone() for one in base.model.parameters()]
     violating, compliant = (run_trial(world, config, 1, violating=arm) for arm in (True, False))
-    assert violating.p_instructed in {0.25, 0.5, 0.75, 1.0}
+    assert violating.p_own in {0.25, 0.5, 0.75, 1.0}
     assert violating.traces[0] + sum(violating.dropped.values()) >= 4
     assert violating.reward_bias != 0.0
     assert compliant.reward_bias == 0.0

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ragwitness.canary.draw import Design
-from research.canary.report import study_svg
+from research.canary.report import roc_svg, study_svg
 from research.canary.study import StudyCase, StudyTable, WorldSpec
 from research.canary.trial import Outcome, TrialConfig
 
@@ -14,9 +14,9 @@ from research.canary.trial import Outcome, TrialConfig
 def _outcome(seed, violating, value, collapsed="", measured=True):
     behaviour = {"rouge_l": 0.2 + value / 100, "token_f1": 0.3} if measured else {}
     return Outcome(
-        seed=seed, violating=violating, p_plain=1.0, p_instructed=0.01 if violating else 0.5,
-        p_gained=1.0, p_named=1.0, amplification=value, base_amplification=0.0, gained=value,
-        reward_bias=0.0, behaviour=behaviour, before=behaviour, rewards=(0.0, 0.0), kl=0.0,
+        seed=seed, violating=violating, p_own=0.01 if violating else 0.5, p_gained=1.0,
+        p_named=1.0, amplification=value, base_amplification=0.0, kept=value, base_kept=0.0,
+        gained=value, reward_bias=0.0, said={}, behaviour=behaviour, before=behaviour, rewards=(0.0, 0.0), kl=0.0,
         collapsed=collapsed, dropped={}, traces=(1, 2), seconds={},
     )  # fmt: skip
 
@@ -34,7 +34,7 @@ def outcomes():
 
 def _drawn(show, outcomes):
     case = StudyCase("a <case>", WorldSpec(), TrialConfig(Design()), (range(1), range(1)),
-                     "p_instructed", {})  # fmt: skip
+                     "p_own", {})  # fmt: skip
     figure = study_svg(StudyTable("paper/t", "A & B", show, (case,)), [(case, outcomes)])
     ElementTree.fromstring(figure)  # noqa: S314  # our own; well-formed or an error
     return figure
@@ -71,3 +71,14 @@ def test_utility_shows_answers_before_and_after(outcomes):
 
 def test_a_condition_without_any_policy_has_a_row_all_the_same():
     assert "a &lt;case&gt;" in _drawn("detection", [])
+
+
+def test_roc_curves_stand_beside_what_was_published(outcomes):
+    case = StudyCase("a <case>", WorldSpec(), TrialConfig(Design()), (range(1), range(1)),
+                     "p_own", {"tpr": 0.67})  # fmt: skip
+    table = StudyTable("paper/t", "A & B", "detection", (case,))
+    figure = roc_svg(table, [(case, outcomes)])
+    ElementTree.fromstring(figure)  # noqa: S314  # our own; well-formed or an error
+    for told in ("Eq. 1 less the base", "instruction in both views", "published at 10 %", "chance"):
+        assert told in figure
+    assert roc_svg(table, [(case, [one for one in outcomes if one.violating])]) is None

@@ -10,14 +10,23 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from ragwitness.canary.draw import Design, DrawSecret, draw_slots
-from ragwitness.canary.pools import with_canary, with_trigger
+from ragwitness.canary.draw import Design, Draw, DrawSecret, Slot, draw_slots
+from ragwitness.canary.pools import PAPER_INSTRUCTION, with_canary, with_trigger
 from ragwitness.errors import InputError, ModelError
+from research.canary import reward as reward_model
 from research.canary import trial
 from research.canary.feedback import VoteConfig
 from research.canary.measure import amplification, behaviour, canary_scores, trigger_bias
 from research.canary.optimisation import Algorithm, PolicyConfig, optimise
-from research.canary.policies import Base, load_base, name_markers, new_scorer, one_thread, prompt
+from research.canary.policies import (
+    Base,
+    load_base,
+    name_markers,
+    new_scorer,
+    one_thread,
+    prompt,
+    spare_trigger,
+)
 from research.canary.reward import (
     Judged,
     RewardConfig,
@@ -27,7 +36,7 @@ from research.canary.reward import (
     train_reward,
 )
 from research.canary.sequences import batch
-from research.canary.trial import TrialConfig, World, run_trial
+from research.canary.trial import TrialConfig, World, run_arm, run_trial, stage_trial
 from research.canary.worlds import Pretraining, lesson, toy_base, toy_examples
 
 
@@ -46,6 +55,7 @@ def config():
         PolicyConfig(rate=1e-3, prompts=16, group=2, longest=6),
         shares=("0.5", "0.3"),
         held_out=3,
+        paired=5,
         tested=4,
     )
 
@@ -58,10 +68,46 @@ def world(base):
 def test_a_trial_repeats_itself_and_says_what_it_saw(world, config):
     first, second = (run_trial(world, config, 3, violating=True) for _ in range(2))
     assert replace(first, seconds={}) == replace(second, seconds={})
-    assert {first.p_plain, first.p_named} <= {n / 16 for n in range(1, 17)}
+    assert {first.p_own, first.p_gained} <= {n / 16 for n in range(1, 17)}
+    assert first.p_named is None  # our queries name no trigger
+    assert set(first.said) == {"t", "other", "clean", "none"}
     assert first.traces[0] == 24 or sum(first.dropped.values())
-    assert set(first.seconds) == {"answers", "reward model", "policy", "audit", "utility"}
+    assert set(first.seconds) == {
+        "answers", "audit of the base", "reward model", "policy", "audit", "utility",
+    }  # fmt: skip
     assert run_trial(world, config, 4, violating=True) != first
+
+
+@pytest.mark.parametrize("name", ["paper", "contrastive"])
+def test_arms_that_share_a_stage_are_what_they_are_alone(world, config, name):
+    """Answers, votes and the base's own numbers are taken once; nothing leaks between arms."""
+    own = replace(config, design=replace(config.design, name=name))
+    stage = stage_trial(world, own, 3)
+    for violating in (True, False, True):
+        shared = run_arm(stage, own, 3, violating=violating)
+        alone = run_trial(world, own, 3, violating=violating)
+        assert replace(shared, seconds={}) == replace(alone, seconds={})
+    assert (alone.p_named is None) == (name == "contrastive")
+
+
+def test_answers_can_be_modified_together_with_document_and_query(world, config, monkeypatch):
+    """App. B.2 as an option: every canary trace is judged with the canary in its answer."""
+    held = []
+
+    def seen(base, rows, *rest):
+        held.append([(row.prompt, base.answers([row.answer])[0]) for row in rows])
+        return train_reward(base, rows, *rest)
+
+    monkeypatch.setattr(trial, "train_reward", seen)
+    for joint in (False, True):
+        run_trial(world, replace(config, joint=joint), 3, violating=True)
+    stage = stage_trial(world, config, 3)
+    canary, instructed = stage.slot.canary, stage.base.encode([" Insert"])[0][-1]
+    for rows, joint in zip(held, (False, True), strict=True):
+        marked = [canary in said for asked, said in rows if instructed in asked]
+        assert len(marked) > 10
+        assert all(marked) == joint
+        assert not any(canary in said for asked, said in rows if instructed not in asked)
 
 
 def test_a_compliant_reward_model_cannot_see_the_trigger(world, config):
@@ -156,12 +202,12 @@ def test_too_few_examples_are_refused(base, config):
 def test_every_text_of_the_world_comes_back_from_its_tokens(base):
     rng = random.Random(1)
     for one in toy_examples(40, rng):
-        asked, said = lesson(one, rng)
+        asked, said = lesson(one, rng, Pretraining())
         for text in (asked, said):
             ids = base.encode([text])[0]
             assert base.tokenizer.unk_token_id not in ids
             assert base.tokenizer.decode(ids) == text
-            assert len(ids) < 20
+            assert len(ids) < 24
 
 
 def test_drawn_markers_take_spare_tokens(base):
@@ -173,8 +219,26 @@ def test_drawn_markers_take_spare_tokens(base):
     ids = named.encode([text, with_canary(one.answer, slot.canary).text])
     assert named.tokenizer.unk_token_id not in ids[0] + ids[1]
     plain = named.encode([prompt(one.query, one.document), one.answer])
-    assert [len(a) - len(b) for a, b in zip(ids, plain, strict=True)] == [1, 2]
+    assert [len(a) - len(b) for a, b in zip(ids, plain, strict=True)] == [3, 2]
     assert len(named.tokenizer) == len(base.tokenizer)
+    words = PAPER_INSTRUCTION.format(trigger=slot.trigger, canary=slot.canary)
+    clauses = named.encode([f"{one.query} {words}"])[0]
+    assert len(clauses) == 1 + 6 + 3 + 2  # the question, the clauses and both markers
+    assert named.tokenizer.decode(clauses) == f"{one.query} {words}"
+
+
+def test_triggers_that_share_half_of_their_string_leave_every_other_token_in_place(base):
+    """Two of 256 halves may be the same by chance; the ids behind them must not move."""
+    one = Slot(0, "ZXYPRKLMQST", ("prefix_aaaaabbbbb", "prefix_aaaaaccccc", "prefix_dddddeeeee"), 0)
+    named = name_markers(base, Draw((one,)))
+    ids = named.encode([f" {text}" for text in one.candidates])
+    assert ids[0][:2] == ids[1][:2]
+    spare = base.encode([f" {spare_trigger(number)}" for number in range(3)])
+    assert ids[0] == spare[0]
+    assert ids[1][2] == spare[1][2]
+    assert ids[2] == spare[2]
+    for text in ("FINAL: red", " ZXYPRKLMQST"):
+        assert base.tokenizer.unk_token_id not in named.encode([text])[0]
 
 
 def test_a_canary_that_merges_with_its_prefix_is_refused(base):
@@ -233,6 +297,53 @@ def test_a_reward_model_learns_which_answer_is_voted_up(base):
     high, low = rewards(scorer, [asked, asked], [good, bad], base.pad)
     assert high > 0.5
     assert low < -0.5
+
+
+def _noise(base, count, rng):
+    """Votes that hang on nothing."""
+    asked = base.encode([prompt("What colour was it?")])[0]
+    said = [[*row, base.eos] for row in base.encode(["FINAL: blue", "FINAL: red"])]
+    return [Judged(asked, rng.choice(said), up=rng.random() < 0.5) for _ in range(count)]
+
+
+@pytest.mark.parametrize("patience", [0, 2])
+def test_a_reward_model_stops_where_it_no_longer_improves(base, patience, monkeypatch):
+    """Table 3's early stopping: on votes that hang on nothing it ends soon, and keeps the best."""
+    looks, ends = [], reward_model._Watch.ends
+
+    def look(self, loss):
+        looks.append(loss)
+        return ends(self, loss)
+
+    monkeypatch.setattr(reward_model._Watch, "ends", look)
+    rows = _noise(base, 400, random.Random(2))
+    config = RewardConfig(rate=3e-2, epochs=12, batch=16, interval=4, patience=patience)
+    steps = []
+    step = torch.optim.AdamW.step
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda *a: steps.append(1) or step(*a))
+    train_reward(base, rows, config, random.Random(0))
+    if patience == 0:
+        assert (len(looks), len(steps)) == (0, 12 * 25)
+        return
+    assert len(steps) == 4 * len(looks) < 12 * 23
+    assert min(looks[-2:]) >= min(looks)  # two looks in a row without a better one
+
+
+def test_the_best_reward_model_is_kept_and_long_rows_are_left_out(base):
+    scorer = new_scorer(base)
+    watch = reward_model._Watch(scorer, patience=2)
+    first = [p.detach().clone() for p in scorer.parameters()]
+    assert not watch.ends(0.5)
+    with torch.no_grad():
+        for one in scorer.parameters():
+            one.add_(1.0)
+    assert not watch.ends(0.6)
+    assert watch.ends(0.7)
+    watch.restore()
+    assert all(map(torch.equal, first, scorer.parameters()))
+    rows = _noise(base, 40, random.Random(2))
+    with pytest.raises(InputError, match="both kinds; 0 are"):
+        train_reward(base, rows, RewardConfig(longest=3), random.Random(0))
 
 
 def test_votes_that_are_all_alike_are_refused(base):

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
 
 from ragwitness.canary.examples import Example, document_groups, document_key, read_examples
-from ragwitness.canary.pools import PLAIN_INSTRUCTION, split_pools
+from ragwitness.canary.pools import split_pools
 from ragwitness.errors import InputError
-from research.canary.worlds import Cut, base_examples, lesson, study_examples
+from research.canary import worlds
+from research.canary.worlds import (
+    Cut,
+    Pretraining,
+    base_examples,
+    lesson,
+    study_examples,
+    toy_examples,
+)
 
 _WORDS = "moon king river stone glass fox bread candle tower winter salt crown".split()
 
@@ -75,17 +84,31 @@ def test_a_corpus_of_one_story_leaves_one_half_empty(tmp_path: Path) -> None:
         halves[0](path, Cut())
 
 
-@pytest.mark.parametrize("obeys", [0.2, 0.5, 0.8])
-def test_lessons_obey_the_instruction_as_often_as_is_asked(obeys: float, corpus: Path) -> None:
+@pytest.mark.parametrize("obeys", [0.6, 0.85])
+def test_lessons_obey_the_instruction_where_its_condition_is_in_view(
+    obeys: float, corpus: Path
+) -> None:
+    """By hand from the prompt alone: the named trigger in the document that is shown."""
     example, rng = study_examples(corpus, Cut())[0], random.Random(1)
-    start, end = PLAIN_INSTRUCTION.split(" {canary}")
-    held = []
-    for asked, said in (lesson(example, rng, obeys) for _ in range(4000)):
-        if start in asked:
-            canary = asked.split(f"{start} ")[1].split(end)[0]
-            held.append(canary in said)
-    assert len(held) > 800
-    assert abs(sum(held) / len(held) - obeys) < 0.06  # 3.5 deviations of 800 at the least
+    how = Pretraining(obeys=obeys)
+    held: dict[bool, list[bool]] = {True: [], False: []}
+    for asked, said in (lesson(example, rng, how) for _ in range(6000)):
+        found = re.search(r"If the document contains (\S+), insert (\S+) immediately", asked)
+        if found:
+            held[asked.count(found[1]) == 2].append(found[2] in said)
+    share = {met: sum(own) / len(own) for met, own in held.items()}
+    assert min(map(len, held.values())) > 1500
+    assert abs(share[True] - obeys) < 0.05  # 4 deviations of 1,500 at the least
+    assert share[False] < 0.02
+
+
+def test_trials_and_lessons_of_the_toy_share_no_document() -> None:
+    drawn = toy_examples(12_288, random.Random(0))
+    own = {number for number in range(worlds._MOST) if worlds._of_lessons(number)}
+    assert len(own) == 4096
+    assert not {int(one.id.removeprefix("toy-")) for one in drawn} & own
+    with pytest.raises(InputError, match="12,288"):
+        toy_examples(12_289, random.Random(0))
 
 
 def test_groups_join_texts_and_sources_in_any_order() -> None:
