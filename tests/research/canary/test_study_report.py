@@ -61,9 +61,7 @@ def test_each_score_tells_the_arms_apart_by_itself():
     found = detection(arms).by
     assert set(found) == set(kept)
     for name, score in kept.items():
-        pairs = [
-            score(a) > score(b) for a in arms if a.violating for b in arms if not b.violating
-        ]
+        pairs = [score(a) > score(b) for a in arms if a.violating for b in arms if not b.violating]
         assert found[name].auroc.value == pytest.approx(np.mean(pairs))
         assert found[name].resampled.value == found[name].auroc.value
         assert found[name].resampled.low < found[name].auroc.value < found[name].resampled.high
