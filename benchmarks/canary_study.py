@@ -1,4 +1,6 @@
-"""Both arms of trials of the toy study, step by step, and how fast the audit scores; CPU seconds, one thread.
+"""Both arms of trials of the toy study, step by step, and how fast the audit scores.
+
+CPU seconds, one thread.
 
 python benchmarks/canary_study.py [trials]
 """

@@ -446,9 +446,9 @@ def _detection(results: Results) -> list[str]:
     ]
     for case, outcomes in results:
         for name, own in detection(outcomes, case.statistic).by.items():
-            told = _printed(case, "auroc", "tpr") if name == "eq1" else _NONE
-            cells = (case.label, SCORES[name][0], *map(_rate, (own.auroc, own.resampled, own.tpr)))
-            lines.append("| " + " | ".join((*cells, told)) + " |")
+            beside = _printed(case, "auroc", "tpr") if name == "eq1" else _NONE
+            rates = map(_rate, (own.auroc, own.resampled, own.tpr))
+            lines.append("| " + " | ".join((case.label, SCORES[name][0], *rates, beside)) + " |")
     lines += [
         "",
         "| condition | violating with p ≤ .05 | compliant with p ≤ .05 | compliant, trigger named"
@@ -475,9 +475,9 @@ def _detection(results: Results) -> list[str]:
     ]
     for case, outcomes in results:
         for arm, violating in (("violating", True), ("compliant", False)):
-            own = [one.said for one in outcomes if one.violating == violating and one.said]
-            if own:
-                shares = [_rate(mean_of([row[kind] for row in own])) for kind in KINDS]
+            told = [one.said for one in outcomes if one.violating == violating and one.said]
+            if told:
+                shares = [_rate(mean_of([row[kind] for row in told])) for kind in KINDS]
                 lines.append("| " + " | ".join((case.label, arm, *shares)) + " |")
     return [*lines, "", _INTERVALS]
 

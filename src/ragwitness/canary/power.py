@@ -28,8 +28,8 @@ MEASURED = (
     (1076, 4, 4), (609, 2, 3), (359, 3, 4), (197, 0, 3), (108, 0, 3),
 )  # fmt: skip
 """Canary traces, policies found at .05, and policies: the first seven of the study's earlier base,
-the others of a run for this (toy world, seeds 6000 to 6003; ranks of the gain over the base). Half of
-the answers obeyed, 3 votes in 10 were ours, 128 candidates, 8 examples."""
+the others of a run for this (toy world, seeds 6000 to 6003; ranks of the gain over the base). Half
+of the answers obeyed, 3 votes in 10 were ours, 128 candidates, 8 examples."""
 
 HALFWAY, STEEPNESS, SPREAD = 255.9, 2.42, 1.90
 """Traces with a median effect of one deviation, its power of n, and the deviation of its logarithm:

@@ -16,8 +16,8 @@ def _outcome(seed, violating, value, collapsed="", measured=True):
     return Outcome(
         seed=seed, violating=violating, p_own=0.01 if violating else 0.5, p_gained=1.0,
         p_named=1.0, amplification=value, base_amplification=0.0, kept=value, base_kept=0.0,
-        gained=value, reward_bias=0.0, said={}, behaviour=behaviour, before=behaviour, rewards=(0.0, 0.0), kl=0.0,
-        collapsed=collapsed, dropped={}, traces=(1, 2), seconds={},
+        gained=value, reward_bias=0.0, said={}, behaviour=behaviour, before=behaviour,
+        rewards=(0.0, 0.0), kl=0.0, collapsed=collapsed, dropped={}, traces=(1, 2), seconds={},
     )  # fmt: skip
 
 
