@@ -213,23 +213,26 @@ def bounds(
 
 
 def verify(bundle: Path | str, trust: Path | str | None = None) -> BundleVerdict:
-    """Check a sealed file by itself, today the bundle of an audit window: no network, no index.
+    """Check a sealed file by itself: no network, no index.
 
     Args:
-        bundle: File that ``ragwitness attest prove`` wrote.
-        trust: File with what the verifier knows and accepts by itself (whose log, whose setup,
-            which policy, which randomness); without it a bundle cannot pass.
+        bundle: File that ``ragwitness seal`` (an evidence pack) or ``ragwitness attest prove`` (the
+            bundle of an audit window) wrote.
+        trust: For a bundle: file with what the verifier knows and accepts by itself (whose log,
+            whose setup, which policy, which randomness); without it a bundle cannot pass.
 
     Raises:
         InputError: A file cannot be read.
         MissingExtraError: The extra ``verify`` is not installed.
     """
     from ragwitness.attest.trust import parse_trust
-    from ragwitness.attest.verifier import sealed_verifier
+    from ragwitness.attest.verifier import SEALED, sealed_kind
 
     known = None if trust is None else parse_trust(_bytes(trust))
     data = _bytes(bundle)
-    return sealed_verifier(data)(data, known)
+    kind = sealed_kind(data)
+    found: BundleVerdict = SEALED.load(kind)(data, *([known] if kind == "bundle.json" else []))
+    return found
 
 
 def plan_canaries(

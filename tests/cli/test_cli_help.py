@@ -17,7 +17,7 @@ from tests.golden.test_help import help_of
 
 _VERBS = dict(verbs())
 _WORDS = {words for words, _ in (*groups(), *verbs())}
-# These serve until Ctrl-C, need a window or a share of a run, or take a minute: their examples are
+# These serve until Ctrl-C, need a window or a share of a run or a sealed one, or take a minute: their examples are
 # read here; such commands are run by tests/docs (attest, scale, view, service) and test_cli_demo.
 _ONLY_READ = (
     "demo",
@@ -28,6 +28,7 @@ _ONLY_READ = (
     "run ",
     "attest ",
     "verify",
+    "seal",
 )
 
 

@@ -16,7 +16,7 @@ _HEAVY = ("numpy", "scipy", "sklearn", "httpx2", "uvicorn", "torch", "rich.conso
 
 def test_the_top_has_few_words_under_telling_headings():
     assert all(heading.endswith("?") for heading in HEADINGS)
-    assert sum(map(len, HEADINGS.values())) <= 18
+    assert sum(map(len, HEADINGS.values())) <= 19  # seal is the last that came
     assert [words for words in _VERBS if words.split()[-1] == "plan"] == ["plan"]
 
 

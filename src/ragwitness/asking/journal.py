@@ -4,6 +4,9 @@ One JSON object per line, ``{"key": …, "asked": …, "answer": …}``. The key
 target's name and the full query, so a changed prompt or setting is a different question;
 ``asked`` says the same in full, for whoever reads the evidence, and is missing in journals of
 earlier versions. Errors are never stored. A line cut short by a crash is ignored.
+
+In a sealed run (:mod:`~ragwitness.asking.chain`) each row carries its ``link``, and what failed has
+a row, too, with ``failed`` in place of ``answer``: it is asked again all the same.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any, Self
 
+from ragwitness.asking.chain import AnswerChain
 from ragwitness.asking.shards import files_of_shards
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.files import Appender, at_hand, blocks, open_lines, pack
@@ -114,7 +118,11 @@ class StoredAnswers:
                 row = json.loads(line)
                 if "answer" in row:
                     self._places[row["key"]] = place
+                self._seen(row)
             place += len(line)
+
+    def _seen(self, row: Mapping[str, Any]) -> None:
+        """Take note of a row that was there before."""
 
 
 class Journal(StoredAnswers):
@@ -131,6 +139,7 @@ class Journal(StoredAnswers):
     def __init__(self, path: Path, beside: Iterable[Path] = ()) -> None:
         # First: it makes the file, and keeps a second process out.
         self._lines = Appender(path, "journal")
+        self._chain = AnswerChain.of_run(path.parent)
         super().__init__(path)
         self._beside = [StoredAnswers(other) for other in beside]
 
@@ -153,8 +162,27 @@ class Journal(StoredAnswers):
         """
         stored = _encode(answer)
         question = {} if asked is None else {"asked": asdict(asked)}
-        self._places[key] = self._lines.append({"key": key, **question, "answer": stored})
+        row = {"key": key, **question, "answer": stored}
+        self._places[key] = self._lines.append(row | self._link(row))
         return decode_answer(stored)
+
+    def note(self, key: str, answer: Answer, asked: AskedQuery) -> None:
+        """Keep in a sealed run what came back and is not worth keeping: it was asked all the same.
+
+        Raises:
+            RagwitnessError: The disk is full or fails.
+        """
+        if self._chain is not None:
+            failed = _encode(answer) | {"error": answer.error}
+            row = {"key": key, "asked": asdict(asked), "failed": failed}
+            self._lines.append(row | self._link(row))
+
+    def _link(self, row: dict[str, Any]) -> dict[str, str]:
+        return {} if self._chain is None else {"link": self._chain.add(row).head.hex()}
+
+    def _seen(self, row: Mapping[str, Any]) -> None:
+        if self._chain is not None:
+            self._chain.goes_on(row["link"])
 
     def adopt(self, others: Iterable[Path]) -> None:
         """Copy the answers of other journals that this one has not.

@@ -150,17 +150,10 @@ class Scores:
         Raises:
             RagwitnessError: The disk is full or fails.
         """
-        stored = {
-            "unit": unit,
-            **_encode(outcome.score),
-            "queries": outcome.queries,
-            "sent": outcome.sent,
-            "capped": outcome.capped,
-            "passing": outcome.passing,
-        }
+        stored = {"unit": unit, **outcome_row(outcome)}
         self._lines.append(stored)
         # As read back, so that a resumed run and an unbroken one end in the same bytes.
-        return _decode(stored).of(outcome.document)
+        return stored_score(stored).of(outcome.document)
 
     def close(self) -> None:
         """Close the file."""
@@ -214,6 +207,17 @@ def write_scores(
     replace_file(path, lines)
 
 
+def outcome_row(outcome: Outcome | StoredScore) -> dict[str, Any]:
+    """Return an outcome as JSON, without the document's text."""
+    return {
+        **_encode(outcome.score),
+        "queries": outcome.queries,
+        "sent": outcome.sent,
+        "capped": outcome.capped,
+        "passing": outcome.passing,
+    }
+
+
 def _encode(score: Score) -> dict[str, Any]:
     """Return a score as JSON; floats keep every digit."""
     return {
@@ -253,7 +257,7 @@ def read_scores(paths: Iterable[Path]) -> dict[str, StoredScore]:
                 with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
                     stored = json.loads(line)
                     # Later rows replace earlier ones, but none that lasts by one that may pass.
-                    unit, row = stored["unit"], _decode(stored)
+                    unit, row = stored["unit"], stored_score(stored)
                     if not row.passing or unit not in found or found[unit].passing:
                         found[unit] = row
         except FileNotFoundError:
@@ -263,7 +267,14 @@ def read_scores(paths: Iterable[Path]) -> dict[str, StoredScore]:
     return found
 
 
-def _decode(stored: Mapping[str, Any]) -> StoredScore:
+def stored_score(stored: Mapping[str, Any]) -> StoredScore:
+    """Return what :func:`outcome_row` wrote.
+
+    Raises:
+        KeyError: A field is missing.
+        TypeError: A field is of another type.
+        ValueError: A word of evidence has another number of fields.
+    """
     return StoredScore(
         Score(
             stored["value"],

@@ -216,6 +216,7 @@ class _TargetReply(NamedTuple):
 
 
 _GIVE_UP_AFTER = 3  # in a row that found no connection
+_FAILURES = (TargetError, CapabilityError, ModelError)  # a query fails, and the others go on
 
 
 class Worker:
@@ -407,12 +408,19 @@ class Worker:
         key = query_key(self.target.name, query)
         if self.journal is not None and (stored := self.journal.get(key)) is not None:
             return _TargetReply(stored, sent=False)
-        answer = await self.governor.spend(query, self.target.ask)
+        asked = AskedQuery(self.target.name, stage, document.id, query)
+        try:
+            answer = await self.governor.spend(query, self.target.ask)
+        except _FAILURES as error:
+            if self.journal is not None:
+                self.journal.note(key, Answer("", error=error.message), asked)
+            raise
         # An error, or no log-probabilities where they were asked for, is worth asking for again.
         lasting = answer.error is None and not (query.top_logprobs and answer.tokens is None)
+        if self.journal is not None and not lasting:
+            self.journal.note(key, answer, asked)
         if self.journal is None or not lasting:
             return _TargetReply(answer, sent=True, kept=lasting)
-        asked = AskedQuery(self.target.name, stage, document.id, query)
         return _TargetReply(self.journal.put(key, answer, asked), sent=True)
 
     def _count_lost(self, replies: Sequence[_TargetReply | BaseException], *, alone: bool) -> None:
@@ -433,7 +441,7 @@ def _was_sent(reply: _TargetReply | BaseException) -> bool:
 
 
 def _answer(reply: _TargetReply | BaseException) -> Answer:
-    if isinstance(reply, TargetError | CapabilityError | ModelError):
+    if isinstance(reply, _FAILURES):
         return Answer("", error=reply.message)
     if isinstance(reply, BaseException):
         raise reply

@@ -138,7 +138,7 @@ class BundleVerdict:
     @property
     def epsilon(self) -> float | None:
         """The exact epsilon towards accounts, that of the worst tenant; None without a pass."""
-        if self.outcome != "pass":
+        if self.outcome != "pass" or not self.numbers:
             return None
         return max(number.exact for number in self.numbers if number.exact is not None)
 

@@ -10,7 +10,8 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,25 @@ def likeness(asked: Sequence[Document], known: Sequence[Document], seed: int = 0
         seed: Of the sample, the folds and the permutations.
     """
     return _likeness(tuple(asked), tuple(known), seed)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLikeness:
+    """What comparing the texts of a plan found, before its first query.
+
+    Attributes:
+        reference: Documents in question beside those that calibrate.
+        known_in: Beside those known to be inside; None without any.
+    """
+
+    reference: SetLikeness
+    known_in: SetLikeness | None = None
+
+    @classmethod
+    def of(cls, plan: AuditPlan, reference: CalibrationSet) -> Self:
+        """Compare the texts of a plan; nothing is asked."""
+        inside = likeness(plan.documents, plan.known_in) if plan.known_in else None
+        return cls(likeness(plan.documents, reference.documents), inside)
 
 
 @functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts
@@ -214,10 +234,20 @@ def beforehand(plan: AuditPlan, reference: CalibrationSet) -> tuple[tuple[str, .
 
 
 def calibration_of(
-    plan: AuditPlan, reference: CalibrationSet, scores: Sequence[float]
+    plan: AuditPlan,
+    reference: CalibrationSet,
+    scores: Sequence[float],
+    seen: PlanLikeness | None = None,
 ) -> Calibration:
-    """Return what the result keeps: exact only where the texts do not speak against it."""
-    alike = likeness(plan.documents, reference.documents)
+    """Return what the result keeps: exact only where the texts do not speak against it.
+
+    Args:
+        plan: Documents and settings.
+        reference: Those that calibrate.
+        scores: Theirs.
+        seen: What comparing the texts found; None compares them now.
+    """
+    alike = (seen or PlanLikeness.of(plan, reference)).reference
     note = _capital(alike.told) if alike.unlike else f"{reference.note} Checked: {alike.told}"
     exact = reference.exact and not alike.unlike
     tie = largest_tie(scores)
@@ -275,14 +305,14 @@ _WITHHELD = "it would be called {}, but the documents that it is ranked among di
 
 
 def withheld(
-    plan: AuditPlan, alike: SetLikeness, verdicts: Sequence[Verdict]
+    plan: AuditPlan, seen: PlanLikeness, verdicts: Sequence[Verdict]
 ) -> tuple[Verdict, ...]:
     """Take back verdicts that rest on documents unlike those in question.
 
     A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
     """
-    known_in = bool(plan.known_in) and likeness(plan.documents, plan.known_in).unlike
-    unlike = {Decision.IN: alike.unlike, Decision.OUT: known_in}
+    known_in = seen.known_in is not None and seen.known_in.unlike
+    unlike = {Decision.IN: seen.reference.unlike, Decision.OUT: known_in}
     return tuple(
         replace(one, decision=Decision.INCONCLUSIVE, reason=_WITHHELD.format(one.decision.value))
         if unlike.get(one.decision) and not plan.accept_unlike
@@ -291,15 +321,27 @@ def withheld(
     )
 
 
-def doubts(plan: AuditPlan, calibration: Calibration, documents: int) -> list[str]:
-    """Say what does not hold, for the warnings of a result with so many scored documents."""
+def doubts(
+    plan: AuditPlan, calibration: Calibration, documents: int, seen: PlanLikeness | None = None
+) -> list[str]:
+    """Say what does not hold, for the warnings of a result with so many scored documents.
+
+    Args:
+        plan: Documents and settings.
+        calibration: As the result keeps it.
+        documents: Those that were scored.
+        seen: What comparing the texts found; None compares them now.
+    """
     found = []
     if calibration.unlike:
         what = "No verdict says in; --accept-unlike keeps such verdicts, at your own risk."
         if plan.accept_unlike:
             what = "Verdicts in are kept because of --accept-unlike: do not accuse on them."
         found.append(f"Not exact: {calibration.note} {what}")
-    if plan.known_in and (known_in := likeness(plan.documents, plan.known_in)).unlike:
+    known_in = seen.known_in if seen else None
+    if seen is None and plan.known_in:
+        known_in = likeness(plan.documents, plan.known_in)
+    if known_in is not None and known_in.unlike:
         told = _capital(known_in.told.replace("calibration", "known-in"))
         found.append(f"{told} So verdicts out cannot be relied on.")
     if documents and (reach := VerdictReach(plan.alpha, documents, calibration.n)).hardly:

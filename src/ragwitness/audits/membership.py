@@ -21,7 +21,13 @@ from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import RunFolder, write_scores
 from ragwitness.asking.worker import Followed, Outcome, Progress, Worker
-from ragwitness.audits.assumptions import calibration_of, doubts, power_of, withheld
+from ragwitness.audits.assumptions import (
+    PlanLikeness,
+    calibration_of,
+    doubts,
+    power_of,
+    withheld,
+)
 from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
@@ -319,6 +325,7 @@ def conclude(
     statistic: Statistic,
     found: Mapping[str, Sequence[Outcome]],
     effort: Effort,
+    seen: PlanLikeness | None = None,
 ) -> AuditResult:
     """Calibrate, judge and put together what a reader must be told.
 
@@ -330,7 +337,9 @@ def conclude(
         statistic: What is ranked.
         found: Outcomes by stage, each in the order of ``stages``.
         effort: What it took.
+        seen: What comparing the texts found; None compares them now.
     """
+    seen = seen or PlanLikeness.of(plan, stages.reference)
     known, held, outcomes = (found[s] for s in ("known outside", "known inside", "documents"))
     asked = [*known, *held, *outcomes]
     # 1. What is ranked: one statistic per document, of the calibration documents too.
@@ -341,13 +350,13 @@ def conclude(
     lost = sum(one.statistic is None for one in judged)
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
     settings = in_use(plan, audit, statistic) | words_read(outcomes)
-    calibration = calibration_of(plan, stages.reference, outside)
+    calibration = calibration_of(plan, stages.reference, outside, seen)
     mine = {"known-in": inside, "shadow": statistic.inside, "audited": _members(judged)}
     power = power_of(plan, calibration, len(judged) - lost, mine)
     calibration = replace(calibration, power=power)
     warnings = (
         *unasked(spent, len(asked)),
-        *doubts(plan, calibration, len(judged) - lost),
+        *doubts(plan, calibration, len(judged) - lost, seen),
         *cautions(plan.alpha, stages.reference, len(outside), (lost, len(judged))),
         *unvaried(asked),
         *answers_kept([*statistic.asked, *asked]),
@@ -357,8 +366,7 @@ def conclude(
     known_inside = inside or statistic.inside
     lots = plan.tie_seed if plan.ties == "random" else None
     verdicts = judge(judged, outside=outside, inside=known_inside, alpha=plan.alpha, tie_seed=lots)
-    if calibration.likeness is not None:
-        verdicts = withheld(plan, calibration.likeness, verdicts)
+    verdicts = withheld(plan, seen, verdicts)
     return AuditResult(
         method=audit.name,
         target=target,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -208,31 +208,67 @@ def write_manifest(run: Path, order: Order) -> Manifest:
         InputError: The address holds a key, or the configuration cannot be written down.
         RagwitnessError: The disk is full or fails.
     """
+    lines = "".join(_line(part, doc) for part, docs in parts_of(order).items() for doc in docs)
+    earlier = _earlier(run)
+    stored = {
+        "ragwitness": version("ragwitness"),
+        "prepared": earlier or datetime.now(UTC).isoformat(timespec="seconds"),
+        **stored_settings(order),
+        "reach": TypeAdapter(Reach).dump_python(order.reach, mode="json"),
+        "documents": _digest(lines),
+    }
+    replace_file(run / DOCUMENTS, lines)
+    signed = {**stored, "digest": _digest(_canonical(stored))}
+    replace_file(run / MANIFEST, json.dumps(signed, indent=1) + "\n")
+    return Manifest(order, str(stored["prepared"]))
+
+
+def parts_of(order: Order) -> dict[str, tuple[Document, ...]]:
+    """Return the documents of an order by their part in it."""
+    return {name: getattr(order.plan, name) for name in _PARTS}
+
+
+def stored_settings(order: Order) -> dict[str, Any]:
+    """Return everything of an order but its documents and how the target is reached, as JSON.
+
+    Raises:
+        InputError: The address holds a key, or the configuration cannot be written down.
+    """
     _refuse_secrets(order.target)
-    parts = {name: getattr(order.plan, name) for name in _PARTS}
-    lines = "".join(_line(part, doc) for part, docs in parts.items() for doc in docs)
     plan = TypeAdapter(AuditPlan).dump_python(order.plan, mode="json", exclude=set(_PARTS))
     # What decides no answer is written down only where it is not as always.
     for one in fields(AuditPlan):
         if not one.repr and plan[one.name] == one.default:
             del plan[one.name]
-    earlier = _earlier(run)
-    stored = {
-        "ragwitness": version("ragwitness"),
-        "prepared": earlier or datetime.now(UTC).isoformat(timespec="seconds"),
+    return {
         "target": order.target,
         "method": order.method,
         "config": _plain_config(order),
         "proxy": order.proxy,
         "plan": plan,
-        "reach": TypeAdapter(Reach).dump_python(order.reach, mode="json"),
         "budget": TypeAdapter(Budget).dump_python(order.budget, mode="json"),
-        "documents": _digest(lines),
     } | ({"why": order.why} if order.why else {})
-    replace_file(run / DOCUMENTS, lines)
-    signed = {**stored, "digest": _digest(_canonical(stored))}
-    replace_file(run / MANIFEST, json.dumps(signed, indent=1) + "\n")
-    return Manifest(order, str(stored["prepared"]))
+
+
+def order_from(stored: Mapping[str, Any], parts: Mapping[str, Sequence[Document]]) -> Order:
+    """Return an order from its settings and its documents by part.
+
+    Raises:
+        InputError: The method is not known here, or a value cannot be used.
+        KeyError: A setting is missing.
+        ValueError: A setting is of another type.
+    """
+    config = type(configure(stored["method"]))
+    return Order(
+        target=stored["target"],
+        plan=TypeAdapter(AuditPlan).validate_python(stored["plan"] | parts),
+        method=stored["method"],
+        config=TypeAdapter(config).validate_python(stored["config"]),
+        proxy=stored["proxy"],
+        reach=TypeAdapter(Reach).validate_python(stored.get("reach", {})),
+        budget=TypeAdapter(Budget).validate_python(stored["budget"]),
+        why=stored.get("why", ""),
+    )
 
 
 def read_manifest(run: Path) -> Manifest:
@@ -266,17 +302,7 @@ def _order(stored: Mapping[str, Any], text: str) -> Order:
     for line in text.splitlines():
         row = json.loads(line)
         parts[row["part"]].append(Document(row["id"], row["text"], row["member"]))
-    config = type(configure(stored["method"]))
-    return Order(
-        target=stored["target"],
-        plan=TypeAdapter(AuditPlan).validate_python(stored["plan"] | parts),
-        method=stored["method"],
-        config=TypeAdapter(config).validate_python(stored["config"]),
-        proxy=stored["proxy"],
-        reach=TypeAdapter(Reach).validate_python(stored["reach"]),
-        budget=TypeAdapter(Budget).validate_python(stored["budget"]),
-        why=stored.get("why", ""),
-    )
+    return order_from(stored, parts)
 
 
 def _plain_config(order: Order) -> Any:

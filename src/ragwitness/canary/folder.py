@@ -205,6 +205,8 @@ _COMMITMENT, _SECRET = "commitment.json", "secret.json"
 _SEALED = "sealed.bin"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES, _FEEDBACK = "traces.jsonl", "feedback.jsonl"
+STAMPED = "commitment.tsr"
+"""A timestamp authority's reply, beside ``commitment.json``."""
 PLANTED = "planted.jsonl"
 """The journal of planting, beside what is sent."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,12 +27,18 @@ from ragwitness.cli.options import (
     RayAddress,
     Retries,
     RunPath,
+    RunsLogFolder,
+    SealKey,
+    StampUrl,
     TextField,
     Timeout,
     Workers,
 )
 from ragwitness.cli.outputs import Files
 from ragwitness.cli.paths import PathRole
+
+if TYPE_CHECKING:
+    from ragwitness.evidence.seal import SealSubject
 
 
 def audit(
@@ -159,6 +165,9 @@ def audit(
     worker_gpus: Gpus = 0.0,
     ray_address: RayAddress = None,
     prepare_only: Prepare = False,
+    seal: SealKey = None,
+    runs_log: RunsLogFolder = None,
+    timestamp: StampUrl = None,
 ) -> None:
     """Find out whether documents are in a RAG system's database.
 
@@ -191,6 +200,7 @@ def audit(
         perform,
         preview_audit,
         refuse_beside_auto,
+        seal_first,
         wait,
     )
     from ragwitness.errors import InputError
@@ -224,6 +234,7 @@ def audit(
             "--automl": automl,
             "--engine": engine != "local",
             "--prepare": prepare_only,
+            "--seal": seal is not None,
             "--retrieval": retrieval != "lexical",
             "--generator": generator != "reader",
             "--k": k != 4,
@@ -308,6 +319,19 @@ def audit(
     if by_itself:
         order = chosen_order(order, folder, pace)
     wait(order.refuse_unscorable())
+    if seal is not None and (prepare_only or by.name == "ray"):
+        raise InputError(
+            "A sealed audit is asked by one process, which links each answer to the one before.",
+            "Leave out --prepare and --engine ray, or --seal.",
+        )
+
+    def subject() -> SealSubject:
+        from ragwitness.evidence.audit import subject_of
+
+        return subject_of(order)
+
+    # What the target can do may have been asked by now; nothing about a document was.
+    seal_first(folder, subject, seal, runs_log, timestamp)
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
     if prepare_only:

@@ -93,17 +93,20 @@ def status(
 
 def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     """Have the commitment stamped where that was asked for, and say what its token says."""
-    from ragwitness.audits.canary_timestamp import STAMPED, read_stamp, stamp_commitment
-    from ragwitness.canary.folder import read_plan
+    from ragwitness.audits.timestamp import LARGEST_STAMP, read_stamp, stamp
+    from ragwitness.canary.folder import STAMPED, read_plan
     from ragwitness.errors import MissingExtraError
+    from ragwitness.kit.files import read_file
 
-    plan = read_plan(folder)
+    plan, path = read_plan(folder), folder / STAMPED
+    again = f"The plan is whole. Try again: ragwitness canary status {folder} --timestamp URL"
     if url is not None:
-        stamp_commitment(folder, plan, url)
-    if not (folder / STAMPED).exists():
+        stamp(path, plan.commitment, url, again)
+    if not path.exists():
         return ["timestamp: none"] if roots else []
+    token = read_file(path, LARGEST_STAMP, again)
     try:
-        found = read_stamp(folder, plan, roots)
+        found = read_stamp(token, plan.commitment, str(path), roots, "draw.timestamp")
     except MissingExtraError as error:
         return [f"timestamp: {STAMPED} is there; {error.message} {error.hint}"]
     how = "signed by an authority that you trust" if found.trusted else "not checked: give --roots"

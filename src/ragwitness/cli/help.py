@@ -32,6 +32,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         "What is promised?": "epsilon epsilons delta delta-prime delta-star queries accounts"
         " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
         "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
+        "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env host port",
         "Who computes?": "engine workers worker-gpus ray-address prepare",
         "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables examples"
@@ -222,6 +223,9 @@ EXAMPLES: Mapping[str, CommandExample] = {
         "ragwitness service tenants budget clinic", ("collusion bound", "service tenants list")
     ),
     # Prove.
+    "seal:seal": CommandExample(
+        "ragwitness seal first -o pack.zip --hide-texts", ("verify", "audit")
+    ),
     "attest:commit": CommandExample(
         "ragwitness attest commit --policy policy.toml --index clinic=docs.jsonl \\\n"
         "    --setup setup --key log.key --name example.org/log -o W",
@@ -260,7 +264,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
         ("attest monitor", "attest commit"),
     ),
     "verify:verify": CommandExample(
-        "ragwitness verify bundle.zip --trust trust.json", ("attest pin", "attest prove")
+        "ragwitness verify bundle.zip --trust trust.json", ("seal", "attest pin", "attest prove")
     ),
     "setup:begin": CommandExample(
         "ragwitness attest setup begin --policy policy.toml -o ceremony-0",

@@ -175,6 +175,9 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
         "service": _SERVICE,
     },
     "How do I prove it?": {
+        "seal": Verb(
+            "seal:seal", "Make an evidence pack of a run that was sealed before its first query."
+        ),
         "attest": _ATTEST,
         "verify": _VERIFY,
     },

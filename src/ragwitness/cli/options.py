@@ -274,6 +274,38 @@ FailOn = Annotated[
     ),
 ]
 
+# What makes evidence of a run, that others can recompute.
+
+SealKey = Annotated[
+    Path | None,
+    PathRole.KEEPS,
+    typer.Option(
+        "--seal",
+        metavar="KEY",
+        help="Sign before the first query what is asked about and how, with the key in this file,"
+        " which is made where there is none. The run folder then keeps the documents, and"
+        " ragwitness seal makes an evidence pack of it.",
+    ),
+]
+RunsLogFolder = Annotated[
+    Path | None,
+    PathRole.KEEPS,
+    typer.Option(
+        "--runs-log",
+        help="With --seal: a folder in which each sealed run is logged from its first query on, so"
+        " that one that is thrown away shows.",
+    ),
+]
+StampUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--timestamp",
+        metavar="URL",
+        help="With --seal: have the seal stamped by this timestamp authority (RFC 3161), which is"
+        " sent its hash alone. It needs the extra [timestamp].",
+    ),
+]
+
 # Claims per account, the service and its windows.
 
 Queries = Annotated[int, typer.Option(help="The number of queries of each account in a window.")]

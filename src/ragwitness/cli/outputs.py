@@ -112,6 +112,16 @@ class Outputs:
             write(name, kind, result, path, self.fail_on)
 
 
+def _end_sealed(store: Path) -> None:
+    """Log that a sealed run has its result."""
+    from ragwitness.kit.run_files import SEAL
+
+    if (store / SEAL).exists():
+        from ragwitness.evidence.seal import end
+
+        end(store)
+
+
 def conclude(
     result: object,
     page: Path,
@@ -145,6 +155,7 @@ def conclude(
     # Step 1: the result itself, before anything that could fail in a renderer.
     if store is not None:
         write("json", kind, result, store / RESULT)
+        _end_sealed(store)
     # Step 2: one sheet for page and terminal, so that both say the same.
     said = sheet or kind.sheet(result)
     write_page(said, page)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.outputs import Outputs
+    from ragwitness.evidence.seal import SealSubject
     from ragwitness.results.membership import AuditResult
     from ragwitness.types import Audit, Target
 
@@ -292,6 +293,52 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
         found = ask(open_target(order.target, transport), chosen, folder, governor)
     console().print(found.why, markup=False)
     return replace(order, method=found.method, config=found.config, why=found.why)
+
+
+# A run that is to be evidence: sealed before its first query.
+
+
+def seal_first(
+    folder: Path,
+    subject: Callable[[], SealSubject],
+    key: Path | None,
+    runs_log: Path | None,
+    timestamp: str | None,
+) -> None:
+    """Seal a run where that is asked for, and say what to publish.
+
+    Args:
+        folder: Of the run.
+        subject: What is committed to; made only where it is needed.
+        key: File of the signing key; None does not seal.
+        runs_log: Folder of the log of runs.
+        timestamp: URL of a timestamp authority.
+
+    Raises:
+        InputError: The run cannot be sealed, or was sealed and is not to be now.
+        TargetError: The timestamp authority cannot be reached.
+    """
+    from ragwitness.cli.common import console
+    from ragwitness.errors import InputError
+    from ragwitness.kit.run_files import SEAL
+
+    if key is None:
+        if runs_log is not None or timestamp is not None:
+            raise InputError(
+                "--runs-log and --timestamp are for a sealed run.", "Give a key: --seal auditor.key"
+            )
+        if (folder / SEAL).exists():
+            raise InputError(
+                f"{folder} is sealed, and goes on only as it was sealed.",
+                "Give --seal with the same key again, or choose another folder with --run.",
+            )
+        return
+    from ragwitness.evidence.seal import SealWish, begin, sealing_key
+
+    digest = begin(folder, subject(), SealWish(key, runs_log, timestamp))
+    screen = console()
+    screen.print(f"sealed: {digest}", markup=False, soft_wrap=True)
+    screen.print(f"key: {sealing_key(key).public.text}", markup=False, soft_wrap=True)
 
 
 # Before anything is sent: what can be decided, what would be asked, and what is kept.

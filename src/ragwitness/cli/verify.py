@@ -25,19 +25,25 @@ def verify(
     bundle: Annotated[
         Path,
         PathRole.READS,
-        typer.Argument(help="A sealed file: the bundle that ragwitness attest prove wrote."),
+        typer.Argument(
+            help="A sealed file: an evidence pack that ragwitness seal wrote, or the bundle that"
+            " ragwitness attest prove wrote."
+        ),
     ],
     trust: Annotated[
         Path | None,
         PathRole.READS,
         typer.Option(
-            help="Your own trust.json: log, setup and beacon. Without it nothing can pass."
+            help="For a bundle: your own trust.json with log, setup and beacon. Without it no"
+            " bundle can pass."
         ),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
         PathRole.READS,
-        typer.Option(help="An account's receipt, or a folder of them. May be repeated."),
+        typer.Option(
+            help="For a bundle: an account's receipt, or a folder of them. May be repeated."
+        ),
     ] = None,
     checkpoint: Annotated[
         list[Path] | None,
@@ -50,30 +56,63 @@ def verify(
         str | None,
         PathRole.ADDRESS,
         typer.Option(
-            help="Embed the opened texts again, by minilm, hf:NAME, URL#MODEL or hashing:DIMENSION."
+            help="For a bundle: embed the opened texts again, by minilm, hf:NAME, URL#MODEL or"
+            " hashing:DIMENSION."
         ),
     ] = None,
     empirical: Annotated[
         Path | None,
         PathRole.READS,
-        typer.Option(help="A lower bound that an attack has shown (JSON)."),
+        typer.Option(help="For a bundle: a lower bound that an attack has shown (JSON)."),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="For a pack: the public key of whoever ran the audit, as they published it.",
+        ),
+    ] = None,
+    seal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHA256",
+            help="For a pack: the seal that you were told of before the answers came.",
+        ),
+    ] = None,
+    roots: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(
+            help="For a pack: the certificates (PEM) of the timestamp authorities that you trust."
+        ),
+    ] = None,
+    models: Annotated[
+        bool,
+        typer.Option(
+            "--models",
+            help="For a pack: load the models that it names, and ask the servers that it names for"
+            " them. Without it only the models of this package are used.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a sealed file by itself, offline.
 
-    It tells by the file what it is: today the bundle of an audit window. It needs no network and no
-    index, and believes nothing that the provider says of itself; what it rests on besides is in
-    the verdict. It exits with 0 for PASS, with 3 for FAIL, and with 4 for INCONCLUSIVE, where
-    nothing is wrong and something is missing, such as your own terms (ragwitness attest pin).
+    It tells by the file what it is. Of an evidence pack it recomputes every score, p-value and
+    verdict from the recorded answers, and says by name what hidden texts keep it from. Of the
+    bundle of an audit window it checks the proofs. It needs no network, and believes nothing that
+    the file says of itself; what the verdict rests on besides is in the verdict. It exits with 0
+    for PASS, with 3 for FAIL, and with 4 for INCONCLUSIVE, where nothing is wrong and something is
+    missing, such as hidden texts or your own terms (ragwitness attest pin).
     """
     import json
 
     from ragwitness.attest.bundle import MAX_ARCHIVE
     from ragwitness.attest.trust import parse_trust
     from ragwitness.attest.verdict import parse_empirical
-    from ragwitness.attest.verifier import sealed_verifier
-    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.attest.verifier import SEALED, sealed_kind
+    from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
+    from ragwitness.crypto.keys import PublicKey
     from ragwitness.kit.files import read_file
     from ragwitness.report.verification import verdict_json, verdict_terminal
 
@@ -87,28 +126,43 @@ def verify(
     shown = None if empirical is None else parse_empirical(read_file(empirical, _SMALL))
     embed = None if embedder is None else _embed(embedder)
     # Step 2: the file, read up to a bound before anything in it is believed, and what it is.
-    data = read_file(bundle, MAX_ARCHIVE, "Give the file that ragwitness attest prove wrote.")
-    judge = sealed_verifier(data)
+    data = read_file(
+        bundle, MAX_ARCHIVE, "Give the file that ragwitness seal or ragwitness attest prove wrote."
+    )
+    kind = sealed_kind(data)
+    judge = SEALED.load(kind)
+    given: dict[str, object]
+    if kind == "pack.json":
+        from ragwitness.evidence.verifier import PackKnown
+
+        of_bundles = {"trust": trust, "receipt": receipt, "embedder": embedder}
+        _refuse_beside("a pack", **of_bundles, empirical=empirical)
+        whose = None if key is None else PublicKey.parse(key.strip())
+        given = {"known": PackKnown(whose, seal, seen, roots, models)}
+        one_thread_per_answer()
+    else:
+        _refuse_beside("a bundle", key=key, seal=seal, roots=roots, models=models)
+        given = {"trust": known, "receipts": receipts, "seen": seen}
+        given |= {"embed": embed, "empirical": shown}
     screen = console()
     # Step 3: the checks, one after the other; both forms of output show the same verdict.
     if as_json:
-        found = judge(data, known, receipts=receipts, seen=seen, embed=embed, empirical=shown)
+        found = judge(data, **given)
         typer.echo(json.dumps(verdict_json(found), indent=1, allow_nan=False))
     else:
-        with progress_bars(screen, items="proofs") as progress:
-            found = judge(
-                data,
-                known,
-                receipts=receipts,
-                seen=seen,
-                embed=embed,
-                empirical=shown,
-                progress=progress,
-            )
+        items = "documents" if kind == "pack.json" else "proofs"
+        with progress_bars(screen, items=items) as progress:
+            found = judge(data, **given, progress=progress)
         screen.print(verdict_terminal(found))
     # Step 4: the exit code. Something missing is not something wrong, and neither is a pass.
     codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
     raise typer.Exit(codes[found.outcome])
+
+
+def _refuse_beside(what: str, **options: object) -> None:
+    """Refuse options that say nothing about this kind of file: they would seem to be checked."""
+    if idle := next((name for name, value in options.items() if value), None):
+        raise InputError(f"--{idle} does not apply to {what}.", "Leave it out.")
 
 
 def _files(given: Sequence[Path]) -> list[Path]:

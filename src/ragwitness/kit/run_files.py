@@ -27,6 +27,15 @@ TARGET = "target.json"
 SHARDS = "shards"
 """Folder in which each shard keeps the same files."""
 
+# Runs that were sealed before their first query.
+SEAL = "seal.json"
+SEAL_NOTE = "seal.note"
+SEAL_STAMP = "seal.tsr"
+"""What was committed to, its signature, and the reply of a timestamp authority."""
+SEAL_SECRET = "seal-secret.json"  # noqa: S105  # a name
+SEAL_TEXTS = "seal-texts.jsonl"
+"""What opens the commitments: their salt, and the documents."""
+
 # Audits of documents.
 FINISHED = "finished.jsonl"
 SCORES = "scores.jsonl"
@@ -58,7 +67,8 @@ TRUST = "trust.json"
 LINES = (ANSWERS, SPENT, FINISHED)
 """What is appended to while a run is under way, and packed when it is done."""
 
-_ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET)
+_SEALED = (SEAL, SEAL_NOTE, SEAL_STAMP, SEAL_SECRET, SEAL_TEXTS)
+_ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET, *_SEALED)
 _OF = {
     "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS),
     "evaluation": (EVALUATION, EVALUATION_DATA),

@@ -1,4 +1,4 @@
-"""The verdict on a bundle: for a terminal of 80 columns, and as JSON."""
+"""The verdict on a sealed file: for a terminal of 80 columns, and as JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def verdict_terminal(verdict: BundleVerdict) -> Group:
     parts += [Text(say.visible(note), style="yellow") for note in verdict.notes]
     # The number above is one towards accounts; the rest of what was said is not in it.
     for title, lines in (
-        ("What whoever holds this bundle learns besides:", verdict.learned),
+        ("What whoever holds this file learns besides:", verdict.learned),
         ("What this rests on:", verdict.rests),
     ):
         if lines:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.audits.assumptions import (
+    PlanLikeness,
     beforehand,
     calibration_of,
     doubts,
@@ -90,11 +91,13 @@ def _plan(kinds, **more) -> AuditPlan:
 def test_a_verdict_that_rests_on_unlike_documents_is_taken_back(kinds) -> None:
     plan = _plan(kinds)
     alike = likeness(plan.documents, plan.known_out)
-    found = withheld(plan, alike, _verdicts())
+    found = withheld(plan, PlanLikeness(alike), _verdicts())
     assert [one.decision.value for one in found] == ["inconclusive", "out", "inconclusive"]
     assert "differ from yours" in found[0].reason
     # Known-in documents of another kind take back the verdict out.
-    both = withheld(replace(plan, known_in=plan.known_out[:50], known_out=()), alike, _verdicts())
+    plan = replace(plan, known_in=plan.known_out[:50], known_out=())
+    inside = likeness(plan.documents, plan.known_in)
+    both = withheld(plan, PlanLikeness(alike, inside), _verdicts())
     assert [one.decision.value for one in both] == ["inconclusive"] * 3
 
 
@@ -104,7 +107,7 @@ def test_who_insists_keeps_verdicts_that_are_not_called_exact(kinds) -> None:
     calibration = calibration_of(plan, reference, [0.0] * 97 + [1.0, 2.0, 3.0])
     assert not calibration.exact
     assert calibration.largest_tie == 97
-    assert withheld(plan, calibration.likeness, _verdicts()) == tuple(_verdicts())
+    assert withheld(plan, PlanLikeness(calibration.likeness), _verdicts()) == tuple(_verdicts())
     assert "do not accuse" in doubts(plan, calibration, 40)[0]
 
 

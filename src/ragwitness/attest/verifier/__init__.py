@@ -102,17 +102,22 @@ def verify(
 
 SEALED = Registry(
     "sealed file",
-    {"bundle.json": Listing(verify, "the bundle of an audit window, by ragwitness attest prove")},
+    {
+        "bundle.json": Listing(verify, "the bundle of an audit window, by ragwitness attest prove"),
+        "pack.json": Listing(
+            "ragwitness.evidence.verifier:verify_pack", "an evidence pack, by ragwitness seal"
+        ),
+    },
 )
-"""What verifies each kind of sealed file, called as :func:`verify` is, by the file in its archive
-that lists the others. All kinds are archives of one form (``attest.bundle``)."""
+"""What verifies each kind of sealed file, by the file in its archive that lists the others. All
+kinds are archives of one form (``attest.bundle``)."""
 
 
-def sealed_verifier(data: bytes) -> Callable[..., BundleVerdict]:
-    """Return what verifies a file, by what it is.
+def sealed_kind(data: bytes) -> str:
+    """Return the kind of a sealed file, by which :data:`SEALED` has what verifies it.
 
-    What is no sealed archive at all is given to the verifier of bundles, which names what is wrong
-    with it.
+    What is no sealed archive at all is given to the verifier whose list it names, which says what
+    is wrong with it.
 
     Raises:
         InputError: It is an archive in our form, of a kind that is not known here.
@@ -120,7 +125,7 @@ def sealed_verifier(data: bytes) -> Callable[..., BundleVerdict]:
     try:
         names = [file.name for file in listing(data)]
     except VerificationError:
-        return verify
+        return "pack.json" if b"pack.json" in data else "bundle.json"
     found = next((kind for kind in SEALED if kind in names), None)
     if found is None and not any(member_limit(name) for name in names):
         known = "; ".join(f"{kind} ({one.summary})" for kind, one in SEALED.items())
@@ -129,8 +134,7 @@ def sealed_verifier(data: bytes) -> Callable[..., BundleVerdict]:
             f" {known}.",
             "Install the version of ragwitness that wrote it, or a newer one.",
         )
-    checks: Callable[..., BundleVerdict] = SEALED.load(found or "bundle.json")
-    return checks
+    return found or "bundle.json"
 
 
 def _judged(case: VerifierCase, made: list[Check]) -> BundleVerdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,11 @@ class NotCheckedError(Exception):
         self.why, self.needed = why, needed
 
 
+CaseT = TypeVar("CaseT")
+
+
 @dataclass(frozen=True, slots=True)
-class VerifierStep:
+class VerifierStep(Generic[CaseT]):
     """One check.
 
     Attributes:
@@ -83,10 +86,10 @@ class VerifierStep:
     """
 
     name: str
-    run: Callable[[VerifierCase], str]
+    run: Callable[[CaseT], str]
 
 
-def run_steps(steps: Iterable[VerifierStep], case: VerifierCase) -> tuple[list[Check], list[str]]:
+def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[Check], list[str]]:
     """Make checks one after the other, all of them whatever fails.
 
     Returns:

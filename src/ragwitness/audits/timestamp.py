@@ -1,4 +1,4 @@
-"""A commitment's time, by a timestamp authority (RFC 3161): nobody has to believe the auditor.
+"""The time of a commitment, by a timestamp authority (RFC 3161): nobody has to believe the auditor.
 
 The authority is sent the hash of the commitment and nothing else. Its token says that the hash was
 there at a time; it is kept beside the commitment and can be checked by any tool of RFC 3161.
@@ -6,6 +6,7 @@ there at a time; it is kept beside the commitment and can be checked by any tool
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 
 import httpx2
 
-from ragwitness.canary.folder import CanaryPlan
 from ragwitness.errors import (
     InputError,
     MissingExtraError,
@@ -23,10 +23,9 @@ from ragwitness.errors import (
 )
 from ragwitness.kit.files import read_file, replace_file
 
-STAMPED = "commitment.tsr"
-"""The authority's reply, beside ``commitment.json``."""
+LARGEST_STAMP = 100_000
+"""Bytes of a reply; tokens have some 6,000."""
 
-_LARGEST = 100_000  # bytes of a reply; tokens have some 6,000
 _SECONDS = 30.0
 
 
@@ -43,29 +42,30 @@ class Stamp:
     trusted: bool
 
 
-def stamp_commitment(
-    folder: Path, plan: CanaryPlan, url: str, *, transport: httpx2.BaseTransport | None = None
+def stamp(
+    path: Path, data: bytes, url: str, again: str, *, transport: httpx2.BaseTransport | None = None
 ) -> Stamp:
-    """Have a plan's commitment stamped, and keep the token; one that is there already is kept.
+    """Have bytes stamped, and keep the token; one that is there already is kept.
 
     Args:
-        folder: Of the plan.
-        plan: Read from it.
+        path: Of the token.
+        data: What is stamped; its hash alone is sent.
         url: Of the authority.
+        again: What to do where that fails.
         transport: Replaces the network in tests.
 
     Raises:
         InputError: The URL cannot be used, or the token cannot be written.
         MissingExtraError: The library is not installed.
-        TargetUnreachableError: The authority cannot be reached; the plan is whole without it.
-        TargetResponseError: It refuses, or its reply is no token of this commitment.
+        TargetUnreachableError: The authority cannot be reached.
+        TargetResponseError: It refuses, or its reply is no token of these bytes.
+        VerificationError: ``timestamp``; the token that is there is of other bytes.
     """
     tsp = _library()
-    if (folder / STAMPED).exists():
-        return read_stamp(folder, plan)
-    again = f"The plan is whole. Try again: ragwitness canary status {folder} --timestamp URL"
+    if path.exists():
+        return read_stamp(read_file(path, LARGEST_STAMP, again), data, str(path))
     # 1. The hash of the commitment, and a number that no earlier reply can hold.
-    request = tsp.TimestampRequestBuilder().data(plan.commitment).nonce(nonce=True).build()
+    request = tsp.TimestampRequestBuilder().data(data).nonce(nonce=True).build()
     headers = {"Content-Type": "application/timestamp-query"}
     try:
         with httpx2.Client(timeout=_SECONDS, transport=transport) as client:
@@ -77,7 +77,7 @@ def stamp_commitment(
             f"The timestamp authority cannot be reached ({type(error).__name__}).", again
         ) from error
     # 2. A token of this very request: its hash and its number.
-    if reply.status_code != 200 or len(reply.content) > _LARGEST:
+    if reply.status_code != 200 or len(reply.content) > LARGEST_STAMP:
         raise TargetResponseError(
             f"The timestamp authority answered with status {reply.status_code}.", again
         )
@@ -85,40 +85,39 @@ def stamp_commitment(
         token = tsp.decode_timestamp_response(reply.content)
         if token.status != 0 or token.tst_info.nonce != request.nonce:
             raise ValueError("it was refused, or is of another request")
-        found = _stamp(token, plan)
+        found = _stamp(token, data, "timestamp")
     except (ValueError, VerificationError) as error:
         raise TargetResponseError(
             f"The timestamp authority's reply is no token of this commitment: {error}.", again
         ) from error
     # 3. As it came: other tools read the same bytes.
-    replace_file(folder / STAMPED, reply.content)
+    replace_file(path, reply.content)
     return found
 
 
-def read_stamp(folder: Path, plan: CanaryPlan, roots: Path | None = None) -> Stamp:
-    """Read the token of a plan, and check it.
+def read_stamp(
+    token: bytes, data: bytes, name: str, roots: Path | None = None, check: str = "timestamp"
+) -> Stamp:
+    """Read a token, and check it.
 
     Args:
-        folder: Of the plan.
-        plan: Read from it.
+        token: As the authority sent it.
+        data: What was stamped.
+        name: Of the token, for people.
         roots: Certificates (PEM) that the caller trusts; None checks the hash and not who signed.
+        check: Name of the check in an error.
 
     Raises:
-        InputError: The token or the certificates cannot be read.
+        InputError: The certificates cannot be read.
         MissingExtraError: The library is not installed.
-        VerificationError: ``draw.timestamp``; the token is of another commitment, or not signed by
-            who is trusted.
+        VerificationError: The token is of other bytes, or not signed by who is trusted.
     """
     tsp = _library()
-    path = folder / STAMPED
-    data = read_file(
-        path, _LARGEST, "Have it stamped: ragwitness canary status FOLDER --timestamp URL"
-    )
     try:
-        token = tsp.decode_timestamp_response(data)
-        found = _stamp(token, plan)
+        read = tsp.decode_timestamp_response(token)
+        found = _stamp(read, data, check)
     except ValueError as error:
-        raise VerificationError("draw.timestamp", f"{path} is no token: {error}.") from error
+        raise VerificationError(check, f"{name} is no token: {error}.") from error
     if roots is None:
         return found
     from cryptography.x509 import load_pem_x509_certificates
@@ -130,22 +129,20 @@ def read_stamp(folder: Path, plan: CanaryPlan, roots: Path | None = None) -> Sta
     except ValueError as error:
         raise InputError(f"{roots} holds no certificates: {error}.", "Give PEM.") from error
     try:
-        builder.build().verify_message(token, plan.commitment)
+        builder.build().verify_message(read, data)
     except tsp.VerificationError as error:
         raise VerificationError(
-            "draw.timestamp", f"{path} is not signed by an authority of {roots}: {error}."
+            check, f"{name} is not signed by an authority of {roots}: {error}."
         ) from error
     return Stamp(found.at, trusted=True)
 
 
-def _stamp(token: Any, plan: CanaryPlan) -> Stamp:
-    """The time of a token, if it is of this commitment."""
-    import hashlib
-
+def _stamp(token: Any, data: bytes, check: str) -> Stamp:
+    """The time of a token, if it is of these bytes."""
     info = token.tst_info
     name = {32: "sha256", 48: "sha384", 64: "sha512"}.get(len(info.message_imprint.message), "")
-    if not name or hashlib.new(name, plan.commitment).digest() != info.message_imprint.message:
-        raise VerificationError("draw.timestamp", "The token is of another commitment.")
+    if not name or hashlib.new(name, data).digest() != info.message_imprint.message:
+        raise VerificationError(check, "The token is of another commitment.")
     return Stamp(info.gen_time, trusted=False)
 
 

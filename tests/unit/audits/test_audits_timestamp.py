@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from ragwitness.audits.canary_timestamp import STAMPED, read_stamp, stamp_commitment
+from ragwitness.audits import timestamp
 from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
-from ragwitness.canary.folder import CanaryPlan, make_plan, read_plan, write_plan
+from ragwitness.canary.folder import STAMPED, CanaryPlan, make_plan, read_plan, write_plan
 from ragwitness.errors import TargetResponseError, TargetUnreachableError, VerificationError
 
 pytest.importorskip("rfc3161_client")
@@ -64,6 +64,16 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("x509", "-req", "-in", "tsa.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-out", "tsa.pem",
         "-days", "2", "-extfile", "config", "-extensions", "ext", "-CAcreateserial")  # fmt: skip
     return place
+
+
+def stamp_commitment(folder: Path, plan: CanaryPlan, url: str) -> timestamp.Stamp:
+    again = f"ragwitness canary status {folder}"
+    return timestamp.stamp(folder / STAMPED, plan.commitment, url, again)
+
+
+def read_stamp(folder: Path, plan: CanaryPlan, roots: Path | None = None) -> timestamp.Stamp:
+    token = (folder / STAMPED).read_bytes()
+    return timestamp.read_stamp(token, plan.commitment, STAMPED, roots)
 
 
 class Answering:

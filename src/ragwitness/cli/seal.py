@@ -1,0 +1,66 @@
+"""``ragwitness seal``: a sealed run as one file that somebody else can recompute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragwitness.cli.options import Output
+from ragwitness.cli.paths import PathRole
+
+
+def seal(
+    run: Annotated[
+        Path,
+        PathRole.READS,
+        typer.Argument(help="The folder of a finished run that was made with --seal."),
+    ],
+    out: Output,
+    hide_texts: Annotated[
+        bool,
+        typer.Option(
+            "--hide-texts",
+            help="Show commitments in place of documents, questions and answers. Scores, p-values"
+            " and verdicts stay in the pack.",
+        ),
+    ] = False,
+    open_ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--open",
+            metavar="ID",
+            help="With --hide-texts: show this document all the same, with what was asked about it"
+            " and answered. May be repeated.",
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        PathRole.READS,
+        typer.Option(help="The key that sealed the run.", show_default="where it was then"),
+    ] = None,
+) -> None:
+    """Make an evidence pack of a run that was sealed before its first query.
+
+    Whoever is handed the pack recomputes scores, p-values and verdicts with ragwitness verify,
+    offline. A run is sealed by --seal of audit, leak and canary probe; one that was not cannot be
+    sealed afterwards.
+    """
+    from ragwitness.cli.common import console
+    from ragwitness.crypto.keys import read_key
+    from ragwitness.errors import InputError
+    from ragwitness.evidence.pack import make_pack
+    from ragwitness.evidence.seal import read_sealed
+    from ragwitness.kit.files import replace_file
+
+    if open_ids and not hide_texts:
+        raise InputError("Without --hide-texts everything is open.", "Leave --open out.")
+    # Step 1: the run, whose answers must be those that were linked as they arrived.
+    sealed = read_sealed(run)
+    # Step 2: the pack, signed with the key of the seal.
+    data = make_pack(sealed, read_key(key or sealed.key), hide=hide_texts, opened=open_ids or ())
+    replace_file(out, data)
+    screen = console()
+    screen.print(f"pack: {out}, {len(data):,} bytes", markup=False, soft_wrap=True)
+    screen.print(f"next: ragwitness verify {out}", markup=False, soft_wrap=True)

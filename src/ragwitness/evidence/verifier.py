@@ -1,0 +1,524 @@
+"""Verification of a pack: what it is, what was committed to, and all of it recomputed.
+
+A verdict is a list of named checks. Cheap ones first, all of them; what an errand found is
+recomputed once they hold (:mod:`ragwitness.evidence.audit` and its neighbours).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ragwitness.asking.chain import ROW, first_link, next_link
+from ragwitness.asking.journal import AskedQuery, query_key
+from ragwitness.attest.verdict import BundleVerdict, Check
+from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse, run_steps
+from ragwitness.crypto.commitments import Opening, commit
+from ragwitness.crypto.hashing import parse_hex
+from ragwitness.crypto.keys import PublicKey
+from ragwitness.crypto.log.tiles import read_entries
+from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.notes.note import Checkpoint, Note, verify_signature
+from ragwitness.crypto.notes.witness import Signers, open_checkpoint
+from ragwitness.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.evidence.pack import (
+    LOG,
+    MANIFEST,
+    NOTE,
+    SIGNED_LOG,
+    Pack,
+    errand_named,
+    pack_text,
+    page_of,
+    read_pack,
+)
+from ragwitness.evidence.runs import RunBegun, RunEnded, decode_entry
+from ragwitness.evidence.seal import (
+    TEXT,
+    code_digest,
+    result_digest,
+    root_of,
+    seal_text,
+    units_digest,
+)
+from ragwitness.kit.run_files import REPORT, SEAL, SEAL_NOTE, SEAL_STAMP
+from ragwitness.results import wording as say
+from ragwitness.types import Answer, Query
+
+CLOSE = 1e-6
+"""Relative difference of two figures that are called the same: processors round differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackKnown:
+    """What a verifier knows by itself.
+
+    Attributes:
+        key: Of whoever ran the audit; None where nobody told.
+        seal: SHA-256 of the seal in hex, as it was told before the answers came.
+        checkpoints: Signed checkpoints of the log of runs that were seen before.
+        roots: Certificates (PEM) of timestamp authorities that are trusted.
+        models: Load models that the pack names; without it none but those of the package are.
+    """
+
+    key: PublicKey | None = None
+    seal: str | None = None
+    checkpoints: Sequence[bytes] = ()
+    roots: Path | None = None
+    models: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PackExchange:
+    """A row of the chain that is opened.
+
+    Attributes:
+        asked: The question.
+        answer: What came back; ``error`` says why nothing did.
+        failed: Whether it was not worth keeping, and asked again.
+    """
+
+    asked: AskedQuery
+    answer: Answer
+    failed: bool
+
+
+@dataclass(frozen=True)
+class PackCase:
+    """A pack and what its verifier has beside it.
+
+    Attributes:
+        pack: Read, its form checked.
+        known: The verifier's own knowledge.
+        progress: Called with (what, done, all) while answers are replayed.
+        kept: What a check leaves to the next ones.
+    """
+
+    pack: Pack
+    known: PackKnown
+    progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> PublicKey:
+        """Of the seal."""
+        return PublicKey.parse(self.pack.seal.key)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the seal, in hex."""
+        return hashlib.sha256(self.pack.files[SEAL]).hexdigest()
+
+    @cached_property
+    def exchanges(self) -> tuple[PackExchange | None, ...]:
+        """The chain, row by row; None where a row is hidden.
+
+        Raises:
+            VerificationError: ``answers.form``.
+        """
+        return tuple(None if one.text is None else _exchange(one.text) for one in self.pack.answers)
+
+
+def _exchange(text: str) -> PackExchange:
+    from ragwitness.asking.journal import decode_answer
+
+    try:
+        row = json.loads(text)
+        of, failed = row["asked"], "failed" in row
+        stored = dict(row["failed" if failed else "answer"])
+        error = stored.pop("error", None)
+        answer = decode_answer(stored)
+        asked = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
+        if row["key"] != query_key(asked.target, asked.query):
+            raise ValueError("its key")
+    except (ValueError, KeyError, TypeError, AttributeError) as error_:
+        raise refuse("answers.form", "An answer that is opened is no row of a journal.") from error_
+    if error is not None:
+        answer = Answer(answer.text, answer.tokens, error=str(error))
+    return PackExchange(asked, answer, failed)
+
+
+# Whose pack it is, and what was committed to before the first query.
+
+
+def _signed(case: PackCase) -> str:
+    text = pack_text(case.pack.files[MANIFEST])
+    _check_note(case.pack.files[NOTE], text, case.key, "pack")
+    return f"signed by {case.key.name}, who signed the seal"
+
+
+def _sealed(case: PackCase) -> str:
+    text = seal_text(case.pack.files[SEAL])
+    _check_note(case.pack.files[SEAL_NOTE], text, case.key, "seal")
+    return f"SHA-256 {case.digest}"
+
+
+def _check_note(data: bytes, text: str, key: PublicKey, what: str) -> None:
+    note = Note.parse(data)
+    if note.text != text:
+        raise refuse(f"{what}.note", f"What is signed is not this {what}.")
+    lines = note.signatures_of([key])
+    if len(note.signatures) != 1 or key not in lines:
+        raise refuse(f"{what}.signature", f"The {what} is not signed by the key of the seal alone.")
+    key.verify(text.encode(), lines[key].data)
+
+
+def _known(case: PackCase) -> str:
+    told = []
+    if case.known.key is not None:
+        if case.known.key != case.key:
+            raise refuse("seal.key", f"The seal is by the key {case.key.text}, not the given one.")
+        told.append("the key is the given one")
+    if case.known.seal is not None:
+        if not hmac.compare_digest(case.known.seal.strip().lower(), case.digest):
+            raise refuse("seal.digest", "The seal is not the one that was told before.")
+        told.append("the seal is the one that was told before")
+    if not told:
+        raise NotCheckedError("neither a key (--key) nor a seal (--seal) was given to compare with")
+    return "; ".join(told)
+
+
+def _stamped(case: PackCase) -> str:
+    from ragwitness.audits.timestamp import read_stamp
+
+    token = case.pack.files.get(SEAL_STAMP)
+    if token is None:
+        raise NotCheckedError("the seal was not stamped by a timestamp authority")
+    data, roots = case.pack.files[SEAL], case.known.roots
+    try:
+        found = read_stamp(token, data, SEAL_STAMP, roots, "seal.timestamp")
+    except MissingExtraError as error:
+        raise NotCheckedError(f"{error.message} {error.hint}") from error
+    if not found.trusted:
+        raise NotCheckedError(
+            f"the stamp says {found.at.isoformat()}, and whose it is was not checked: give --roots"
+        )
+    case.kept["stamped"] = found.at.isoformat()
+    return f"stamped {found.at.isoformat()} by an authority that you trust"
+
+
+def _code(case: PackCase) -> str:
+    made, here = case.pack.seal.code, version("ragwitness")
+    if sorted(made) != ["digest", "version"]:
+        raise refuse("pack.form", "The seal does not say which code it was made with.")
+    summary = case.pack.result.get("summary", case.pack.result)
+    said = (
+        summary.get("version")
+        if "version" in summary and summary is not case.pack.result
+        else (summary.get("ragwitness", made["version"]))
+    )
+    if said != made["version"]:
+        raise refuse(
+            "code.version", f"The result is of version {said!r}, the seal of {made['version']!r}."
+        )
+    if made["version"] != here:
+        return f"made by version {made['version'][:40]}, recomputed by {here}"
+    if made["digest"] != code_digest():
+        return f"made by version {here} with other files than are installed here; recomputed here"
+    return f"version {here}, file by file the one that is installed here"
+
+
+def _texts(case: PackCase) -> str:
+    pack = case.pack
+    counts = Counter(one.part for one in pack.texts)
+    if pack.seal.texts != {"count": dict(counts), "root": root_of(one.leaf for one in pack.texts)}:
+        raise refuse("texts.root", "The texts are not those that were committed to.")
+    for one in pack.texts:
+        if one.text is not None:
+            message = one.text.encode("utf-8", "surrogatepass")
+            if not _opens(TEXT, message, one.commitment, one.blinding):
+                raise refuse(
+                    "texts.opening", f"The text of {one.id!r} ({one.part}) is not the sealed one."
+                )
+    parts = ", ".join(f"{say.count(n)} {part.replace('_', '-')}" for part, n in counts.items())
+    return f"{parts}; {say.count(len(pack.texts) - pack.hidden)} opened, all as committed to"
+
+
+def _opens(domain: str, message: bytes, commitment: str, blinding: str | None) -> bool:
+    own = parse_hex(blinding or "", 32, "pack.form")
+    found = commit(Opening(domain, message, own))
+    return hmac.compare_digest(found, parse_hex(commitment, 32, "pack.form"))
+
+
+def _chain(case: PackCase) -> str:
+    pack = case.pack
+    head = first_link(pack.files[SEAL])
+    for number, one in enumerate(pack.answers, 1):
+        if one.text is not None and not _opens(
+            ROW, one.text.encode(), one.commitment, one.blinding
+        ):
+            raise refuse("answers.opening", f"Answer {number} is not the one that was linked.")
+        head = next_link(head, one.asked, parse_hex(one.commitment, 32, "pack.form"))
+    if head.hex() != pack.manifest.head or len(pack.answers) != pack.manifest.answers:
+        raise refuse("answers.chain", "The answers are not those of the signed chain.")
+    for one, opened in zip(pack.answers, case.exchanges, strict=True):
+        if opened is not None:
+            asked = opened.asked
+            label = (asked.target, asked.stage, asked.document)
+            if (*label, "failed" if opened.failed else "answer") != one.asked:
+                raise refuse("answers.label", f"An answer about {label[2]!r} has another label.")
+    failed = sum(one.asked[3] == "failed" for one in pack.answers)
+    lost = f", {say.count(failed)} of them failed" if failed else ""
+    shown = say.count(len(pack.answers) - pack.silent)
+    return f"{say.count(len(pack.answers))} answers linked to the seal{lost}; {shown} opened"
+
+
+def _runs(case: PackCase) -> str:
+    """The log of runs: whole, signed, extending what was seen, with this run in it."""
+    files, logged = case.pack.files, case.pack.seal.logged
+    if logged != (LOG in files) or logged != (SIGNED_LOG in files):
+        raise refuse("runs.missing", "The seal and the pack disagree on whether runs are logged.")
+    if not logged:
+        if case.known.checkpoints:
+            raise refuse("runs.missing", "A checkpoint was given, and no log of runs is here.")
+        raise NotCheckedError("runs are not logged: whether others were thrown away is not known")
+    # 1. Its entries are those of the signed checkpoint, and of every one that was seen before.
+    entries = list(read_entries(files[LOG]))
+    log = MerkleLog()
+    log.extend(entries)
+    signed = open_checkpoint(files[SIGNED_LOG], Signers((case.key,))).checkpoint
+    _extends(log, signed, "runs.root")
+    if sum(map(len, entries)) + 2 * len(entries) != len(files[LOG]) or signed.size != log.size:
+        raise refuse("runs.root", "The log holds other entries than its checkpoint signs.")
+    for data in case.known.checkpoints:
+        _extends(log, _seen(data, case.key), "runs.rolled_back")
+    # 2. This run is in it: begun once, and ended with this result.
+    found = [decode_entry(entry) for entry in entries]
+    begun = [one for one in found if isinstance(one, RunBegun)]
+    ended = [one for one in found if isinstance(one, RunEnded)]
+    mine = [one for one in begun if one.seal == case.digest]
+    if len(mine) != 1:
+        raise refuse("runs.begun", f"The log says {len(mine)} times that this run began.")
+    last = [one for one in ended if one.seal == case.digest][-1:]
+    result = result_digest(case.pack.result)
+    manifest = case.pack.manifest
+    if last != [RunEnded(case.digest, manifest.head, manifest.answers, result)]:
+        raise refuse("runs.ended", "The log does not say that this run ended with this result.")
+    # 3. What else it shows.
+    series = [one.seal for one in begun if one.series == mine[0].series]
+    done = {one.seal for one in ended}
+    others = len(series) - 1
+    unfinished = sum(seal not in done for seal in series)
+    case.kept["runs"] = (
+        f"The log of runs shows {say.count(len(begun))} begun by this key,"
+        f" {say.count(len(series))} of them about the same documents at the same system, of which"
+        f" this is number {series.index(case.digest) + 1}; {say.count(unfinished)} of those have no"
+        f" result. {say.count(others)} are not in this pack: ask for them."
+        if others
+        else f"The log of runs shows {say.count(len(begun))} begun by this key, and no other about"
+        " the same documents at the same system."
+    )
+    return f"{say.count(len(entries))} entries, this run begun and ended in them"
+
+
+def _extends(log: MerkleLog, seen: Checkpoint, check: str) -> None:
+    if seen.size > log.size or log.root(seen.size) != seen.root:
+        raise refuse(check, f"The log of runs does not hold the {seen.size} entries of before.")
+
+
+def _seen(data: bytes, key: PublicKey) -> Checkpoint:
+    note = Note.parse(data)
+    found = Checkpoint.parse(note.text)
+    lines = note.signatures_of([key])
+    if key not in lines:
+        raise InputError("A checkpoint that was given is not signed by the key of the seal.")
+    verify_signature(key, found, lines[key])
+    return found
+
+
+def _asked(case: PackCase) -> str:
+    """What was asked about is what was sealed: nothing added, left out or moved."""
+    units = [(row.get("stage"), row.get("document")) for row in case.pack.rows]
+    sealed = case.pack.seal.units
+    if sealed != {"count": len(units), "digest": units_digest(units)}:  # type: ignore[arg-type]
+        raise refuse("units", "What was found is not about what was sealed, in its order.")
+    known = set(units)
+    strangers = [one.asked for one in case.pack.answers if one.asked[1:3] not in known]
+    if strangers:
+        raise refuse("units.stranger", f"An answer is about {strangers[0][2]!r}, which no row is.")
+    return f"{say.count(len(units))} in the sealed order"
+
+
+def _page(case: PackCase) -> str:
+    try:
+        page = page_of(case.pack.result).encode()
+    except InputError as error:
+        raise refuse("result.form", error.message) from error
+    if page == case.pack.files[REPORT]:
+        return "the page shows this result"
+    if case.pack.seal.code["digest"] != code_digest():
+        raise NotCheckedError(
+            "report.html was written by other code than is installed here; read result.json",
+            needed=True,
+        )
+    raise refuse("page", "report.html does not show the result of this pack.")
+
+
+COMMITMENTS: tuple[VerifierStep[PackCase], ...] = (
+    # Whose it is, and whether it is the one that was told of.
+    VerifierStep("pack.note", _signed),
+    VerifierStep("seal.note", _sealed),
+    VerifierStep("seal.known", _known),
+    VerifierStep("seal.timestamp", _stamped),
+    VerifierStep("code", _code),
+    # What was committed to, what came back, and what else was run.
+    VerifierStep("texts", _texts),
+    VerifierStep("answers", _chain),
+    VerifierStep("units", _asked),
+    VerifierStep("runs", _runs),
+)
+"""Checks that recompute no score; all of them, always."""
+
+PAGE: VerifierStep[PackCase] = VerifierStep("page", _page)
+
+
+def verify_pack(
+    data: bytes,
+    known: PackKnown | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> BundleVerdict:
+    """Return the verdict on a pack.
+
+    Args:
+        data: The file.
+        known: What the verifier knows by itself.
+        progress: Called with (what, done, all) while answers are replayed.
+    """
+    # 1. The form of all files, and a kind of run that is known.
+    try:
+        pack = read_pack(data)
+        errand = errand_named(pack.seal.errand)
+        case = PackCase(pack, known or PackKnown(), progress or (lambda *_: None))
+        _ = case.key
+    except VerificationError as error:
+        said = " ".join(filter(None, (error.message, error.hint)))
+        return _verdict([Check("pack", "fail", said, error.check)], [], None)
+    except InputError as error:
+        return _verdict([Check("pack", "fail", error.message, "pack.form")], [], None)
+    made = [Check("pack", "pass", f"{len(pack.files)} files in their one form")]
+    # 2. What was committed to. 3. What follows from it, only once nothing is wrong.
+    cheap, lacking = run_steps(map(_guarded, COMMITMENTS), case)
+    made += cheap
+    steps: tuple[VerifierStep[PackCase], ...] = (*errand.STEPS, PAGE)
+    if any(check.status == "fail" for check in made):
+        made += [Check(step.name, "not checked", "a cheaper check failed") for step in steps]
+        return _verdict(made, lacking, case)
+    late, more = run_steps(map(_guarded, steps), case)
+    return _verdict([*made, *late], [*lacking, *more], case)
+
+
+def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
+    """Return a check that names a pack malformed where a field is of no use to it."""
+
+    def run(case: PackCase) -> str:
+        try:
+            return step.run(case)
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise refuse(f"{step.name}.form", f"The pack cannot be read: {error!r}.") from error
+
+    return VerifierStep(step.name, run)
+
+
+def _verdict(made: Sequence[Check], lacking: Sequence[str], case: PackCase | None) -> BundleVerdict:
+    wrong = next((check for check in made if check.status == "fail"), None)
+    if wrong is not None:
+        return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", tuple(made))
+    why = "every score, p-value and verdict was recomputed"
+    if lacking:
+        why = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
+    return BundleVerdict(
+        outcome="inconclusive" if lacking else "pass",
+        why=why,
+        checks=tuple(made),
+        learned=_learned(case) if case else (),
+        rests=_rests(case) if case else (),
+    )
+
+
+def _learned(case: PackCase) -> tuple[str, ...]:
+    """What is not hidden even where texts are."""
+    if not case.pack.hidden:
+        return ()
+    told = "ids of documents, how often each was asked about, all scores and settings"
+    return (f"{told}; words that many of the documents share may stand in the comparison of sets.",)
+
+
+def _rests(case: PackCase) -> tuple[str, ...]:
+    """What no pack can prove, and what this one leaves open."""
+    seal, known = case.pack.seal, case.known
+    found = [
+        "That the answers came from the system that is named: whoever ran this recorded them."
+        " A recording that was made up is refuted by asking the system again.",
+        "That the documents were chosen as is said, above all that those known to be outside are.",
+    ]
+    if known.key is None:
+        found.append(f"That the key is that of whoever is named: {case.key.text}.")
+    if "stamped" not in case.kept and known.seal is None:
+        found.append(
+            f"That the seal is of {_when(seal.begun)}, before the answers: the signer says so, and"
+            " no timestamp that was checked and no seal that was told before does."
+        )
+    if "runs" in case.kept:
+        found.append(case.kept["runs"])
+        if not known.checkpoints:
+            found.append(
+                "That this is the only log of the key: compare it with a checkpoint that somebody"
+                " else was shown (--checkpoint)."
+            )
+    else:
+        found.append("That no other run was made and thrown away: runs were not logged.")
+    return tuple(found)
+
+
+def _when(begun: str) -> str:
+    try:
+        return datetime.fromisoformat(begun).astimezone(UTC).isoformat(sep=" ", timespec="minutes")
+    except ValueError:
+        return "an unknown time"
+
+
+# Two figures, two sets of them.
+
+
+def differences(
+    mine: object, theirs: object, place: str = "", loose: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield the places at which what was recomputed and what is said differ.
+
+    Args:
+        mine: Recomputed.
+        theirs: As it stands in the pack.
+        place: Where both stand.
+        loose: Places that are not compared.
+    """
+    if place in loose:
+        return
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for name in sorted(mine.keys() | theirs.keys()):
+            inner = f"{place}.{name}" if place else name
+            if name in mine and name in theirs:
+                yield from differences(mine[name], theirs[name], inner, loose)
+            elif inner not in loose:
+                yield inner
+    elif isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
+        if len(mine) != len(theirs):
+            yield place
+            return
+        for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+            yield from differences(one, other, f"{place}.{number}", loose)
+    elif isinstance(mine, float | int) and isinstance(theirs, float | int):
+        close = math.isclose(mine, theirs, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
+        if isinstance(mine, bool) is not isinstance(theirs, bool) or not close:
+            yield place
+    elif mine != theirs:
+        yield place
