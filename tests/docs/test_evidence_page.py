@@ -29,7 +29,7 @@ def _corpus() -> None:
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _corpus()
-    blocks = re.findall(r"^```\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```sh\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 2
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     for line in lines:
