@@ -144,11 +144,11 @@ def test_a_bundle_of_a_later_version_is_refused_and_says_what_to_do(command, tmp
 def test_an_unknown_kind_of_sealed_file_is_named(command, tmp_path):
     from ragwitness.attest.bundle import pack
 
-    path = tmp_path / "pack.zip"
-    path.write_bytes(pack({"pack.json": b"{}"}))
+    path = tmp_path / "letter.zip"
+    path.write_bytes(pack({"letter.json": b"{}"}))
     code, text = command("verify", path)
     assert code == 2
-    assert "'pack.json'" in text
+    assert "'letter.json'" in text
     assert "Install the version of ragwitness" in text
 
 
