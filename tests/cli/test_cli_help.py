@@ -17,8 +17,9 @@ from tests.golden.test_help import help_of
 
 _VERBS = dict(verbs())
 _WORDS = {words for words, _ in (*groups(), *verbs())}
-# These serve until Ctrl-C, need a window or a share of a run or a sealed one, or take a minute: their examples are
-# read here; such commands are run by tests/docs (attest, scale, view, service) and test_cli_demo.
+# These serve until Ctrl-C, need a window, a share of a run or a sealed one, or take a minute: their
+# examples are read here; such commands are run by tests/docs (attest, evidence, scale, view,
+# service) and test_cli_demo.
 _ONLY_READ = (
     "demo",
     "view",
