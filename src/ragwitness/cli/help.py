@@ -35,8 +35,8 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env host port",
         "Who computes?": "engine workers worker-gpus ray-address prepare",
-        "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables examples"
-        " fail-on replace",
+        "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables"
+        " examples fail-on replace",
         _ALWAYS: "config help",
     }.items()
 }
