@@ -282,7 +282,7 @@ app = typer.Typer(
     " Every verdict comes with its error rate.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,  # half the start-up time
     pretty_exceptions_enable=False,
     context_settings=_HELP,
@@ -297,8 +297,28 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
+def _pages(show: bool) -> None:
+    if show:
+        from pathlib import Path
+
+        # Within the package once it is built; in a checkout they lie at its top.
+        package = Path(__file__).parents[1]
+        places = (package / "pages" / "docs", package.parents[1] / "docs")
+        typer.echo(next((str(place) for place in places if place.is_dir()), places[0]))
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
+    docs: Annotated[
+        bool,
+        typer.Option(
+            "--docs",
+            callback=_pages,
+            is_eager=True,
+            help="Print the folder of the pages that help names, such as docs/targets.md.",
+        ),
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,

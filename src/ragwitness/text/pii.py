@@ -219,7 +219,7 @@ class _Named:
 
     def __init__(self, kind: str, model: str, load: Callable[[str], Spans]) -> None:
         self.name = kind
-        self.misses = "not measured here; python benchmarks/pii.py measures it"
+        self.misses = "not measured here; benchmarks/pii.py of the repository measures it"
         try:
             self._spans = load(model)
         except (MissingExtraError, InputError):

@@ -185,7 +185,7 @@ class CoinNoise:
                 return made
         raise InputError(
             f"{text[:60]!r} is no noise of coins.",
-            "An example: coins:15+8x6+4x5 (docs/privacy.md).",
+            "An example: coins:15+8x6+4x5 (docs/design/noise.md).",
         )
 
 
