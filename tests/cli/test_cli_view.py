@@ -17,13 +17,21 @@ from tests.unit.web.web_runs import unfinished_run
 Command = Callable[..., tuple[int, str]]
 
 
-def fetch(app: Any, address: str) -> httpx2.Response:
+def fetch(app: Any, address: str, said: str = "") -> httpx2.Response:
+    """Open the address that was printed, where it is given, and then a page with its cookie."""
+
     async def ask() -> httpx2.Response:
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            if said:
+                assert (await client.get(f"/?token={token_in(said)}")).status_code == 200
             return await client.get(address)
 
     return asyncio.run(ask())
+
+
+def token_in(said: str) -> str:
+    return said.split("?token=")[1].split()[0]
 
 
 @pytest.fixture
@@ -51,8 +59,10 @@ def test_the_runs_of_this_folder_are_served_to_this_machine(
     code, said = command("view", "--port", 0)
     assert code == 0
     assert said.startswith("Listening on http://127.0.0.1:")
-    assert "token" not in said
-    assert "mine" in fetch(served[0], "/").text
+    assert fetch(served[0], "/").status_code == 401
+    page = fetch(served[0], "/", said).text
+    assert "mine" in page
+    assert "Begin a run" in page
 
 
 def test_runs_and_folders_of_runs_are_named(
@@ -61,24 +71,28 @@ def test_runs_and_folders_of_runs_are_named(
     one = unfinished_run(tmp_path / "one", [("d", "q", "a")])
     unfinished_run(tmp_path / "more" / "two", [("d", "q", "a")])
     unfinished_run(tmp_path / "left" / "three", [("d", "q", "a")])
-    assert command("view", one, tmp_path / "more", "--port", 0)[0] == 0
-    page = fetch(served[0], "/").text
+    code, said = command("view", one, tmp_path / "more", "--port", 0)
+    assert code == 0
+    page = fetch(served[0], "/", said).text
     assert "2 runs" in page
     assert "three" not in page
 
 
-def test_beyond_this_machine_the_printed_address_holds_a_token(
+def test_beyond_this_machine_the_pages_only_read(
     command: Command, served: list[Any], tmp_path: Path
 ) -> None:
     said = [command("view", tmp_path, "--port", 0, "--host", "0.0.0.0")[1] for _ in range(2)]  # noqa: S104
-    tokens = [text.split("?token=")[1].split()[0] for text in said]
+    tokens = [token_in(text) for text in said]
     assert tokens[0] != tokens[1]
     assert min(map(len, tokens)) >= 43  # 256 bits
     assert said[0].count(tokens[0]) == 1
     assert "not encrypted" in said[0]
     assert fetch(served[0], "/").status_code == 401
     assert fetch(served[0], f"/?token={tokens[1]}").status_code == 401
-    assert fetch(served[0], f"/?token={tokens[0]}").status_code == 303
+    assert "Begin a run" not in fetch(served[0], "/", said[0]).text
+    # The token works once; a page that begins something is not there.
+    assert fetch(served[0], f"/?token={tokens[0]}").status_code == 401
+    assert fetch(served[1], "/begin/audit", said[1]).status_code == 404
 
 
 def test_the_page_about_it_names_options_that_exist(command: Command) -> None:
@@ -89,13 +103,31 @@ def test_the_page_about_it_names_options_that_exist(command: Command) -> None:
     assert all(option in said for option in named)
 
 
-def test_a_missing_folder_is_one_line_with_the_next_command(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_runs_the_first_can_be_begun(
+    command: Command, served: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, said = command("view")
+    code, said = command("view", "--port", 0)
+    assert code == 0
+    assert "Begin a run" in fetch(served[0], "/", said).text
+    assert not (tmp_path / "ragwitness-runs").exists()
+
+
+def test_a_run_alone_has_no_place_for_others(
+    command: Command, served: list[Any], tmp_path: Path
+) -> None:
+    one = unfinished_run(tmp_path / "one", [("d", "q", "a")])
+    said = command("view", one, "--port", 0)[1]
+    assert "Begin a run" not in fetch(served[0], "/", said).text
+
+
+def test_a_missing_folder_is_one_line_with_the_next_command(
+    command: Command, served: list[Any], tmp_path: Path
+) -> None:
+    code, said = command("view", tmp_path / "nowhere", "--port", 0)
     assert code == 2
-    assert "There is no folder ragwitness-runs." in said
-    assert "ragwitness demo" in said
+    assert "There is no folder" in said
+    assert "begin a run in the pages" in said
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    assert command("view", tmp_path / "file")[0] == 2
+    assert command("view", tmp_path / "file", "--port", 0)[0] == 2
+    assert served == []

@@ -66,7 +66,7 @@ UNNAMED = """() => {
   const wrong = [], say = e => wrong.push(e.outerHTML.slice(0, 80));
   for (const e of document.querySelectorAll('svg, img'))
     if (!e.closest('[aria-hidden=true]') && !named(e)) say(e);
-  for (const e of document.querySelectorAll('select, input'))
+  for (const e of document.querySelectorAll('select, input:not([type=hidden])'))
     if (!e.labels.length) say(e);
   for (const e of document.querySelectorAll('a, button'))
     if (!e.textContent.trim() && !named(e)) say(e);
@@ -81,8 +81,8 @@ UNNAMED = """() => {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real ``ragwitness view`` over six runs; its address."""
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real ``ragwitness view`` over six runs; the address that it prints."""
     root = tmp_path_factory.mktemp("runs")
     two_audits(root)
     collection_run(root / "collection")
@@ -99,7 +99,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         deadline.start()
         try:
             assert process.stdout is not None
-            address = process.stdout.readline().removeprefix("Listening on ").strip().rstrip("/")
+            address = process.stdout.readline().removeprefix("Listening on ").strip()
             deadline.cancel()
             yield address
         finally:
@@ -115,10 +115,32 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+@pytest.fixture(scope="module")
+def site(printed: str) -> str:
+    return printed.partition("/?")[0]
+
+
+@pytest.fixture(scope="module")
+def cookies(browser: Any, printed: str) -> Any:
+    """What the printed address is exchanged for; it works once."""
+    context = browser.new_context()
+    opened = context.new_page()
+    opened.goto(printed)
+    opened.wait_for_url("**/")
+    found = context.cookies()
+    assert [(one["httpOnly"], one["sameSite"]) for one in found] == [(True, "Strict")]
+    other = browser.new_context().new_page()
+    assert other.goto(printed).status == 401
+    other.context.close()
+    context.close()
+    return found
+
+
 @pytest.fixture
-def page(browser: Any, site: str) -> Iterator[Any]:
+def page(browser: Any, site: str, cookies: Any) -> Iterator[Any]:
     """A page that fails its test on anything in the console, or any request off the loopback."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context.add_cookies(cookies)
     opened, trouble = context.new_page(), []
     opened.on("console", lambda message: trouble.append(message.text))
     opened.on("pageerror", lambda error: trouble.append(str(error)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from functools import partial
@@ -11,13 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.options import KeyEnv, Paragraphs, PriceIn, PriceOut, Sample, TextField, Timeout
+from ragwitness.cli.options import (
+    ConcurrencyIfAny,
+    JsonPath,
+    KeyEnv,
+    MaxCost,
+    MaxQueries,
+    MaxTokens,
+    Paragraphs,
+    PriceIn,
+    PriceOut,
+    Sample,
+    TextField,
+    Timeout,
+)
 from ragwitness.cli.paths import PathRole, map_paths
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_PREFERRED = ("passages", "s-rag:few", "mba")  # as --method auto; text is enough for MBA
 
 
 def init(
@@ -38,20 +48,25 @@ def init(
         str | None,
         typer.Option(
             help="The audit.",
-            show_default="passages, s-rag:few or mba, the first that the target admits",
+            show_default="auto, which chooses by what the target, the documents and the caps admit",
         ),
     ] = None,
     alpha: Annotated[
         float, typer.Option(help="The share of wrong accusations that is accepted.")
     ] = 0.05,
+    max_queries: MaxQueries = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
+    concurrency: ConcurrencyIfAny = None,
     out: Annotated[
         Path, PathRole.WRITES, typer.Option(help="The file of options that is written.")
     ] = Path("run.toml"),
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the file if it is there already.")
     ] = False,
+    json_out: JsonPath = None,
     sample: Sample = None,
     timeout: Timeout = 30.0,
     key_env: KeyEnv = None,
@@ -63,20 +78,22 @@ def init(
     What is not given as an option is asked for on the terminal. The documents and the target are
     checked, and the audit is priced. A few harmless queries are sent to
     the target, as by ragwitness doctor; the audit itself begins with the command that is printed
-    at the end.
+    at the end. In a browser, ragwitness view asks the same questions and begins the audit.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.assumptions import likeness
+    from ragwitness.audits.choice import AUTO, USUAL, choose
     from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console, read_documents
+    from ragwitness.cli.common import console, read_documents, write_json_file
     from ragwitness.cli.doctor import admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
     from ragwitness.errors import CapabilityError, InputError
-    from ragwitness.kit.files import replace_file
-    from ragwitness.report.forecast import forecast_terminal
+    from ragwitness.kit.option_file import write_options
+    from ragwitness.models.registry import load_language_model
+    from ragwitness.report.forecast import forecast_json, forecast_terminal
     from ragwitness.targets.transport import RetryPolicy, TransportOptions
 
     screen = console()
@@ -99,34 +116,33 @@ def init(
         for source in (documents, known_out)
     )
     plan = AuditPlan(mine, known, alpha=alpha)
-    wanted = configs_of([method or _PREFERRED[1]], {})
+    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    named = method if method != AUTO else None
+    wanted = configs_of([named or USUAL[0]], {})
     told, doubtful = Order(target, plan, *next(iter(wanted.items()))).beforehand()
     # 3. The target: what it can do, measured.
     options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
     found = wait(examine(target, options))
     possible, _ = admitted(found.capabilities)
-    if not possible:
+    if named is not None and named.partition(":")[0] not in possible:
         raise CapabilityError(
-            "No audit can be run: the target answers with nothing that can be read.",
-            "ragwitness doctor TARGET shows what it answers.",
+            f"The target does not admit {named}.",
+            f"It admits: {', '.join(possible) or 'no audit'}.",
         )
-
-    def admits(name: str) -> bool:
-        return name.partition(":")[0] in possible  # without its preset
-
-    if method is not None and not admits(method):
-        raise CapabilityError(
-            f"The target does not admit {method}.", f"It admits: {', '.join(possible)}."
-        )
-    chosen = method or next(filter(admits, _PREFERRED), possible[0])
-    # 4. The price, and what it could find.
-    budget = Budget(price_in=price_in, price_out=price_out)
+    # 4. The method, by the target, the documents and the caps; its price, and what it could find.
+    choice = None
+    if named is None:
+        choice = wait(choose(plan, found.capabilities, load_language_model("reader"), budget))
+    chosen = named or (choice.method if choice else "")
     configs = configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))
-    screen.print(forecast_terminal(foresee(asked, configs, "reader", found.latency)))
-    screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}", markup=False)
+    outlook = foresee(asked, configs, "reader", found.latency)
+    screen.print(forecast_terminal(outlook))
+    why = choice.why if choice else f"{chosen} was asked for."
+    screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {why}", markup=False)
     # What so many documents decide stands with the price; here, whether both are of one kind.
-    for line in told[1:] or (f"Checked: {likeness(mine, known).told}",):
+    said = told[1:] or (f"Checked: {likeness(mine, known).told}",)
+    for line in said:
         screen.print(line, markup=False)
     # 5. The file, and what to do with it.
     place = partial(_from, out.resolve().parent)
@@ -136,14 +152,35 @@ def init(
         "known-out": map_paths(PathRole.DOCUMENTS, known_out, place),
         "method": chosen,
         "alpha": alpha,
+        "max-queries": max_queries,
+        "max-tokens": max_tokens,
+        "max-cost": max_cost,
         "price-in": price_in,
         "price-out": price_out,
+        "concurrency": concurrency,
         "key-env": key_env,
         "text-field": text_field,
         "paragraphs": paragraphs or None,
     }
-    rows = (f"{key} = {json.dumps(v)}" for key, v in options_of.items() if v is not None)
-    replace_file(out, "\n".join(("# Made by: ragwitness init", *rows)) + "\n")
+    write_options(out, options_of, "ragwitness init")
+    if json_out is not None:
+        checked = {
+            "target": found.target,
+            "capabilities": sorted(found.capabilities),
+            "seconds_per_answer": found.latency,
+            "queries_spent": found.requests,
+            "notes": list(found.notes),
+            "audits": possible,
+            "method": chosen,
+            "why": why,
+            "decides": told[0],
+            "alike": list(said),
+            "doubtful": doubtful,
+            "documents": len(mine),
+            "known_out": len(known),
+            "forecast": forecast_json(outlook),
+        }
+        write_json_file(json_out, checked)
     yes = " --yes" if doubtful else ""
     for line in (
         f"\n{out} is written. Nothing of the audit was sent. Go on with:\n",

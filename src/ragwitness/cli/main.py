@@ -161,7 +161,7 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
         ),
         "plan": Verb("plan:plan", "Estimate what audits would cost and find; nothing is sent."),
         "report": Verb("report:report", "Show a finished run again, in any format."),
-        "view": Verb("view:view", "Show runs as pages in a browser."),
+        "view": Verb("view:view", "Show runs as pages in a browser, and begin new ones."),
     },
     "What is in there, and what comes out?": {
         "audit": Verb("audit:audit", "Find out whether documents are in a RAG system's database."),

@@ -1,4 +1,4 @@
-"""``ragwitness view``: runs as pages in a browser."""
+"""``ragwitness view``: runs as pages in a browser, and a page to begin one from."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ def view(
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8765,
     host: Annotated[
         str,
-        typer.Option(
-            help="The address to listen on. Beyond this machine a token is needed to read."
-        ),
+        typer.Option(help="The address to listen on. Beyond this machine the pages only read."),
     ] = "127.0.0.1",
 ) -> None:
-    """Show runs as pages in a browser.
+    """Show runs as pages in a browser, and begin new ones.
 
-    The pages show verdicts, evidence and costs. Runs are only read, and runs under way can be
-    watched.
+    The pages show verdicts, evidence and costs. An audit, a leak measurement or canaries can be
+    begun there without a terminal: documents are uploaded, what it would cost and could show is
+    said before it starts, and it can be stopped and gone on with. The address that is printed works
+    once, for one browser. New runs go to the first folder of runs; on another --host than this
+    machine the pages only read.
     """
     from ragwitness.errors import InputError
     from ragwitness.kit.run_files import RUNS
     from ragwitness.web.app import serve
 
-    roots = runs or [RUNS]
     # Checked here and not on the first page: a server without runs looks like one that lost them.
-    for root in roots:
+    # The usual folder is made by the first run.
+    for root in runs or []:
         if not root.is_dir():
             raise InputError(
                 f"There is no folder {root}.",
-                "Start an audit (ragwitness demo makes one), or name the folder of a run.",
+                "Name the folder of a run, or leave it out and begin a run in the pages.",
             )
-    serve(roots, host, port)
+    serve(runs or [RUNS], host, port)

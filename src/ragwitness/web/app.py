@@ -1,4 +1,4 @@
-"""The pages as an ASGI app: a few addresses, all of them only read."""
+"""The pages as an ASGI app: those that show runs, and those that begin one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from ragwitness.errors import RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
 from ragwitness.results.wording import visible
 from ragwitness.web import pages
-from ragwitness.web.runs import Run, find_runs
+from ragwitness.web.begin import Beginnings
+from ragwitness.web.jobs import Jobs
+from ragwitness.web.runs import Run, find_runs, is_run
 from ragwitness.web.security import Access, Guard
 
 _ICON = (
@@ -31,17 +33,26 @@ _ICON = (
 _GONE = "There is no such run; it may have been moved or deleted."
 
 
-def create_app(roots: Sequence[Path], access: Access | None = None) -> ASGIApp:
+def create_app(
+    roots: Sequence[Path],
+    access: Access | None = None,
+    jobs: Jobs | None = None,
+    address: str = "",
+) -> ASGIApp:
     """Return the pages over run folders.
 
     Folders are looked at anew for each page, so runs under way can be followed.
 
     Args:
         roots: Run folders, or folders of runs.
-        access: Who may read; None admits the loopback alone.
+        access: Who may open them; None admits everybody on the loopback.
+        jobs: What the pages begin; None lets them only read.
+        address: Of these pages, for one browser more.
     """
-    # Seven pages and two fixed files, all of them GET: nothing here can change a run.
-    site = _Site(roots)
+    access = access or Access()
+    begin = Beginnings(jobs, access, address) if jobs else None
+    # Seven pages and three fixed files, all of them GET: nothing in these can change a run.
+    site = _Site(roots, begin)
     routes = [
         Route("/", _page(site.runs)),
         Route("/run/{key}", _page(site.run)),
@@ -51,26 +62,31 @@ def create_app(roots: Sequence[Path], access: Access | None = None) -> ASGIApp:
         Route("/run/{key}/figure.svg", _figure(site)),
         Route("/compare", _page(site.compare)),
         Route("/style.css", _fixed(pages.style_sheet, "text/css")),
+        Route("/live.js", _fixed(pages.script, "text/javascript")),
         Route("/icon.svg", _fixed(lambda: _ICON, "image/svg+xml")),
+        *(begin.routes if begin else ()),
     ]
     # Every failure becomes a page with a sentence; a traceback could show paths and documents.
     handlers = {HTTPException: _refused, RagwitnessError: _failed, Exception: _broken}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), access or Access())
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access)
 
 
 class _Site:
     """Pages over some folders; each takes the parameters of its address."""
 
-    def __init__(self, roots: Sequence[Path]) -> None:
-        self._roots = tuple(roots)
+    def __init__(self, roots: Sequence[Path], begin: Beginnings | None = None) -> None:
+        self._roots, self._begin = tuple(roots), begin
 
     def runs(self, _given: dict[str, str]) -> str:
         return pages.list_page(
-            find_runs(self._roots), [str(root.absolute()) for root in self._roots]
+            find_runs(self._roots),
+            [str(root.absolute()) for root in self._roots],
+            self._begin.begun() if self._begin else None,
         )
 
     def run(self, given: dict[str, str]) -> str:
-        return pages.run_page(self._find(given.get("key", "")))
+        run = self._find(given.get("key", ""))
+        return pages.run_page(run, self._begin.of_run(run.folder) if self._begin else None)
 
     def document(self, given: dict[str, str]) -> str:
         run, name = self._find(given.get("key", "")), given.get("id", "")
@@ -179,7 +195,7 @@ def serve(
 
     Args:
         runs: Run folders, or folders of runs.
-        host: Address to listen on; anything but the loopback needs the token that is announced.
+        host: Address to listen on; beyond the loopback the pages only read.
         port: Port; 0 takes a free one.
         announce: Called with each line for the user.
 
@@ -188,20 +204,24 @@ def serve(
     """
     # Listening comes first, so that the address that is announced is one that answers.
     listener = listen(host, port)
-    url = f"{origin(host, listener)}/"
-    access = Access()
-    # Beyond this machine a token is needed; the cookie has the port in its name, because browsers
-    # share cookies among ports.
-    if not is_loopback(host):
-        number = listener.getsockname()[1]
-        access = Access(secrets.token_urlsafe(32), f"ragwitness-{number}")
-        url += f"?token={access.token}"
+    address, local = origin(host, listener), is_loopback(host)
+    # The cookie has the port in its name, because browsers share cookies among ports.
+    token = secrets.token_urlsafe(32)
+    access = Access(token, f"ragwitness-{listener.getsockname()[1]}", loopback=local)
+    # Runs are begun on this machine alone: elsewhere documents and keys would travel unencrypted.
+    home = next((root for root in runs if not is_run(root)), None) if local else None
+    jobs = Jobs(home, Path.cwd()) if home else None
 
     def ready() -> None:
-        announce(f"Listening on {url}")
-        if access.token is not None:
-            announce("Whoever has this address can read the runs, and so can who listens in: the")
-            announce("connection is not encrypted. A tunnel to the loopback is safer.")
+        announce(f"Listening on {address}/?token={token}")
+        announce("The address works once, for one browser.")
+        if not local:
+            announce("Whoever has it can read the runs, and so can who listens in: the connection")
+            announce("is not encrypted. A tunnel to the loopback is safer, and can begin runs.")
 
-    serve_app(create_app(runs, access), listener, ready)
+    try:
+        serve_app(create_app(runs, access, jobs, address), listener, ready)
+    finally:
+        if jobs is not None:
+            jobs.close()
     announce("Stopped.")

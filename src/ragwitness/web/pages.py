@@ -43,17 +43,38 @@ class _Row:
     when: str
 
 
-def list_page(runs: Sequence[Run], roots: Sequence[str]) -> str:
-    """Return the list of runs."""
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What these pages have begun, for the list of runs.
+
+    Attributes:
+        jobs: Title, state in words and address of each.
+        form_key: For the forms of the page.
+    """
+
+    jobs: Sequence[tuple[str, str, str]]
+    form_key: str
+
+
+def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = None) -> str:
+    """Return the list of runs, and of what these pages have begun."""
     # A reproduced table has no rates of its own to compare.
     comparable = [run for run in runs if run.kind is not None and run.kind.name != "table"]
-    return _render(
-        "runs.html.j2", rows=[_row(run) for run in runs], comparable=comparable, roots=roots
+    return render(
+        "runs.html.j2",
+        rows=[_row(run) for run in runs],
+        comparable=comparable,
+        roots=roots,
+        begun=begun,
     )
 
 
-def run_page(run: Run) -> str:
+def run_page(run: Run, job: tuple[str, str] | None = None) -> str:
     """Return what is known of one run: its report where it has one, else how far it is.
+
+    Args:
+        run: Which.
+        job: Address and state of what these pages began in its folder.
 
     Raises:
         InputError: A file of it cannot be read.
@@ -74,8 +95,8 @@ def run_page(run: Run) -> str:
     }
     if sheet is None:
         spent = sum(spending_of(run.folder), Use())
-        return _render("unfinished.html.j2", **own, spent=spent)
-    return _render("run.html.j2", **own, sheet=sheet)
+        return render("unfinished.html.j2", **own, spent=spent, job=job)
+    return render("run.html.j2", **own, sheet=sheet)
 
 
 def rows_page(run: Run, given: Mapping[str, str]) -> str:
@@ -95,7 +116,7 @@ def asked_page(run: Run, given: Mapping[str, str]) -> str:
 
 
 def _listing(run: Run, name: str, rows: Rows, given: Mapping[str, str]) -> str:
-    return _render(
+    return render(
         "rows.html.j2",
         run=run,
         listing=listed(rows, given),
@@ -138,7 +159,7 @@ def document_page(run: Run, document: str) -> str | None:
         if run.kind is not None and run.kind.name == "evaluation"
         else []
     )
-    return _render(
+    return render(
         "document.html.j2",
         run=run,
         document=document,
@@ -159,7 +180,7 @@ def compare_page(first: Run, second: Run) -> str:
     ones, others = first.audit, second.audit
     audits = (ones, others) if ones and others else None
     changed = comparing.changes(*audits) if audits else ()
-    return _render(
+    return render(
         "pair.html.j2",
         first=first,
         second=second,
@@ -177,15 +198,30 @@ def compare_page(first: Run, second: Run) -> str:
     )
 
 
-def message_page(title: str, text: str) -> str:
-    """Return a page that says one thing, such as an error."""
-    return _render("message.html.j2", title=title, text=text)
+def message_page(
+    title: str, text: str, then: str = "", link: tuple[str, str] = ("All runs", "/")
+) -> str:
+    """Return a page that says one thing, such as an error.
+
+    Args:
+        title: Its heading.
+        text: What happened and why.
+        then: What to do.
+        link: Words and address of the way on.
+    """
+    return render("message.html.j2", title=title, text=text, then=then, link=link)
 
 
 @cache
 def style_sheet() -> str:
     """Return the style of the reports with that of the pages."""
     return "".join(resource(name, _PACKAGES) or "" for name in ("style.css", "web.css"))
+
+
+@cache
+def script() -> str:
+    """Return the one script of the pages, which tells how far a run is."""
+    return resource("live.js", _PACKAGES) or ""
 
 
 def run_link(run: Run) -> str:
@@ -198,7 +234,8 @@ def document_link(run: Run, document: str) -> str:
     return f"/run/{run.key}/document?id={quote(document, safe='', errors='surrogatepass')}"
 
 
-def _render(template: str, **values: object) -> str:
+def render(template: str, **values: object) -> str:
+    """Return a template of the pages with its values."""
     return (
         environment(_PACKAGES)
         .get_template(template)

@@ -148,7 +148,7 @@ def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
     for root in roots:
         # A root is a run, or a folder of runs; nothing is searched deeper than a reproduced table
         # lies.
-        inside = [root] if _is_run(root) else _inside(root)
+        inside = [root] if is_run(root) else _inside(root)
         folders |= {folder.absolute(): None for folder in inside}
     runs = [_run(folder) for folder in folders]
     return tuple(sorted(runs, key=lambda run: (-run.changed, run.name)))
@@ -166,7 +166,7 @@ def spending_of(folder: Path) -> tuple[Use, ...]:
 def _inside(root: Path) -> list[Path]:
     children = _children(root)
     tables = [path.parent for path in root.glob(f"*/*/{TABLE}")]
-    return sorted({*filter(_is_run, children), *tables})
+    return sorted({*filter(is_run, children), *tables})
 
 
 def _children(root: Path) -> list[Path]:
@@ -176,16 +176,22 @@ def _children(root: Path) -> list[Path]:
         return []
 
 
-def _is_run(folder: Path) -> bool:
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run, and no folder of runs."""
     try:
         return folder.is_dir() and any(at_hand(folder / name) for name in _SIGNS)
     except OSError:
         return False
 
 
+def key_of(folder: Path) -> str:
+    """Return what names a run in addresses: it stays the same over restarts and shows no path."""
+    whole = str(folder.absolute())
+    return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:10]
+
+
 def _run(folder: Path) -> Run:
-    # The address of a run follows from its path: it stays the same over restarts and shows no path.
-    key = hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:10]
+    key = key_of(folder)
     brief, state, changed = Brief(), (0, 0), 0.0
     try:
         changed = max(entry.stat().st_mtime for entry in [folder, *folder.iterdir()])

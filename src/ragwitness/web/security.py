@@ -1,20 +1,25 @@
-"""Who may read the pages, and what a browser may do with them.
+"""Who may open the pages, and what a browser may do with them.
 
-Run folders hold documents and answers. On the loopback a page of another site must not read them
-through a name that it points at this machine (DNS rebinding), so the Host header must name the
-loopback. Elsewhere whoever reads needs the token that was printed.
+Run folders hold documents and answers, and a run spends money. Whoever opens the pages needs the
+address that was printed: its token works once and is exchanged for a cookie. On the loopback a
+page of another site must not reach them through a name that it points at this machine (DNS
+rebinding), so the Host header must name the loopback. What changes anything is a POST, which must
+come from a page of ours: by its Origin, and by a value that only our own forms hold.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import html
 import re
-from dataclasses import dataclass
+import secrets
 from http.cookies import CookieError, SimpleCookie
+from threading import Lock
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragwitness.kit.server import is_loopback
@@ -22,35 +27,53 @@ from ragwitness.kit.server import is_loopback
 _COOKIE = "ragwitness"
 _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d*)?")
 _TOKEN = "token"  # noqa: S105  # the parameter's name
+_READS = ("GET", "HEAD")
 
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self';"
-    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    # To pages of ours alone; with none at all, browsers would hide where a form came from.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 """Sent with every reply, errors included: no script at all, nothing from elsewhere."""
 
+LIVE_POLICY = f"{_POLICY}; script-src 'self'; connect-src 'self'"
+"""For the page of a run under way: one script of ours, which asks us how far it is."""
 
-@dataclass(frozen=True, slots=True)
+
 class Access:
-    """Who may read.
+    """Who may open the pages.
 
-    Attributes:
-        token: What a reader must know; None admits the loopback's own readers alone.
-        cookie: Name of the cookie that remembers it; browsers share cookies among ports.
+    Args:
+        token: What the printed address holds, good for one browser; None admits everybody whom
+            the Host header admits.
+        cookie: Name of the cookie; browsers share cookies among ports.
+        loopback: Whether only names of the loopback are answered.
     """
 
-    token: str | None = None
-    cookie: str = _COOKIE
+    def __init__(
+        self, token: str | None = None, cookie: str = _COOKIE, *, loopback: bool = True
+    ) -> None:
+        self.cookie, self.loopback = cookie, loopback
+        self.session = secrets.token_urlsafe(32)
+        self._closed, self._token, self._lock = token is not None, token, Lock()
+
+    @property
+    def form_key(self) -> str:
+        """What every form of ours holds, and no page of another site can know."""
+        return hmac.new(self.session.encode(), b"form", hashlib.sha256).hexdigest()
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request carries the token, where one is needed."""
-        if self.token is None:
+        """Whether a request carries the cookie, where one is needed."""
+        if not self._closed:
             return True
         cookies: SimpleCookie = SimpleCookie()
         try:
@@ -58,11 +81,21 @@ class Access:
         except CookieError:
             return False
         found = cookies.get(self.cookie)
-        return found is not None and self.matches(found.value)
+        return found is not None and _same(found.value, self.session)
 
-    def matches(self, given: str) -> bool:
-        """Compare with the token in a time that does not depend on where they differ."""
-        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+    def redeem(self, given: str) -> bool:
+        """Whether this is the token, and used for the first time; it is used up by that."""
+        with self._lock:
+            if self._token is None or not _same(given, self._token):
+                return False
+            self._token = None
+            return True
+
+    def invite(self) -> str:
+        """Return a token for one browser more; an earlier one that was not used ends."""
+        with self._lock:
+            self._token = secrets.token_urlsafe(32)
+            return self._token
 
 
 class Guard:
@@ -87,7 +120,9 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
+                    # The one page with a script of ours says so itself.
+                    if headers.get(name) != LIVE_POLICY:
+                        headers[name] = value
             await send(message)
 
         refusal = self._refuse(scope)
@@ -95,33 +130,77 @@ class Guard:
 
     def _refuse(self, scope: Scope) -> Response | None:
         """Return what is said instead of a page; None lets the request pass."""
-        # Check 1, against DNS rebinding: without a token only names of the loopback are answered.
+        # Check 1, against DNS rebinding: on the loopback only its own names are answered.
         headers = Headers(scope=scope)
-        if self._access.token is None and not _names_loopback(headers.get("host", "")):
-            return PlainTextResponse("This address serves the loopback only.", 421)
+        if self._access.loopback and not _names_loopback(headers.get("host", "")):
+            return PlainTextResponse(
+                "These pages are for this machine alone, under the address that `ragwitness view`"
+                " printed. They were opened through another host name, so nothing is shown.",
+                421,
+            )
         # Check 2, the token: in the address it is exchanged for a cookie at once, so that it does
         # not stay in the history or in a referrer.
         query = parse_qs(scope["query_string"].decode("latin-1"))
         given = query.pop(_TOKEN, [""])[-1]
-        if given and self._access.matches(given):
-            return self._remember(scope["path"], query)
+        reads = scope["method"] in _READS
+        if given and reads:
+            address = _address(scope["path"], query)
+            # Whoever holds the cookie already may open the printed address again.
+            if self._access.admits(headers):
+                return RedirectResponse(address, 303)
+            if self._access.redeem(given):
+                return self._remember(address)
         # Check 3, the cookie.
-        if self._access.admits(headers):
-            return None
-        return PlainTextResponse(
-            "Open the address that `ragwitness view` printed: it holds the token.", 401
-        )
+        if not self._access.admits(headers):
+            used = "This address works once, for one browser, and that was used. " if given else ""
+            return PlainTextResponse(
+                f"{used}Open the address that `ragwitness view` printed: it holds a token. For"
+                " another browser, press “Open in another browser” in the first one, or start the"
+                " command again.",
+                401,
+            )
+        # Check 4: what changes anything comes from a page of ours.
+        if not reads and not _from_here(headers):
+            return PlainTextResponse(
+                "This form was sent by a page of another site. Nothing was done.", 403
+            )
+        return None
 
-    def _remember(self, path: str, query: dict[str, list[str]]) -> Response:
-        """Keep the token in a cookie and take it out of the address."""
-        rest = urlencode(query, doseq=True)
-        # One slash: two would name another host.
-        address = "/" + path.lstrip("/\\") + (f"?{rest}" if rest else "")
-        reply = RedirectResponse(address, 303)
+    def _remember(self, address: str) -> Response:
+        """Keep the session in a cookie and take the token out of the address.
+
+        It is a page that goes on, and no redirect: after a click in another site's page, browsers
+        leave strict cookies out all along a redirect.
+        """
+        shown = html.escape(address)
+        reply = HTMLResponse(
+            f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Ragwitness</title>'
+            f'<link rel="icon" href="/icon.svg" type="image/svg+xml">'
+            f'<meta http-equiv="refresh" content="0; url={shown}"><p><a href="{shown}">Go on</a>'
+        )
         reply.set_cookie(
-            self._access.cookie, self._access.token or "", httponly=True, samesite="strict"
+            self._access.cookie, self._access.session, httponly=True, samesite="strict"
         )
         return reply
+
+
+def _address(path: str, query: dict[str, list[str]]) -> str:
+    rest = urlencode(query, doseq=True)
+    # One slash: two would name another host.
+    return "/" + path.lstrip("/\\") + (f"?{rest}" if rest else "")
+
+
+def _from_here(headers: Headers) -> bool:
+    """Whether a browser says that a request comes from a page of ours."""
+    origin = headers.get("origin", "null")
+    if origin == "null":
+        return headers.get("sec-fetch-site") == "same-origin"
+    return origin.partition("://")[2].lower() == headers.get("host", "").lower() != ""
+
+
+def _same(given: str, wanted: str) -> bool:
+    """Compare in a time that does not depend on where they differ."""
+    return hmac.compare_digest(given.encode(), wanted.encode())
 
 
 def _names_loopback(host: str) -> bool:

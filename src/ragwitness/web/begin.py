@@ -1,0 +1,417 @@
+"""The pages that begin an errand: its questions, the check, how far it is, and its end."""
+
+from __future__ import annotations
+
+import hmac
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.run_files import COMMITMENT, RESULT
+from ragwitness.results import wording as say
+from ragwitness.web.errands import ERRANDS, Errand, Question, typed
+from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of, valid_name
+from ragwitness.web.pages import Begun, message_page, render
+from ragwitness.web.runs import key_of
+from ragwitness.web.security import LIVE_POLICY, Access
+from ragwitness.web.uploads import (
+    Form,
+    Source,
+    documents_at,
+    inside,
+    keep_uploads,
+    read_form,
+    target_of,
+)
+
+_FORM_KEY = "form-key"
+_WORDS = {
+    Stage.CHECKING: "being checked",
+    Stage.REFUSED: "not possible as it stands",
+    Stage.READY: "checked, not started",
+    Stage.RUNNING: "running",
+    Stage.STOPPING: "stopping",
+    Stage.STOPPED: "stopped",
+    Stage.FAILED: "broken off",
+    Stage.DONE: "finished",
+}
+_SHOWN_LINES = 12
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Beginnings:
+    """The pages that begin errands.
+
+    Args:
+        jobs: What was begun.
+        access: Whose forms are taken.
+        origin: Address of these pages, for one browser more; empty where none is printed.
+    """
+
+    def __init__(self, jobs: Jobs, access: Access, origin: str = "") -> None:
+        self._jobs, self._access, self._origin = jobs, access, origin
+
+    @property
+    def routes(self) -> list[Route]:
+        """The addresses; what changes anything is a POST."""
+        return [
+            Route("/begin", _in_thread(self._choose)),
+            Route("/begin/{errand}", _in_thread(self._ask)),
+            Route("/begin/{errand}", self._answer, methods=["POST"]),
+            Route("/job/{key}", _in_thread(self._show)),
+            Route("/job/{key}/now", _in_thread(self._now)),
+            Route("/job/{key}/{act}", self._act, methods=["POST"]),
+            Route("/invite", self._invite, methods=["POST"]),
+        ]
+
+    def begun(self) -> Begun:
+        """Return what the list of runs shows of it."""
+        jobs = [(one.title, _WORDS[one.stage], f"/job/{one.key}") for one in self._jobs.listed()]
+        return Begun(jobs, self._access.form_key)
+
+    def of_run(self, run: Path) -> tuple[str, str] | None:
+        """Return address and state of what these pages began in a run folder."""
+        found = self._jobs.at(run)
+        return (f"/job/{found.key}", _WORDS.get(found.stage, "")) if found else None
+
+    # The form.
+
+    def _choose(self, _request: Request) -> Response:
+        return _html(render("begin.html.j2", errands=list(ERRANDS.values())))
+
+    def _ask(self, request: Request) -> Response:
+        errand, query = _errand(request), request.query_params
+        job = self._jobs.find(query.get("job", ""))
+        if job is not None and job.errand is not errand:
+            job = None
+        # Only a name may come from an address: a link of others must not fill in where keys go.
+        usual = {one.option: one.usual for one in errand.every if one.usual}
+        given = {one.option: query[one.option] for one in errand.every if _in_link(one, query)}
+        return _html(
+            render(
+                "form.html.j2",
+                errand=errand,
+                job=job,
+                answers=job.answers if job else usual | given,
+                name=job.name if job else query.get("name", "") * valid_name(query.get("name", "")),
+                plans=self._plans(),
+                base=self._jobs.base,
+                home=self._jobs.home,
+                form_key=self._access.form_key,
+            )
+        )
+
+    async def _answer(self, request: Request) -> Response:
+        """Read a form, keep what it brings, and check it."""
+        errand = _errand(request)
+        async with self._form(request) as form:
+            job = self._jobs.find(form.texts.get("job", ""))
+            if job is None or job.errand is not errand:
+                job = self._jobs.new(errand)
+            return await run_in_threadpool(self._take, job, form)
+
+    def _take(self, job: Job, form: Form) -> Response:
+        if job.stage in BUSY:
+            return _taken(
+                TakenError("This is under way, so its answers stay as they are.", "Stop it first."),
+                job,
+            )
+        problems: dict[str, str] = {}
+        # 1. The answers in words; a key goes to memory alone, and never to another system.
+        before = job.answers.get("target") or job.answers.get("service")
+        job.answers = {
+            one.option: form.texts.get(one.option, "")
+            for one in job.errand.every
+            if one.form not in ("documents", "key")
+        }
+        now = job.answers.get("target") or job.answers.get("service")
+        if (secret := form.texts.get("key-env", "")) or before != now:
+            job.hold(secret)
+        # 2. Where it goes.
+        job.name = form.texts.get("name", "")
+        if job.name and not valid_name(job.name):
+            problems["name"] = (
+                "A name is made of letters, digits, spaces, dots and dashes, and begins with a"
+                " letter or a digit."
+            )
+        # 3. Each answer, by its form.
+        for question in job.errand.every:
+            try:
+                self._check(job, question, form)
+            except RagwitnessError as error:
+                problems[question.option] = str(error)
+        if problems:
+            job.problems, job.stage = problems, Stage.DRAFT
+            return _to(f"/begin/{job.errand.name}?{urlencode({'job': job.key})}")
+        # 4. The verbs that look.
+        try:
+            self._jobs.check(job)
+        except TakenError as error:
+            return _taken(error, job)
+        return _to(f"/job/{job.key}")
+
+    def _check(self, job: Job, question: Question, form: Form) -> None:
+        """Check one answer, and keep what was uploaded for it.
+
+        Raises:
+            InputError: It cannot be used.
+        """
+        answer = job.answers.get(question.option, "")
+        if question.form == "documents":
+            self._documents(job, question, form)
+        elif question.form == "plan":
+            job.sources.pop(question.option, None)
+            if answer not in self._plans():
+                raise InputError(
+                    "There are no such canaries.", "Choose some, or draw canaries first."
+                )
+            job.sources[question.option] = Source(self._jobs.home / answer, answer, "", False)
+        elif question.needed and not answer:
+            raise InputError("This is needed.")
+        elif question.form == "target" and answer:
+            address = target_of(answer, self._jobs.base)
+            job.answers[question.option] = address
+        elif question.form == "choice" and answer not in question.choices:
+            raise InputError("This is none of the choices.")
+        else:
+            _refuse_number(question, answer)
+
+    def _documents(self, job: Job, question: Question, form: Form) -> None:
+        """Take an upload, else a path, else what was given before."""
+        path = form.texts.get(f"{question.option}-path", "")
+        if files := form.files.get(question.option):
+            job.sources.pop(question.option, None)
+            kept = keep_uploads(files, job.folder / question.option)
+            shown = kept.name if len(files) == 1 else f"{len(files)} text files"
+            source = Source(kept, shown, "", True)
+        elif path:
+            job.sources.pop(question.option, None)
+            found = inside(self._jobs.base, path)
+            source = Source(found, found.name, "", False)
+        elif question.option in job.sources and "forget" not in form.texts:
+            source = job.sources[question.option]
+        elif question.needed:
+            raise InputError(
+                "Nothing was uploaded, and no path was given.",
+                "Choose a file, or give the path of one on this machine.",
+            )
+        else:
+            return
+        told = source.name
+        if question.table:
+            told = documents_at(
+                source.path,
+                source.name,
+                job.answers.get("text-field", ""),
+                paragraphs=bool(job.answers.get("paragraphs")),
+            )
+        job.sources[question.option] = Source(source.path, source.name, told, source.uploaded)
+
+    def _plans(self) -> list[str]:
+        """Folders of canaries beside the runs."""
+        try:
+            found = [one.parent.name for one in self._jobs.home.glob(f"*/{COMMITMENT}")]
+        except OSError:
+            return []
+        return sorted(found)
+
+    # An errand that was checked.
+
+    def _show(self, request: Request) -> Response:
+        job = self._job(request)
+        if job.stage is Stage.DRAFT:
+            return _to(f"/begin/{job.errand.name}?{urlencode({'job': job.key})}")
+        # Another tab may press a button while this page is made.
+        stage, busy = job.stage, job.stage in BUSY
+        run = job.run
+        page = render(
+            "job.html.j2",
+            job=job,
+            stage=stage.value,
+            words=_WORDS[stage],
+            busy=busy,
+            now=progress_of(job) if busy else None,
+            check=_checked(job),
+            lines=[line for line in job.output if line.strip()][-_SHOWN_LINES:],
+            said=[line for line in job.output if line.strip()],
+            report=f"/run/{key_of(run)}" if run and (run / RESULT).exists() else "",
+            form_key=self._access.form_key,
+        )
+        reply = _html(page)
+        if busy:
+            reply.headers["Content-Security-Policy"] = LIVE_POLICY
+        return reply
+
+    def _now(self, request: Request) -> Response:
+        """How far it is, for the script of the page."""
+        job = self._job(request)
+        now = progress_of(job)
+        return JSONResponse(
+            {
+                "stage": job.stage.value,
+                "done": now.done,
+                "total": now.total,
+                "figures": {name: value for name, (_, value) in now.figures.items()},
+                "news": say.visible(now.news, 600),
+            }
+        )
+
+    async def _act(self, request: Request) -> Response:
+        async with self._form(request) as form:
+            yes = bool(form.texts.get("yes"))
+        job, act = self._job(request), request.path_params["act"]
+        here = f"/job/{job.key}"
+        try:
+            if act == "check":
+                await run_in_threadpool(self._jobs.check, job)
+            elif act == "start":
+                await run_in_threadpool(lambda: self._jobs.start(job, yes=yes))
+            elif act == "stop":
+                self._jobs.stop(job)  # pressed twice, it says where it stands
+            elif act == "forget":
+                if not self._jobs.forget(job):
+                    raise TakenError("This is under way.", "Stop it first.")
+                return _to("/")
+            else:
+                raise HTTPException(404, "There is no such button.")
+        except TakenError as error:
+            return _taken(error, self._jobs.at(job.run) or job if job.run else job)
+        return _to(here)
+
+    async def _invite(self, request: Request) -> Response:
+        async with self._form(request):
+            pass
+        if not self._origin:
+            raise HTTPException(404, "These pages need no token.")
+        return _html(
+            message_page(
+                "An address for one browser more",
+                f"{self._origin}/?token={self._access.invite()}",
+                "Open it in the other browser. It works once; whoever opens it can read the runs,"
+                " and begin new ones.",
+            )
+        )
+
+    @asynccontextmanager
+    async def _form(self, request: Request) -> AsyncIterator[Form]:
+        """Read a form of ours.
+
+        Raises:
+            HTTPException: It does not hold what our forms hold.
+        """
+        async with read_form(request) as form:
+            if not hmac.compare_digest(
+                form.texts.get(_FORM_KEY, "").encode(), self._access.form_key.encode()
+            ):
+                raise HTTPException(
+                    403,
+                    "This form is not of this start of the pages. Load it again, and send it anew.",
+                )
+            yield form
+
+    def _job(self, request: Request) -> Job:
+        job = self._jobs.find(request.path_params["key"])
+        if job is None:
+            raise HTTPException(
+                404,
+                "There is nothing under way by this address. The pages were started anew since, or"
+                " it was forgotten. A run that has begun is in the list; the same documents under"
+                " its name go on with it.",
+            )
+        return job
+
+
+def _errand(request: Request) -> Errand:
+    found = ERRANDS.get(request.path_params["errand"])
+    if found is None:
+        raise HTTPException(404, f"What can be begun is: {', '.join(ERRANDS)}.")
+    return found
+
+
+def _in_link(question: Question, query: Mapping[str, str]) -> bool:
+    return question.form == "plan" and question.option in query
+
+
+def _refuse_number(question: Question, answer: str) -> None:
+    """Refuse what is no number where one is asked for."""
+    try:
+        value = typed(question, answer)
+    except ValueError:
+        value = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value) or value < 0:
+            what = "a whole number" if question.form == "whole" else "a number"
+            raise InputError(f"This is not {what}.", "An example: 200")
+        if question.form == "whole" and not value:
+            raise InputError("This must be above 0.", "Leave it empty for no limit.")
+
+
+def _checked(job: Job) -> dict[str, Any]:
+    """Return what the looks found, in words: label and value, table of power, doubts."""
+    seen = job.seen
+    if not seen:
+        return {}
+    can = seen.get("capabilities") or []
+    found: dict[str, Any] = {
+        "system": [
+            ("System", str(seen.get("target", ""))),
+            ("It gives", ", ".join(map(str, can)) or "nothing that can be read"),
+            ("Methods that it admits", ", ".join(map(str, seen.get("audits", []))) or "none"),
+            (
+                "Queries sent for this check",
+                f"{seen.get('queries_spent', seen.get('requests', 0))}",
+            ),
+        ],
+        "notes": [str(one) for one in seen.get("notes", [])],
+        "doubtful": job.doubtful,
+    }
+    plan = (seen.get("forecast") or {}).get("methods", {}).get(seen.get("method"))
+    if plan is None:
+        return found
+    found["assumptions"] = [str(seen.get("decides", "")), *map(str, seen.get("alike", []))]
+    found["method"] = (str(seen.get("method")), str(seen.get("why", "")))
+    tokens, seconds, cost = plan["tokens_most"], plan["seconds"], plan["cost_most"]
+    found["price"] = [
+        ("Queries", say.count(plan["queries"])),
+        ("Queries at most", say.count(plan["queries_most"])),
+        ("Tokens at most", say.count(tokens["sent"] + tokens["answer"])),
+        ("Cost at most", "give both prices to see it" if cost is None else f"{cost:.4g}"),
+        ("Time", " to ".join(map(say.duration, seconds)) if seconds else say.MISSING),
+    ]
+    found["power"] = [
+        (label, say.percent(one["found"]), f"{one['false']:.2g}")
+        for label, one in plan["power"].items()
+        if one.get("found") is not None
+    ]
+    return found
+
+
+def _in_thread(make: Callable[[Request], Response]) -> Handler:
+    async def handle(request: Request) -> Response:
+        return await run_in_threadpool(make, request)
+
+    return handle
+
+
+def _taken(error: TakenError, job: Job) -> Response:
+    link = (f"To {job.title}", f"/job/{job.key}")
+    return _html(message_page("Nothing was started", error.message, error.hint, link), 409)
+
+
+def _to(address: str) -> Response:
+    return RedirectResponse(address, 303)
+
+
+def _html(text: str, status: int = 200) -> Response:
+    return HTMLResponse(text.encode("utf-8", "replace"), status)

@@ -1,0 +1,250 @@
+"""What a form brings: texts, files, and paths of files that are here already.
+
+Uploads go into a private folder that is gone when the pages end. Paths stay below the folder in
+which the pages were started: whoever gets hold of a page must not read the rest of the disk.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
+
+from ragwitness.errors import InputError
+from ragwitness.text.documents import PROSE, load_documents
+
+MOST = 100 * 1000**2
+"""Bytes that one form may bring."""
+
+_DRAINED = 1000**3  # bytes of a refused form that are read past, so that its sender sees why
+_MOST_FILES, _MOST_FIELDS, _LONGEST_FIELD = 2000, 100, 100_000
+_NAME = 150  # characters of a file's name that are kept
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\:*?"|]')
+_FILE_TARGET = re.compile(r"(lab:|http/|replay/)(.+)", re.DOTALL)
+_NAMED_TARGET = re.compile(r"openai(-api/[\w.-]+)?/\S+")
+_WITH_KEY = re.compile(r"(key|token|secret|passw|credential|auth)[^=&#]*=", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Form:
+    """A form that was sent.
+
+    Attributes:
+        texts: Its fields.
+        files: Uploads by field, those without a name left out.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    files: dict[str, list[UploadFile]] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def read_form(request: Request) -> AsyncIterator[Form]:
+    """Read a form of at most ``MOST`` bytes; its uploads are gone once the block ends.
+
+    Raises:
+        HTTPException: It is larger, is no form, or its sender went away.
+    """
+    length = request.headers.get("content-length", "")
+    # Refused by what its head says, before any of it is kept.
+    if length.isdigit() and int(length) > MOST:
+        await _drain(request)
+        raise _too_large(int(length))
+    read = 0
+
+    async def counted() -> Message:
+        nonlocal read
+        message = await request.receive()
+        read += len(message.get("body", b""))
+        if read > MOST:
+            raise _too_large(read)
+        return message
+
+    try:
+        sent = await Request(request.scope, counted).form(
+            max_files=_MOST_FILES, max_fields=_MOST_FIELDS, max_part_size=_LONGEST_FIELD
+        )
+    except ClientDisconnect:
+        raise HTTPException(400, "The upload broke off. Nothing was kept.") from None
+    found = Form()
+    for name, value in sent.multi_items():
+        if isinstance(value, str):
+            found.texts[name] = value.replace("\r\n", "\n").strip()
+        elif value.filename:
+            found.files.setdefault(name, []).append(value)
+    try:
+        yield found
+    finally:
+        await sent.close()
+
+
+def _too_large(size: int) -> HTTPException:
+    return HTTPException(
+        413,
+        f"This upload has {size / 1000**2:,.0f} MB, and {MOST / 1000**2:,.0f} MB is the most that"
+        " is taken. Nothing was kept. The file is on this machine: give its path instead. Or split"
+        " it, and audit the parts.",
+    )
+
+
+async def _drain(request: Request) -> None:
+    """Read past a body: browsers show no answer while they still send."""
+    read = 0
+    async for part in request.stream():
+        read += len(part)
+        if read > _DRAINED:
+            return
+
+
+def keep_uploads(files: Sequence[UploadFile], folder: Path) -> Path:
+    """Store what was uploaded in one field; return the file, or the folder of several.
+
+    Raises:
+        InputError: Several files are not all plain texts, or one cannot be stored.
+    """
+    names = [file_name(one.filename or "") for one in files]
+    if len(files) > 1 and (odd := [n for n in names if Path(n).suffix.lower() not in PROSE]):
+        raise InputError(
+            f"Several files were chosen, and {odd[0]} is no plain text.",
+            "Several files can be .txt and .md; choose one file alone if it is JSONL or CSV."
+            + (_PDF if odd[0].lower().endswith(".pdf") else ""),
+        )
+    # What was there of this field is replaced as a whole.
+    shutil.rmtree(folder, ignore_errors=True)
+    place = folder / "texts" if len(files) > 1 else folder
+    try:
+        place.mkdir(parents=True)
+        for number, (name, one) in enumerate(zip(names, files, strict=True), 1):
+            path = place / name
+            if path.exists():
+                path = place / f"{path.stem}-{number}{path.suffix}"
+            with path.open("xb") as kept:
+                shutil.copyfileobj(one.file, kept)
+    except OSError as error:
+        raise InputError(f"The upload cannot be stored: {error.strerror}.") from error
+    return place if len(files) > 1 else place / names[0]
+
+
+def file_name(given: str) -> str:
+    """Return a file name that cannot leave its folder and is not hidden in it."""
+    # Browsers of old send a path; only what follows its last separator is a name.
+    bare = _UNSAFE.sub("_", re.split(r"[/\\]", given)[-1]).strip().lstrip(".")
+    stem, suffix = Path(bare).stem[:_NAME], Path(bare).suffix[:20]
+    return f"{stem}{suffix}" if stem else "upload.txt"
+
+
+def inside(base: Path, given: str) -> Path:
+    """Return the file or folder of a path that somebody typed.
+
+    Args:
+        base: Where the pages were started; nothing beyond it is read.
+        given: Relative to it, or whole.
+
+    Raises:
+        InputError: It is elsewhere, or is not there.
+    """
+    try:
+        path = (base / Path(given).expanduser()).resolve()
+        within, there = path.is_relative_to(base.resolve()), path.exists()
+    except (OSError, RuntimeError, ValueError):
+        raise InputError("This is no path of a file.", "Correct it, or upload the file.") from None
+    # Links and .. are followed first: where they lead decides. What lies elsewhere is not looked
+    # up, so that nothing is told about it.
+    if not within:
+        raise InputError(
+            f"This path leads out of {base}, the folder in which ragwitness view was started.",
+            "Upload the file instead, or start ragwitness view in a folder that holds it.",
+        )
+    if not there:
+        raise InputError(f"There is no file or folder {path}.", "Correct the path, or upload it.")
+    return path
+
+
+def target_of(given: str, base: Path) -> str:
+    """Return the address of a target that a page may ask.
+
+    Raises:
+        InputError: It holds a key, runs code of its own, or names a file elsewhere.
+    """
+    if given.lower().startswith(("http://", "https://")):
+        try:
+            parts = urlsplit(given)
+            named, userinfo = parts.hostname, "@" in parts.netloc
+        except ValueError:
+            named, userinfo = None, False
+        if not named:
+            raise InputError(
+                "This address has no host.", "An example: http://127.0.0.1:8000/v1#MODEL"
+            )
+        # The address is written into the run; a key must not be.
+        if userinfo or _WITH_KEY.search(parts.query):
+            raise InputError(
+                "This address holds what looks like a key, and it is stored with the run.",
+                "Take it out of the address, and put it into the field for the key.",
+            )
+        return given
+    if found := _FILE_TARGET.fullmatch(given):
+        return found[1] + str(inside(base, found[2]))
+    if _NAMED_TARGET.fullmatch(given):
+        return given
+    raise InputError(
+        "This is no address that a page can ask.",
+        "Give the URL of an OpenAI-compatible endpoint (http://host:port/v1, with #MODEL where it"
+        " has several), openai/MODEL, or http/FILE.toml, a description of another JSON service."
+        " Systems in Python are for the command line: ragwitness audit --help.",
+    )
+
+
+_PDF = (
+    " A PDF is not read: save its text from your PDF reader (“Save as text”), or run pdftotext on"
+    " it, and upload the .txt file."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Documents that a form gave.
+
+    Attributes:
+        path: Where they are.
+        name: What people call them.
+        told: What was found in them, or their name alone.
+        uploaded: Whether they are a copy of ours.
+    """
+
+    path: Path
+    name: str
+    told: str
+    uploaded: bool
+
+
+def documents_at(path: Path, shown: str, text_field: str, *, paragraphs: bool) -> str:
+    """Say how many documents there are, and what is left out.
+
+    Raises:
+        InputError: None of it can be used.
+    """
+    try:
+        found = load_documents(
+            path, text_field=text_field or None, split="paragraphs" if paragraphs else None
+        )
+    except InputError as error:
+        # A copy of ours lies where nobody need look for it: its name alone is told.
+        hint = _PDF.strip() if "is a PDF" in error.message else error.hint
+        message = error.message.replace(str(path), shown).replace(str(path.parent) + "/", "")
+        raise InputError(message, hint.replace(str(path), shown)) from None
+    n, lost = len(found.documents), found.skipped
+    told = f"{n:,} document{'' if n == 1 else 's'}"
+    if lost:
+        where = PurePosixPath(lost[0].where).name
+        told += f"; {len(lost):,} left out, the first at {where}: {lost[0].why}"
+    return told
