@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.cli.main import run
-from ragwitness.evidence.audit import STEPS
+from ragwitness.evidence import audit, canary, leak
 from ragwitness.evidence.verifier import COMMITMENTS, PAGE
 from ragwitness.text.sample import load_sample
 
@@ -45,7 +45,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_every_check_stands_on_the_page() -> None:
-    for step in (*COMMITMENTS, *STEPS, PAGE):
+    for step in (*COMMITMENTS, *audit.STEPS, *leak.STEPS, *canary.STEPS, PAGE):
         assert f"`{step.name}`" in _PAGE, step.name
 
 

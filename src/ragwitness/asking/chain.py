@@ -30,13 +30,17 @@ _LINK = "ragwitness/chain/v1"
 _KEPT = "Restore it from a copy: without it nothing of this run can be opened."
 
 
-def dense(value: object) -> bytes:
+def dense(value: object, *, finite: bool = True) -> bytes:
     """Return a value as JSON without spaces, its names sorted: the same bytes for the same value.
+
+    Args:
+        value: Anything that JSON can hold.
+        finite: Refuse numbers that are not; a target may write such log-probabilities.
 
     Raises:
         ValueError: A number is not finite.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=not finite).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class AnswerChain:
         asked = row["asked"]
         kind = "answer" if "answer" in row else "failed"
         label = (str(asked["target"]), str(asked["stage"]), str(asked["document"]), kind)
-        text = dense(row)
+        text = dense(row, finite=False)
         # The head so far is met once, so no two blindings are alike.
         blinding = blinding_of(self._salt, self.head)
         commitment = commit(Opening(ROW, text, blinding))

@@ -201,10 +201,10 @@ async def probe_canaries(
 
     # 3. A test on whatever a cap let through, and again on more, would be two looks at one draw.
     whole = spent.stopped_by is None
-    slots = tuple(_slot_result(slot, found[slot.number]) for slot in draw.slots if whole)
+    slots = tuple(slot_result(slot, found[slot.number]) for slot in draw.slots if whole)
 
     # 4. The look is decided with those before it and recorded, while no other process can.
-    digest = _digest(release, slots)
+    digest = scores_digest(release, slots)
     with one_at_a_time(folder) if whole else nullcontext():
         history = read_history(folder)
         earlier, finding = history.earlier(digest, key), None
@@ -214,18 +214,63 @@ async def probe_canaries(
                 "Plan anew; the same canaries prove nothing any more.",
             )
         if whole:
-            finding = _finding(plan, draw.slots, slots, history, earlier, shares=way == "sampled")
+            finding = finding_of(
+                plan, draw.slots, slots, history.twins, earlier, shares=way == "sampled"
+            )
             look = _look(finding, digest, system.name, release, twin=twin)
             known = key in [one.key for one in history.begun]
             skipped = sum(not one.ranks for one in earlier)
             record_look(folder, replace(look, begun=key if known else "", skipped=skipped))
+    return result_of(
+        plan,
+        asked,
+        protocol,
+        system.name,
+        slots,
+        finding,
+        (digest, len(earlier) + 1),
+        outcomes,
+        (history, true),
+        (spent, time.monotonic() - clock),
+    )
+
+
+def result_of(
+    plan: CanaryPlan,
+    asked: ProbeConfig,
+    protocol: str,
+    target: str,
+    slots: Sequence[SlotResult],
+    finding: Finding | None,
+    look: tuple[str, int],
+    outcomes: Sequence[Outcome],
+    known: tuple[History, bool | None],
+    effort: tuple[Spending, float],
+) -> CanaryResult:
+    """Put together what a probe found and what a reader must be told of it.
+
+    Args:
+        plan: The canaries.
+        asked: How, with its way.
+        protocol: As :func:`protocol_of` gave it beforehand.
+        target: Name of the system as it was asked.
+        slots: What was found; none where a cap left examples unasked.
+        finding: What it shows.
+        look: Digest of the scores, and number of the look.
+        outcomes: Of all examples of all slots.
+        known: What was seen of the plan before, and whether echoed log-probabilities are true.
+        effort: What it has spent, and seconds.
+    """
+    way: Way = asked.way or "exact"
+    spent, seconds = effort
+    history, true = known
     return CanaryResult(
-        target=system.name,
+        target=target,
         way=way,
         finding=finding,
-        slots=slots,
-        digest=digest,
-        look=len(earlier) + 1,
+        slots=tuple(slots),
+        digest=look[0],
+        look=look[1],
         settings=_settings(plan, asked, way) | {"protocol": protocol},
         warnings=(
             *unasked(spent, len(outcomes)),
@@ -233,7 +278,7 @@ async def probe_canaries(
             *_cautions(asked, slots, outcomes, plan, history),
         ),
         queries=sum(one.queries for one in outcomes),
-        seconds=time.monotonic() - clock,
+        seconds=seconds,
         spent=spent,
     )
 
@@ -348,7 +393,7 @@ def protocol_of(plan: CanaryPlan, config: ProbeConfig, release: str) -> str:
     return hashlib.sha256(canonical(asked)).hexdigest()
 
 
-def _digest(release: str, slots: Sequence[SlotResult]) -> str:
+def scores_digest(release: str, slots: Sequence[SlotResult]) -> str:
     """Return SHA-256 of a release and its scores, as they are stored."""
     # Six digits, as stored: whoever has the result alone finds the same digest.
     scores = [[[f"{value:.6f}" for value in row] for row in one.scores.tolist()] for one in slots]
@@ -356,7 +401,12 @@ def _digest(release: str, slots: Sequence[SlotResult]) -> str:
     return hashlib.sha256(canonical([release, examples, scores])).hexdigest()
 
 
-def _slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
+def slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
+    """Return what was found of a slot.
+
+    Raises:
+        InputError: Not one example of it could be scored.
+    """
     scored = [one for one in outcomes if one.score.value is not None]
     if not scored:
         # A slot without a score has no rank, neither the first nor the last.
@@ -379,15 +429,25 @@ def _slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
     )
 
 
-def _finding(
+def finding_of(
     plan: CanaryPlan,
     draws: Sequence[Slot],
     slots: Sequence[SlotResult],
-    history: History,
+    twins: Sequence[float],
     earlier: Sequence[Seen],
     *,
     shares: bool,
 ) -> Finding:
+    """Return what the slots of one look show.
+
+    Args:
+        plan: The canaries.
+        draws: Its slots.
+        slots: What was found of each.
+        twins: W of models known to be compliant.
+        earlier: What the looks taken before showed.
+        shares: Whether the scores are shares of answers.
+    """
     # From the secret: independent of every score, and the same for whoever opens the draw.
     seed = int.from_bytes(bits_of(plan.secret, plan.beacon, "redraw").take(8), "big")
     return decide(
@@ -397,7 +457,7 @@ def _finding(
         [one.planted for one in draws],
         # Only the looks before this one: read again, a look keeps the verdict that it had.
         earlier=earlier,
-        twins=history.twins,
+        twins=twins,
         seed=seed,
         shares=shares,
     )

@@ -85,7 +85,7 @@ class _Aided:
         """Both are closed by whom they were opened."""
 
 
-def _attacked(
+def attacked(
     attack: Attack, transcripts: list[Transcript], under_way: list[Ask]
 ) -> Asking[str | None]:
     """Attack, and note what came back even if a cap ends it; return what the attack found out.
@@ -112,11 +112,12 @@ def _attacked(
         answers = yield [ask.query for ask in under_way]
         for ask, answer in zip(under_way, answers, strict=True):
             if not isinstance(ask.query, Thought):
-                transcripts.append(_transcript(attack.name, ask, answer))
+                transcripts.append(transcript_of(attack.name, ask, answer))
         under_way.clear()
 
 
-def _transcript(attack: str, ask: Ask, answer: Answer) -> Transcript:
+def transcript_of(attack: str, ask: Ask, answer: Answer) -> Transcript:
+    """Return a prompt with its answer."""
     return Transcript(attack, ask.query.prompt, answer.text, answer.contexts, ask.aim, answer.error)
 
 
@@ -164,9 +165,26 @@ async def ask_attacks(
     if run is not None:
         write_transcripts(run / TRANSCRIPTS, found)
     spent = spending(governor.spent, governor.budget, governor.cap, list(ended.values()))
-    warnings = [*_unasked(governor.cap, ended), *_not_asked_now(found, ended.values())]
+    return attack_run(target.name, found, ended, spent)
+
+
+def attack_run(
+    target: str,
+    found: Sequence[Transcript],
+    ended: Mapping[str, Followed[str | None]],
+    spent: Spending,
+) -> AttackRun:
+    """Put together what attacks asked, and what a reader must be told of it.
+
+    Args:
+        target: Name of the system.
+        found: Attack after attack.
+        ended: How each ended, by its name.
+        spent: At the target.
+    """
+    warnings = [*_unasked(spent.stopped_by, ended), *_not_asked_now(found, ended.values())]
     warnings += [f"{name} {one.value}." for name, one in ended.items() if one.value]
-    return AttackRun(target.name, tuple(found), spent, tuple(warnings))
+    return AttackRun(target, tuple(found), spent, tuple(warnings))
 
 
 async def _attack(
@@ -191,12 +209,12 @@ async def _attack(
     under_way: list[Ask] = []
     # One query at a time: what an adaptive attack asks next depends on every answer before it.
     worker = Worker(target, journal, 1, watch, governor)
-    steps = LocalSteps(_attacked(attack, found, under_way), set())
+    steps = LocalSteps(attacked(attack, found, under_way), set())
     ended = await worker.follow(steps, Document(attack.name, ""), attack.name)
     for ask in under_way if journal else ():  # of a batch that a cap cut short
         stored = journal.get(query_key(target.name, ask.query)) if journal else None
         if stored is not None and not isinstance(ask.query, Thought):
-            found.append(_transcript(attack.name, ask, stored))
+            found.append(transcript_of(attack.name, ask, stored))
     if progress and done < prompts:
         progress(attack.name, prompts, prompts)  # it ended early
     return found, ended

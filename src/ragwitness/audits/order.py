@@ -234,7 +234,7 @@ def stored_settings(order: Order) -> dict[str, Any]:
     Raises:
         InputError: The address holds a key, or the configuration cannot be written down.
     """
-    _refuse_secrets(order.target)
+    refuse_secrets(order.target)
     plan = TypeAdapter(AuditPlan).dump_python(order.plan, mode="json", exclude=set(_PARTS))
     # What decides no answer is written down only where it is not as always.
     for one in fields(AuditPlan):
@@ -323,7 +323,7 @@ def _plain_config(order: Order) -> Any:
     return {name: value for name, value in plain.items() if name not in idle}
 
 
-def _refuse_secrets(target: str) -> None:
+def refuse_secrets(target: str) -> None:
     """Refuse an address with what is or looks like a key, without repeating it."""
     shown = quote(target, environment_secrets(), longest=len(target))
     if HIDDEN in shown or _SECRET.search(target):

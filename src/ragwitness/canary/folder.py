@@ -128,13 +128,9 @@ class CanaryPlan:
         Raises:
             VerificationError: ``commitment.*``, ``draw.beacon`` or ``draw.examples``.
         """
-        if _digest(self.held_out, self.pools) != self.digest:
+        if digest_of(part_digests(self.held_out, self.pools)) != self.digest:
             raise VerificationError("draw.examples", "The examples were changed since the plan.")
-        if self.design.wordings not in ("", self.wordings.digest):
-            raise VerificationError("draw.wordings", "The wordings were changed since the plan.")
-        return check_draw(
-            self.commitment, self.design, self.digest, self.secret, self.beacon_source, self.beacon
-        )
+        return check_drawn(self)
 
     def traces(self) -> list[Trace]:
         """Return what is to be sent, in its order; the same every time.
@@ -180,18 +176,25 @@ def make_plan(
     pools = {"reward": split.reward, "policy": policy}
     audit = spread(tuple(held_out) or split.audit, design.held_out)
     # What is sent and what is probed is committed to, each part apart.
-    digest = _digest(audit, pools)
+    digest = digest_of(part_digests(audit, pools))
     commitment = commitment_of(design, digest, secret, beacon_source)
     return CanaryPlan(
         design, secret, commitment, audit, pools, digest, beacon_source, wordings=words
     )
 
 
-def _digest(held_out: Sequence[Example], pools: Mapping[str, Sequence[Example]]) -> str:
+def part_digests(
+    held_out: Sequence[Example], pools: Mapping[str, Sequence[Example]]
+) -> dict[str, str]:
+    """Return the digest of each part of the examples, in hex."""
     # Each part apart: in one list an example could move from what is sent to what is probed.
     parts = {"held_out": held_out, **pools}
-    digests = {name: examples_digest(part) for name, part in parts.items()}
-    return hashlib.sha256(canonical(digests)).hexdigest()
+    return {name: examples_digest(part) for name, part in parts.items()}
+
+
+def digest_of(digests: Mapping[str, str]) -> str:
+    """Return what a plan commits to of its examples, from the digests of their parts."""
+    return hashlib.sha256(canonical(dict(digests))).hexdigest()
 
 
 LOST = "ragwitness canary draw makes such a folder; restore what is lost from a copy of it."
@@ -397,15 +400,53 @@ def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
         VerificationError: ``commitment.*`` or ``draw.beacon``.
     """
     again = "Write one: ragwitness canary status FOLDER --open FILE"
-    kept = read_object(path, again)
     try:
-        if kept["version"] not in _versions(_OPENED):
-            raise ValueError(kept["version"])
-        given = _design(kept), kept["examples"], _secret(kept), kept["source"], kept["beacon"]
-        published = bytes.fromhex(commitment)
+        plan = plan_of_opened(read_object(path, again), bytes.fromhex(commitment))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} or the commitment cannot be read: {error!r}.", again) from None
-    return check_draw(published, *given), (kept["source"], kept["beacon"])
+    return check_drawn(plan), (plan.beacon_source, plan.beacon)
+
+
+def plan_of_opened(
+    kept: Mapping[str, Any], commitment: bytes, held_out: Sequence[Example] = ()
+) -> CanaryPlan:
+    """Return the plan of an opened draw, without what was sent; nothing of it is checked.
+
+    Args:
+        kept: From :func:`opened_bytes`, read as JSON.
+        commitment: As published.
+        held_out: What is probed, where it is known.
+
+    Raises:
+        KeyError: A field is missing.
+        ValueError: It is of another version, or a field cannot be read.
+    """
+    if kept["version"] not in _versions(_OPENED):
+        raise ValueError(kept["version"])
+    return CanaryPlan(
+        design=_design(kept),
+        secret=_secret(kept),
+        commitment=commitment,
+        held_out=tuple(held_out),
+        pools={},
+        digest=kept["examples"],
+        beacon_source=kept["source"],
+        beacon=kept["beacon"],
+        wordings=Wordings(**{k: tuple(v) for k, v in kept.get("wordings", {}).items()}),
+    )
+
+
+def check_drawn(plan: CanaryPlan) -> Draw:
+    """Check a plan's secret against its commitment, whatever it holds of examples.
+
+    Raises:
+        VerificationError: ``commitment.*`` or ``draw.beacon``.
+    """
+    if plan.design.wordings not in ("", plan.wordings.digest):
+        raise VerificationError("draw.wordings", "The wordings were changed since the plan.")
+    return check_draw(
+        plan.commitment, plan.design, plan.digest, plan.secret, plan.beacon_source, plan.beacon
+    )
 
 
 def _write_pairs(secret: Path, plan: CanaryPlan) -> None:

@@ -19,6 +19,9 @@ from ragwitness.cli.options import (
     PriceOut,
     Retries,
     RunPath,
+    RunsLogFolder,
+    SealKey,
+    StampUrl,
     Timeout,
 )
 from ragwitness.cli.outputs import Files
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from ragwitness.audits.canary import CanaryResult
     from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.probe import ProbeConfig
+    from ragwitness.evidence.seal import SealSubject
     from ragwitness.targets.transport import TransportOptions
     from ragwitness.types import Target
 
@@ -96,6 +100,9 @@ def probe(
     timeout: Timeout = 120.0,
     retries: Retries = 5,
     key_env: KeyEnv = None,
+    seal: SealKey = None,
+    runs_log: RunsLogFolder = None,
+    timestamp: StampUrl = None,
 ) -> None:
     """Ask a model about every trigger.
 
@@ -111,6 +118,7 @@ def probe(
     from ragwitness.canary.folder import read_plan
     from ragwitness.cli.common import console, read_text, run_folder
     from ragwitness.cli.outputs import Outputs, conclude
+    from ragwitness.cli.steps import seal_first
     from ragwitness.errors import InputError
     from ragwitness.kit.files import private_folder
     from ragwitness.kit.run_files import REPORT
@@ -139,6 +147,16 @@ def probe(
     if not target.startswith("replay/"):
         for line in _spending(made, config, budget, concurrency):
             console().print(line, markup=False, soft_wrap=True)
+    if seal is not None and target.startswith("replay/"):
+        raise InputError("Recorded answers cannot be sealed before their first query.")
+
+    def subject() -> SealSubject:
+        from ragwitness.evidence.canary import subject_of
+
+        more = {"target": target, "release": release, "twin": twin, "budget": budget}
+        return subject_of(plan, made, config, **more, run=folder)  # type: ignore[arg-type]
+
+    seal_first(folder, subject, seal, runs_log, timestamp)
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
         transport = Reach(timeout, retries, key_env).transport(concurrency, governor.setback)

@@ -31,7 +31,10 @@ from ragwitness.cli.options import (
     Prompts,
     Retries,
     RunPath,
+    RunsLogFolder,
+    SealKey,
     Secrets,
+    StampUrl,
     TextField,
     Timeout,
     Topic,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from ragwitness.asking.worker import Progress
     from ragwitness.audits.leak import AttackRun
     from ragwitness.cli.outputs import Outputs
+    from ragwitness.evidence.seal import SealSubject
     from ragwitness.extraction.attacks.base import Attack, Limits
     from ragwitness.extraction.score.table import LeakPlan
     from ragwitness.extraction.transcript import Transcript
@@ -123,6 +127,9 @@ def leak(
     timeout: Timeout = 120.0,
     retries: Retries = 5,
     key_env: KeyEnv = None,
+    seal: SealKey = None,
+    runs_log: RunsLogFolder = None,
+    timestamp: StampUrl = None,
 ) -> None:
     """Attack a RAG system and measure how much of its corpus leaks.
 
@@ -134,8 +141,9 @@ def leak(
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.order import Reach
-    from ragwitness.cli.common import read_documents, run_folder
+    from ragwitness.cli.common import per_audit, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs
+    from ragwitness.cli.steps import seal_first
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.transcript import read_transcripts
     from ragwitness.rag.embedders import load_embedder
@@ -172,20 +180,36 @@ def leak(
     )
     # Whatever cannot be loaded must be known before anything is spent.
     measure = load_embedder(embedder) if embedder else None
+    files_read = {"corpus": corpus, "background": background, "transcripts": transcripts}
+    shown = settings_of(made, limits, model=model, **files_read) | ledger_of(pii, contacts=contacts)
     asked = None
+    if transcripts is not None and seal is not None:
+        raise InputError("Stored transcripts cannot be sealed before their first query.")
+
+    def subject() -> SealSubject:
+        from ragwitness.evidence.leak import LeakOrder, subject_of
+
+        options_by_attack = per_audit(given)
+        order = LeakOrder(
+            str(target), names, options_by_attack, limits, budget, tuple(texts), topic,
+            attack_embedder, model, embedder, shown,
+        )  # fmt: skip
+        return subject_of(order, plan)
+
+    if transcripts is None:
+        seal_first(folder, subject, seal, runs_log, timestamp)
     # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
     if transcripts is None:
         with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
             transport = reach.transport(concurrency, governor.setback)
             asked = put(str(target), transport, made, limits, folder, governor, model)
-    files_read = {"corpus": corpus, "background": background, "transcripts": transcripts}
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
     score_and_conclude(
         asked.transcripts if asked else read_transcripts(Path(str(transcripts))),
         plan,
         measure,
         asked,
-        settings_of(made, limits, model=model, **files_read) | ledger_of(pii, contacts=contacts),
+        shown,
         folder,
         outputs,
         _EXAMPLES if examples else 0,

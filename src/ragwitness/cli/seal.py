@@ -60,7 +60,13 @@ def seal(
     sealed = read_sealed(run)
     # Step 2: the pack, signed with the key of the seal.
     data = make_pack(sealed, read_key(key or sealed.key), hide=hide_texts, opened=open_ids or ())
-    replace_file(out, data)
     screen = console()
+    # A draw of canaries that somebody else has seen decides no further look.
+    if sealed.home is not None and (not hide_texts or "draw" in (open_ids or ())):
+        from ragwitness.canary.looks import mark_opened
+
+        mark_opened(sealed.home, out)
+        screen.print("the draw is opened by this pack: no new probe of its plan decides")
+    replace_file(out, data)
     screen.print(f"pack: {out}, {len(data):,} bytes", markup=False, soft_wrap=True)
     screen.print(f"next: ragwitness verify {out}", markup=False, soft_wrap=True)

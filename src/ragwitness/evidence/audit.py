@@ -38,14 +38,22 @@ from ragwitness.audits.plan import (
 from ragwitness.errors import InputError, MissingExtraError, ModelError
 from ragwitness.evidence.pack import PackText
 from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject, without_words
-from ragwitness.evidence.verifier import PackCase, differences
+from ragwitness.evidence.verifier import (
+    KEPT,
+    TAKEN,
+    PackCase,
+    Replies,
+    check_spent,
+    differences,
+    same_result,
+)
 from ragwitness.kit.files import lines_of
 from ragwitness.kit.run_files import SCORES
 from ragwitness.membership.shadow import Shadow, build_shadow
 from ragwitness.results import wording as say
 from ragwitness.results.assumptions import SetLikeness
 from ragwitness.results.membership import KIND
-from ragwitness.types import Answer, Audit, Document, Query, Score
+from ragwitness.types import Audit, Document, Score
 
 _STAGES = {"known outside": "known_out", "known inside": "known_in", "documents": "documents"}
 """Which part of the order the documents of a stage are."""
@@ -55,10 +63,7 @@ _ROW = {
     "document",
     *outcome_row(StoredScore(Score(None), 0, 0, capped=False, passing=False)),
 }
-_TAKEN = ("started", "seconds", "spent.queries", "spent.prompt_tokens", "spent.completion_tokens")
-"""Of the summary, what no answer says: when it was, and what the target counted."""
 
-_KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
 _SHADOW = re.compile(r"summary\.settings\.(shadow .*|audit classifier|auxiliary documents)")
 
 
@@ -127,8 +132,7 @@ class _Recorded:
         audit: The method.
         found: What the pack says was found, by stage.
         whole: Whether every text is shown.
-        answers: Those that are shown, by stage, document and question.
-        anybody: The same by question alone: what two documents ask is asked once.
+        replies: The answers that are shown.
         seen: What comparing the texts found, as it was sealed.
     """
 
@@ -137,8 +141,7 @@ class _Recorded:
     audit: Audit
     found: Mapping[str, Sequence[Outcome]]
     whole: bool
-    answers: Mapping[tuple[str, str, Query], Answer]
-    anybody: Mapping[Query, Answer]
+    replies: Replies
     seen: PlanLikeness
 
 
@@ -159,12 +162,7 @@ def _recorded(case: PackCase) -> _Recorded:
 def _read(case: PackCase) -> _Recorded:
     pack, settings = case.pack, dict(case.pack.seal.settings)
     likeness = settings.pop("likeness")
-    if (named := _address({**settings, "target": ""})) and not case.known.models:
-        raise NotCheckedError(
-            f"the scores and verdicts need {named!r}, and a stranger's file loads nothing: --models"
-            " allows it",
-            needed=True,
-        )
+    case.load_nothing({**settings, "target": ""})
     seen = PlanLikeness(*(_alike(likeness[name]) for name in ("reference", "known_in")))  # type: ignore[arg-type]
     # 1. The order, as it was sealed.
     parts: dict[str, list[Document]] = {
@@ -197,20 +195,9 @@ def _read(case: PackCase) -> _Recorded:
         audit,
         found,
         whole,
-        {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in exchanges},
-        {e.asked.query: e.answer for e in exchanges if not e.failed},
+        Replies(case.exchanges),
         seen,
     )
-
-
-def _address(value: object) -> str | None:
-    """Return the first text that may name a model, a file or a server; prompts have spaces."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return next(filter(None, map(_address, value)), None)
-    names = isinstance(value, str) and not re.search(r"\s", value) and re.search(r"[:/\\.#]", value)
-    return str(value)[:80] if names else None
 
 
 def _document(text: PackText) -> Document:
@@ -292,14 +279,7 @@ def _counts(case: PackCase) -> str:
     if not names <= {target}:
         raise refuse("counts.target", f"Not every answer is of {target!r}.")
     spent = case.pack.result["summary"]["spent"]
-    sent = sum(one.asked[0] == target for one in case.pack.answers)
-    if spent is None or spent["queries"] < sent:
-        raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
-    over = it.order.budget.passed(
-        Use(spent["queries"], spent["prompt_tokens"], spent["completion_tokens"])
-    )
-    if over and spent["stopped_by"] is None:
-        raise refuse("counts.cap", f"More was spent than the sealed {over} cap admits.")
+    check_spent(case, spent, target, it.order.budget)
     total = say.count(sum(asked.values()))
     return f"{total} questions about {say.count(len(asked))} documents, calibration included"
 
@@ -344,7 +324,7 @@ def _replayed(it: _Recorded, stage: str, said: Outcome) -> Outcome:
         queries += len(step)
         answers = []
         for query in step:
-            answer = it.answers.get((stage, document.id, query)) or it.anybody.get(query)
+            answer = it.replies.get(stage, document.id, query)
             if answer is None and said.capped:
                 return said  # a cap refused this question: there is nothing to recompute
             if answer is None:
@@ -399,25 +379,14 @@ def _verdicts(case: PackCase) -> str:
     # 3. Compared, place by place.
     for one in (mine, said := json.loads(json.dumps(said))):
         warnings = one["summary"]["warnings"]
-        one["summary"]["warnings"] = [line for line in warnings if not _KEPT.match(line)]
+        one["summary"]["warnings"] = [line for line in warnings if not KEPT.match(line)]
     if not it.whole:
         mine, said = without_words(mine), without_words(said)
-    loose = {f"summary.{name}" for name in _TAKEN}
-    bad = list(differences(mine, said, "", loose))
-    if not it.whole:
-        bad = [place for place in bad if not _SHADOW.fullmatch(place)]
-    if bad:
-        name = _kind_of(bad[0])
-        raise refuse(f"verdicts.{name}", f"The result says something else at {bad[0]}.")
+    loose = {f"summary.{name}" for name in TAKEN}
+    same_result("verdicts", mine, said, loose, None if it.whole else _SHADOW)
     counts = {name: n for name, n in mine["summary"]["counts"].items() if name != "documents"}
     told = ", ".join(f"{say.count(n)} {name}" for name, n in counts.items())
     return f"{say.count(len(mine['documents']))} verdicts recomputed ({told}), as the result says"
-
-
-def _kind_of(place: str) -> str:
-    """Name what differs: the last word of its place."""
-    words = [word for word in place.split(".") if not word.isdigit()]
-    return words[-1].replace(" ", "_") if words[:1] == ["documents"] else ".".join(words[1:3])
 
 
 def _statistic(it: _Recorded, found: Mapping[str, Sequence[Outcome]]) -> Statistic:
@@ -430,6 +399,12 @@ def _statistic(it: _Recorded, found: Mapping[str, Sequence[Outcome]]) -> Statist
     # Without its texts the shadow system cannot be built; its recorded scores train the classifier.
     return trained(it.audit, shadow, inside, outside, automl=it.order.plan.automl)  # type: ignore[arg-type]
 
+
+BESIDES: frozenset[tuple[str, str]] = frozenset()
+"""Every question is about a document."""
+
+WHOLE = "every score, p-value and verdict was recomputed"
+"""What a pack without anything hidden comes to."""
 
 STEPS: tuple[VerifierStep[PackCase], ...] = (
     VerifierStep("likeness", _likeness),

@@ -59,6 +59,10 @@ class ErrandModule(Protocol):
 
     STEPS: Any
     """Checks of what it found, each a :class:`~ragwitness.attest.verifier.steps.VerifierStep`."""
+    WHOLE: str
+    """What a pack without anything hidden comes to, in words."""
+    BESIDES: frozenset[tuple[str, str]]
+    """Stages and documents of questions that are about nothing that is found."""
 
     def rows_of(self, run: SealedRun) -> list[dict[str, Any]]:
         """Return what a finished run found row by row, besides its result."""

@@ -89,6 +89,7 @@ class SealSubject:
         units: What is asked about, in its order: stage and document.
         looks: Number of looks that may decide; 0 where it was left open.
         series: What runs of one series share: the system, and what it is asked about.
+        home: Folder of the plan that the run belongs to; None where it belongs to none.
     """
 
     errand: str
@@ -97,6 +98,7 @@ class SealSubject:
     units: Sequence[tuple[str, str]]
     looks: int
     series: bytes
+    home: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +198,9 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
         TargetError: The timestamp authority cannot be reached; the same command tries again.
     """
     key = sealing_key(wish.key)
-    kept = {"salt": os.urandom(32).hex(), "key": str(wish.key.resolve()), "log": None}
-    if wish.runs_log is not None:
-        kept["log"] = str(wish.runs_log.resolve())
+    places = {"key": wish.key, "log": wish.runs_log, "home": subject.home}
+    kept = {name: None if path is None else str(path.resolve()) for name, path in places.items()}
+    kept["salt"] = os.urandom(32).hex()
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     path = run / SEAL
     # 1. Sealed before: the same subject under the same salt is the same seal, and any other is
@@ -273,6 +275,7 @@ class SealedRun:
         links: The chain of answers.
         key: File of the signing key.
         log: Folder of the log of runs; None without one.
+        home: Folder of the plan that the run belongs to; None where it belongs to none.
     """
 
     folder: Path
@@ -282,6 +285,7 @@ class SealedRun:
     links: tuple[Link, ...]
     key: Path
     log: Path | None
+    home: Path | None = None
 
     @property
     def errand(self) -> str:
@@ -309,7 +313,7 @@ def read_sealed(run: Path) -> SealedRun:
     kept = read_object(run / SEAL_SECRET, _AGAIN, secret=True)
     try:
         texts = tuple(SealedText(**row) for row in read_rows(run / SEAL_TEXTS, _AGAIN))
-        salt, log = bytes.fromhex(kept["salt"]), kept["log"]
+        salt, log, home = bytes.fromhex(kept["salt"]), kept["log"], kept["home"]
         return SealedRun(
             folder=run,
             seal=read_file(run / SEAL),
@@ -318,6 +322,7 @@ def read_sealed(run: Path) -> SealedRun:
             links=tuple(_links(run)),
             key=Path(kept["key"]),
             log=None if log is None else Path(log),
+            home=None if home is None else Path(home),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"What {run} keeps of its seal is malformed.", _AGAIN) from error

@@ -10,15 +10,17 @@ import hashlib
 import hmac
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ragwitness.asking.budget import Budget, Use
 from ragwitness.asking.chain import ROW, first_link, next_link
 from ragwitness.asking.journal import AskedQuery, query_key
 from ragwitness.attest.verdict import BundleVerdict, Check
@@ -119,6 +121,19 @@ class PackCase:
         """SHA-256 of the seal, in hex."""
         return hashlib.sha256(self.pack.files[SEAL]).hexdigest()
 
+    def load_nothing(self, settings: object) -> None:
+        """Refuse to go on where settings name a model, a file or a server, unless that is allowed.
+
+        Raises:
+            NotCheckedError: They do.
+        """
+        if (named := _address(settings)) and not self.known.models:
+            raise NotCheckedError(
+                f"what was found needs {named!r}, and a stranger's file loads nothing: --models"
+                " allows it",
+                needed=True,
+            )
+
     @cached_property
     def exchanges(self) -> tuple[PackExchange | None, ...]:
         """The chain, row by row; None where a row is hidden.
@@ -127,6 +142,57 @@ class PackCase:
             VerificationError: ``answers.form``.
         """
         return tuple(None if one.text is None else _exchange(one.text) for one in self.pack.answers)
+
+
+def _address(value: object) -> str | None:
+    """Return the first text that may name a model, a file or a server; prompts have spaces."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return next(filter(None, map(_address, value)), None)
+    names = isinstance(value, str) and not re.search(r"\s", value) and re.search(r"[:/\\.#]", value)
+    return str(value)[:80] if names else None
+
+
+class Replies:
+    """The answers of a pack, as questions find them.
+
+    What two documents ask is asked once, so a question that has no answer of its own takes the one
+    that another document had; the last one that came counts, as in a journal.
+
+    Args:
+        exchanges: The chain; None where a row is hidden.
+    """
+
+    def __init__(self, exchanges: Sequence[PackExchange | None]) -> None:
+        shown = [one for one in exchanges if one is not None]
+        self._own = {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in shown}
+        self._any = {e.asked.query: e.answer for e in shown if not e.failed}
+
+    def get(self, stage: str, document: str, query: Query) -> Answer | None:
+        """Return the answer to a question; None where it has none."""
+        plain = Query(**asdict(query))
+        return self._own.get((stage, document, plain)) or self._any.get(plain)
+
+
+def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budget) -> None:
+    """Check what is said to be spent against the answers and the sealed caps.
+
+    Args:
+        case: The pack.
+        spent: As its result has it.
+        target: Name of the system.
+        budget: The sealed caps.
+
+    Raises:
+        VerificationError: ``counts.spent`` or ``counts.cap``.
+    """
+    sent = sum(one.asked[0] == target for one in case.pack.answers)
+    if spent["queries"] < sent:
+        raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
+    over = budget.passed(Use(spent["queries"], spent["prompt_tokens"], spent["completion_tokens"]))
+    if over and spent["stopped_by"] is None:
+        raise refuse("counts.cap", f"More was spent than the sealed {over} cap admits.")
 
 
 def _exchange(text: str) -> PackExchange:
@@ -342,7 +408,7 @@ def _asked(case: PackCase) -> str:
     sealed = case.pack.seal.units
     if sealed != {"count": len(units), "digest": units_digest(units)}:  # type: ignore[arg-type]
         raise refuse("units", "What was found is not about what was sealed, in its order.")
-    known = set(units)
+    known = {*units, *errand_named(case.pack.seal.errand).BESIDES}
     strangers = [one.asked for one in case.pack.answers if one.asked[1:3] not in known]
     if strangers:
         raise refuse("units.stranger", f"An answer is about {strangers[0][2]!r}, which no row is.")
@@ -433,7 +499,7 @@ def _verdict(made: Sequence[Check], lacking: Sequence[str], case: PackCase | Non
     wrong = next((check for check in made if check.status == "fail"), None)
     if wrong is not None:
         return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", tuple(made))
-    why = "every score, p-value and verdict was recomputed"
+    why = errand_named(case.pack.seal.errand).WHOLE if case else ""
     if lacking:
         why = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
     return BundleVerdict(
@@ -487,7 +553,40 @@ def _when(begun: str) -> str:
         return "an unknown time"
 
 
-# Two figures, two sets of them.
+# Two figures, two sets of them, two results.
+
+TAKEN = ("started", "seconds", "spent.queries", "spent.prompt_tokens", "spent.completion_tokens")
+"""What no answer says: when it was, and what the target counted. It is taken as it is said."""
+
+KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
+"""A warning that depends on how often a run was started."""
+
+
+def same_result(
+    check: str,
+    mine: dict[str, Any],
+    theirs: dict[str, Any],
+    loose: Collection[str],
+    but: re.Pattern[str] | None = None,
+) -> None:
+    """Check that a result says what was recomputed.
+
+    Args:
+        check: Name of the check.
+        mine: Recomputed.
+        theirs: As it stands in the pack.
+        loose: Places that are not compared.
+        but: Places that could not be recomputed.
+
+    Raises:
+        VerificationError: ``check`` and the name of what differs.
+    """
+    bad = [p for p in differences(mine, theirs, "", loose) if not (but and but.fullmatch(p))]
+    if bad:
+        words = [word for word in bad[0].split(".") if not word.isdigit()]
+        rows = words[0] == "documents"
+        name = words[-1].replace(" ", "_") if rows else ".".join(words[words[0] == "summary" :][:2])
+        raise refuse(f"{check}.{name}", f"The result says something else at {bad[0]}.")
 
 
 def differences(
