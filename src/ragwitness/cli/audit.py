@@ -171,14 +171,15 @@ def audit(
 ) -> None:
     """Find out whether documents are in a RAG system's database.
 
-    It prints a verdict for each document and writes an HTML report. With --collection it prints
-    one verdict for all of them: the documents are asked about one by one, and the e-value may be
-    looked at, and the audit stopped, at any time. That verdict says that the collection is not
-    like the documents of --known-out, which must be of the same source and kind; it does not say
-    which of its documents are inside.
+    It prints a verdict for each document (in, out or inconclusive, with its p-value) and writes an
+    HTML report. Before the first query it says what so many documents can decide, and compares the
+    texts of --known-out with those in question. Where they differ, no verdict says that a document
+    is in.
 
-    Before the first query it says what so many documents can decide, and compares the texts that
-    calibrate with those in question. Where they differ, no verdict says that a document is in.
+    With --collection it prints one verdict for all documents together. It asks about one after
+    another, and you may look at the e-value, and stop, at any time. That verdict says that the
+    collection is not like the documents of --known-out, which must be of the same source and kind;
+    it does not say which of its documents are inside.
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
     """

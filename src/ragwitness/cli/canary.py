@@ -358,8 +358,9 @@ def draw(
 ) -> None:
     """Draw a secret and commit to it.
 
-    It also says what share of violating providers such a plan would find, and how many traces find
-    4 of 5; with --dry-run it says so and draws nothing. Publish commitment.json before anything is
+    It also says what share of the providers that do train on your documents such a plan would
+    find, and how many traces it takes to find 4 of 5 of them; with --dry-run it says so and draws
+    nothing. Publish commitment.json before anything is
     sent. The folder's secret/ is yours alone until you open the draw with ragwitness canary status
     --open.
     """

@@ -75,10 +75,10 @@ def init(
 ) -> None:
     """Prepare a first audit, and write the file that runs it.
 
-    What is not given as an option is asked for on the terminal. The documents and the target are
-    checked, and the audit is priced. A few harmless queries are sent to
-    the target, as by ragwitness doctor; the audit itself begins with the command that is printed
-    at the end. In a browser, ragwitness view asks the same questions and begins the audit.
+    It asks on the terminal for what you do not give as an option, checks the documents and the
+    target, and says what the audit will cost. It sends a few harmless queries to the target, as
+    ragwitness doctor does. The audit itself begins with the command that it prints at the end.
+    In a browser, ragwitness view asks the same questions and begins the audit.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.assumptions import likeness

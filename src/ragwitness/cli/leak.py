@@ -133,8 +133,8 @@ def leak(
 ) -> None:
     """Attack a RAG system and measure how much of its corpus leaks.
 
-    Published counts stand beside corrected ones, each with n, its interval and what unrelated text
-    gives by chance.
+    It counts what comes back in two ways: as papers publish it, and corrected, against every
+    record of the corpus. Each count has n, its interval, and what unrelated text gives by chance.
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
     """

@@ -81,8 +81,9 @@ def plan(
 ) -> None:
     """Estimate what audits would cost and find; nothing is sent.
 
-    It counts queries, tokens and, with prices, money, and simulates what share of the members the
-    audits would find.
+    It counts queries, tokens and, with prices, money. It also says what so many documents known to
+    be outside can decide at all, and simulates what share of the documents inside the audits would
+    find.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.forecast import OutlookPlan
