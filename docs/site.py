@@ -109,7 +109,7 @@ def _verb(words: str, command: Any) -> Iterator[str]:
     context = command.make_context(words, [], resilient_parsing=True)
     head = "|---|---|\n"
     for heading, rows in by_question(command, context):
-        yield f"| **{heading}** | |\n{head}".rstrip("\n")
+        yield f"| | **{heading}** |\n{head}".rstrip("\n")
         head = ""
         for name, text in rows:
             yield f"| `{name.replace('|', chr(92) + '|')}` | {_escaped(text)} |"
