@@ -132,7 +132,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "report:report": CommandExample(
         "ragwitness report first --junit audit.xml --fail-on in:3", ("view", "audit", "leak")
     ),
-    "view:view": CommandExample("ragwitness view first", ("report",)),
+    "view:view": CommandExample("ragwitness view first", ("report", "init", "audit")),
     # Audit.
     "audit:audit": CommandExample(
         f"ragwitness audit {_LAB} {_MINE} --run first",
