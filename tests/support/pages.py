@@ -87,9 +87,11 @@ def walk(page: str, folder: Path, codes: dict[str, tuple[int, ...]] | None = Non
 
 
 def shown(address: str) -> str:
-    """Return the page at an address of ``ragwitness view``."""
+    """Return the first page of ``ragwitness view``, whose printed address works once."""
     import httpx2
 
-    reply = httpx2.get(address, follow_redirects=True, timeout=60)
+    with httpx2.Client(timeout=60) as browser:
+        browser.get(address).raise_for_status()  # keeps the cookie
+        reply = browser.get(address.partition("?")[0])
     assert reply.status_code == 200
-    return reply.text
+    return str(reply.text)
