@@ -87,12 +87,14 @@ def _runs(words: Sequence[str]) -> dict[tuple[str, ...], None]:
 class Memory:
     """The distinct passages that leaked, and ``times``: how often each came.
 
+    ``said`` is how many words of passages, old or new, stood in the last answer.
     With an ``embedder``, cosines judge what is new in place of words.
     """
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self.passages: list[str] = []
         self.times: list[int] = []
+        self.said = 0
         self.embedder = embedder
         self._homes: dict[tuple[str, ...], int] = {}  # run of words -> the piece it came in
         self._owners: list[int] = []  # by piece, its passage
@@ -113,9 +115,11 @@ class Memory:
         asked = plain_tokens(prompt)
         strange = [word for word in dict.fromkeys(asked) if word not in self]
         own, fresh, found = _runs(asked), list[str](), list[int]()
-        known = len(self._owners)
+        known, self.said = len(self._owners), 0
         for piece in cut_passages(answer, prompt):
-            runs = _runs(plain_tokens(piece))
+            tokens = plain_tokens(piece)
+            self.said += len(tokens)
+            runs = _runs(tokens)
             homes = [self._homes[run] for run in runs if run in self._homes]
             if len(homes) + len(runs.keys() & own) < _KNOWN * len(runs):
                 fresh.append(piece)
