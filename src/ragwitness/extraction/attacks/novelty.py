@@ -189,7 +189,7 @@ class Auto(Novelty):
         }
         if self.memory.embedder is not None:
             self._arms["vectors"] = self.by_vectors
-        # Passages brought and prompts sent, by arm; each begins with a prompt that brought half a one.
+        # Passages brought and prompts sent, by arm; each begins with half a passage a prompt.
         self._brought = dict.fromkeys(self._arms, 0.5)
         self._tried = dict.fromkeys(self._arms, 1.0)
         self._sent: dict[str, str] = {}
