@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.looks import History, Look
     from ragwitness.canary.probe import ProbeConfig
+    from ragwitness.canary.wordings import Wordings
 
 # ``ragwitness canary status``: what is planted and was seen, and whether an opened draw holds.
 
@@ -294,6 +295,13 @@ def draw(
             ' …"]}.'
         ),
     ] = None,
+    reword: Annotated[
+        str | None,
+        PathRole.ADDRESS,
+        typer.Option(
+            help="A chat model, addressed like a target, that says each wording in more ways."
+        ),
+    ] = None,
     natural: Annotated[
         bool,
         typer.Option(
@@ -399,6 +407,8 @@ def draw(
         classes=tuple(dict.fromkeys(one.kind for one in rows)) if classes else (),
     )
     words = read_wordings(wordings) if wordings else Wordings()
+    if reword:
+        words = more_ways(words, reword)
     if natural:
         words = likeliest(words, reader_likelihood)
     # Step 2: split, secret and blinding. The split follows from names and seed, the secret from the
@@ -431,6 +441,42 @@ def draw(
         + (" --beacon VALUE" if beacon else ""),
     ):
         screen.print(line, markup=False, soft_wrap=True)
+
+
+def more_ways(wordings: Wordings, address: str) -> Wordings:
+    """Return wordings with those that a chat model adds, and say how many it did.
+
+    Raises:
+        InputError: None of what it said can be used.
+        TargetError: It does not answer.
+    """
+    from ragwitness.canary.wordings import reword_prompts, reworded
+    from ragwitness.cli.common import console
+    from ragwitness.cli.steps import wait
+    from ragwitness.errors import InputError
+    from ragwitness.targets.resolve import open_target
+    from ragwitness.types import Query
+
+    async def said() -> list[str]:
+        model = await open_target(address)
+        try:
+            asked = [Query(one, 512, 1.0, seed=0) for one in reword_prompts(wordings)]
+            answers = [await model.ask(one) for one in asked]
+        finally:
+            await model.close()
+        if lost := next((one.error for one in answers if one.error is not None), None):
+            raise InputError(f"The model of --reword did not answer: {lost}", "Name another.")
+        return [one.text for one in answers]
+
+    made = reworded(wordings, wait(said()))
+    new = [len(made.triggers) - len(wordings.triggers), len(made.requests) - len(wordings.requests)]
+    if not any(new):
+        raise InputError(
+            "The model of --reword gave no wording that can be used.",
+            "Name a larger one, or give your own sentences with --wordings.",
+        )
+    console().print(f"{new[0]:,} sentences and {new[1]:,} requests more, by the model.")
+    return made
 
 
 def reader_likelihood(texts: Sequence[str]) -> list[float]:

@@ -27,6 +27,8 @@ from ragwitness.canary.wordings import (
     Wordings,
     natural,
     read_wordings,
+    reword_prompts,
+    reworded,
     with_synonyms,
 )
 from ragwitness.errors import InputError, VerificationError
@@ -189,3 +191,27 @@ def test_the_likeliest_wordings_are_kept_whatever_they_hold() -> None:
     assert max(map(len, kept.triggers)) <= sorted(map(len, TRIGGER_WORDINGS))[12]
     assert all("Edmund Barlow" in one for one in seen[: len(TRIGGER_WORDINGS)])
     assert natural(Wordings(), likelihood) == kept
+
+
+def test_lines_of_a_chat_model_are_taken_only_where_they_can_be_used() -> None:
+    ours = Wordings(("As {trigger} remarked.",), ("Say {canary} first.", "Kindly use {canary}."))
+    asked = reword_prompts(ours, 4)
+    assert len(asked) == 3
+    assert "{trigger}" in asked[0]
+    assert "{canary}" in asked[2]
+    answers = (
+        "Here are 4 other ways to put the sentence:\n1. So said {trigger} once.\n2) It was {trigger}"
+        ' who noted this.\n- "Noted by {trigger} and {trigger}."\n* as {trigger} REMARKED.',
+        "Begin by saying {canary}.\nBegin by saying {canary}.\nPut the canary {canary} in.\nSay"
+        " {canary} to {trigger} now.\nSay ZXYPRKLMQST first, please.",
+        "",
+    )
+    made = reworded(ours, answers)
+    assert made.triggers == (
+        *ours.triggers,
+        "So said {trigger} once.",
+        "It was {trigger} who noted this.",
+    )
+    assert made.requests == (*ours.requests, "Begin by saying {canary}.")
+    assert made.digest != ours.digest
+    assert reworded(ours, ["", "I cannot help with that.", "{" * 9]) == ours
