@@ -52,7 +52,7 @@ class AutoConfig(NoveltyConfig):
     """The same, whichever arm proposes a prompt."""
 
 
-class Wordings:
+class Commands:
     """Which wording of the command goes out next, by what each brought.
 
     A wording is worth the share of its answers that show a passage, times the share of those that
@@ -112,12 +112,12 @@ class Novelty(Adaptive):
     def __init__(self, config: AttackerConfig | None = None) -> None:
         super().__init__(config)
         own = self.config.command
-        self._wordings = Wordings(COMMANDS if own == REPEAT else (own,), self.rng)
+        self._commands = Commands(COMMANDS if own == REPEAT else (own,), self.rng)
         self._worded: dict[str, str] = {}  # by prompt
 
     def command(self, information: str) -> str:
         """Return a prompt of information and the command, in one of its wordings."""
-        wording = self._wordings.draw()
+        wording = self._commands.draw()
         prompt = f"{information} {wording}".rstrip()
         self._worded[prompt] = wording
         return prompt
@@ -136,7 +136,7 @@ class Novelty(Adaptive):
 
     def credit(self, prompt: str, new: Sequence[int]) -> bool:
         """Credit the wording of a prompt; return whether the answer showed a new passage."""
-        return self._wordings.credit(self._worded.get(prompt), self.memory.said, bool(new))
+        return self._commands.credit(self._worded.get(prompt), self.memory.said, bool(new))
 
     def propose(self) -> str:
         """Return a prompt of the lowest z found; a fragment before there is anything to avoid."""
