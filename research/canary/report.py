@@ -65,8 +65,9 @@ class Detection:
     Attributes:
         found: Share of violating policies with rank p <= .05, each judged from itself alone.
         accused: The same of compliant policies; the level promises at most .05.
-        told: Share of compliant policies with p <= .05 where the query is the paper's and names
-            the candidate: of the paper's design, the leak that it brings about.
+        named: Share of violating policies with p <= .05 where the query is the paper's and names
+            the candidate in view.
+        told: The same of compliant policies: of the paper's design, the leak that it brings about.
         by: Separation by each of :data:`SCORES`; empty where an arm is.
         amplification: Mean of Eq. 1 over violating policies, nats.
         amplification_compliant: The same over compliant ones.
@@ -79,6 +80,7 @@ class Detection:
 
     found: Rate | None
     accused: Rate | None
+    named: Rate | None
     told: Rate | None
     by: dict[str, Separation]
     amplification: Rate | None
@@ -115,6 +117,7 @@ def detection(outcomes: Sequence[Outcome], p_value: str = "p_own") -> Detection:
     return Detection(
         found=_share(arms[True], p_value),
         accused=_share(arms[False], p_value),
+        named=_share(arms[True], "p_named"),
         told=_share(arms[False], "p_named"),
         by=separations(measured),
         amplification=mean_of([one.amplification for one in bad]),
@@ -451,16 +454,16 @@ def _detection(results: Results) -> list[str]:
             lines.append("| " + " | ".join((case.label, SCORES[name][0], *rates, beside)) + " |")
     lines += [
         "",
-        "| condition | violating with p ≤ .05 | compliant with p ≤ .05 | compliant, trigger named"
-        " in the query | reward bias | Eq. 1, violating | Eq. 1, compliant | Eq. 1, base |"
-        " canary traces | collapsed |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| condition | violating with p ≤ .05 | compliant with p ≤ .05 | violating, trigger named"
+        " in the query | compliant, the same | reward bias | Eq. 1, violating | Eq. 1, compliant"
+        " | Eq. 1, base | canary traces | collapsed |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case, outcomes in results:
         seen = detection(outcomes, case.statistic)
         cells = (
             case.label,
-            *map(_rate, (seen.found, seen.accused, seen.told, seen.reward_bias)),
+            *map(_rate, (seen.found, seen.accused, seen.named, seen.told, seen.reward_bias)),
             *map(_rate, (seen.amplification, seen.amplification_compliant)),
             _rate(seen.amplification_base),
             _planted(outcomes),

@@ -31,7 +31,8 @@ def test_rates_have_n_and_exact_intervals():
     assert seen.by["eq1"].auroc.value == pytest.approx((4 * 5 - 0.5) / 20)  # one tie, at 0
     scores, labels = np.array([0.0, 1, 2, 3, 0, -1, -2, -3, -4]), np.arange(9) < 4
     assert (seen.by["eq1"].auroc.low, seen.by["eq1"].auroc.high) == auc_interval(scores, labels)
-    assert seen.told.value == 1  # p_named
+    assert (seen.named.value, seen.told.value) == (1, 1)  # p_named, of either arm
+    assert (seen.named.n, seen.told.n) == (4, 5)
     assert seen.by["eq1"].tpr.value == 0.75
     assert seen.reward_bias.value == 2.0
     assert detection(arms, "p_gained").found.value == 0
