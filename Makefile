@@ -45,7 +45,7 @@ services: hf $(VENV)/.dev
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm snarkjs@0.7.6 || \
 	  echo "no snarkjs: it does not check the proofs"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
-	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py \
+	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py tests/docs/test_notebooks.py \
 	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_help.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
 	  tests/unit/targets/test_objects_frameworks.py
 

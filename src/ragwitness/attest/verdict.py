@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from ragwitness.errors import InputError
+from ragwitness.kit.shown import Shown
 from ragwitness.privacy.accounting.ranges import at_least_zero, probability, whole
 
 Status: TypeAlias = Literal["pass", "fail", "not checked"]
@@ -104,7 +105,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class BundleVerdict:
+class BundleVerdict(Shown):
     """The end of a verification.
 
     Attributes:

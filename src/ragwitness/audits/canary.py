@@ -41,6 +41,7 @@ from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError
 from ragwitness.kit.files import at_hand, private_folder, read_object, replace_file
 from ragwitness.kit.run_files import ANSWERS, LOOK
+from ragwitness.kit.shown import Shown
 from ragwitness.results.canary import KIND, CanaryReport, further
 from ragwitness.results.kind import plain
 from ragwitness.results.spending import Spending
@@ -72,7 +73,7 @@ class SlotResult:
 
 
 @dataclass(frozen=True, slots=True)
-class CanaryResult:
+class CanaryResult(Shown):
     """A probe of one release of a model.
 
     Attributes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ragwitness.canary.verdict import EVIDENCE, FORESEEN, ModelVerdict
 from ragwitness.errors import ExitCode
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.kind import Condition, Kind, Row, Ruling, parse_conditions, restored
 from ragwitness.results.sheet import Cell, Column, Name, Paragraph, Section, Sheet, Table
@@ -113,7 +114,7 @@ class StoredSlot:
 
 
 @dataclass(frozen=True, slots=True)
-class CanaryReport:
+class CanaryReport(Shown):
     """A probe of one release of a model.
 
     Attributes:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from ragwitness.asking.budget import OPTIONS
 from ragwitness.errors import ExitCode
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.geometry import Course, course
 from ragwitness.results.kind import (
@@ -26,7 +27,7 @@ from ragwitness.types import Decision
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionResult:
+class CollectionResult(Shown):
     """What was found about a whole collection.
 
     Attributes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ragwitness.errors import ExitCode
 from ragwitness.extraction.score.table import LeakMeasure
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.frontier import (
     Contender,
@@ -133,7 +134,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Shown):
     """Privacy against usefulness, variant by variant.
 
     Attributes:

@@ -12,6 +12,7 @@ from typing import Any
 from ragwitness.defenses.cost import DefenseCost
 from ragwitness.errors import ExitCode, InputError
 from ragwitness.kit.files import read_object
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.geometry import roc_square
 from ragwitness.results.kind import (
@@ -107,7 +108,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Battery:
+class Battery(Shown):
     """A finished evaluation.
 
     Attributes:

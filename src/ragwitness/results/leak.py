@@ -12,6 +12,7 @@ from ragwitness.errors import ExitCode, InputError
 from ragwitness.extraction.score.hits import LeakReference, long_runs
 from ragwitness.extraction.score.table import LeakMeasure
 from ragwitness.extraction.transcript import Transcript
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.kind import Kind, Row, Ruling, passed, plain, restored
 from ragwitness.results.sheet import (
@@ -75,7 +76,7 @@ class AttackLeaks:
 
 
 @dataclass(frozen=True, slots=True)
-class LeakResult:
+class LeakResult(Shown):
     """What leaked.
 
     Attributes:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ragwitness.errors import ExitCode
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.assumptions import SetLikeness, VerdictPower
 from ragwitness.results.geometry import SIDE, Curve, Histogram, Square, histogram, roc_square, steps
@@ -103,7 +104,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditResult:
+class AuditResult(Shown):
     """A finished audit.
 
     Attributes:

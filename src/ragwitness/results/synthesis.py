@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from ragwitness.defenses.synthetic.base import Fate
 from ragwitness.errors import ExitCode
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.kind import Condition, Kind, Ruling, parse_conditions, restored, rule_counts
 from ragwitness.results.sheet import Column, Name, Paragraph, Section, Sheet, Table
@@ -44,7 +45,7 @@ class UnusableRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SynthesisReport:
+class SynthesisReport(Shown):
     """The result of ``ragwitness synthesize``, without any text.
 
     Attributes:

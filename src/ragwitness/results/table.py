@@ -10,6 +10,7 @@ from pathlib import Path
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file
 from ragwitness.kit.run_files import TABLE, TABLE_FIGURE
+from ragwitness.kit.shown import Shown
 from ragwitness.results.kind import Kind, Row, passed, restored, unknown_condition
 from ragwitness.results.sheet import Block, Cell, Column, Name, Paragraph, Section, Sheet, Table
 
@@ -33,7 +34,7 @@ class TablePart:
 
 
 @dataclass(frozen=True, slots=True)
-class Reproduced:
+class Reproduced(Shown):
     """The result of ``ragwitness lab reproduce``.
 
     Attributes:

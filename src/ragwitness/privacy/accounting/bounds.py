@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
+from ragwitness.kit.shown import Shown
 from ragwitness.privacy.accounting.composition import (
     PrivacyBudget,
     classic_sigma,
@@ -141,7 +142,7 @@ class ServiceTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Shown):
     """What ``accounts`` spend together, by each account of it, all at ``delta``.
 
     Attributes:
