@@ -42,6 +42,14 @@ def test_what_help_texts_point_to_is_there(names: list[str]) -> None:
     assert any(name.startswith("ragwitness/models/reader/weights/") for name in names)
 
 
+def test_every_page_is_inside_and_no_code_with_them(names: list[str]) -> None:
+    """pytest would take a module beside the pages for one of its plugin's, and warn of it."""
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    inside = {name.removeprefix("ragwitness/pages/") for name in names if "/pages/" in name}
+    assert pages <= inside
+    assert not [name for name in inside if name.endswith(".py")]
+
+
 def test_every_address_in_a_message_is_one_that_stays() -> None:
     """No link of ours that could rot: protocols, name spaces, and examples on the loopback."""
     known = re.compile(
