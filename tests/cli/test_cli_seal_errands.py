@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.crypto.notes.note import sign_note
 from ragwitness.evidence.pack import ANSWERS_FILE, LOG, ROWS, SIGNED_LOG, TEXTS, page_of
 from ragwitness.evidence.seal import seal_text
 from ragwitness.evidence.verifier import verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE
 from tests.support.canary_audit import Command, planted, probed, result_of
+from tests.support.copier import Copier
 from tests.unit.evidence.forger import Forger, audited, called, corpus
 
 
@@ -284,3 +287,95 @@ def test_a_key_that_others_can_read_is_refused_and_a_log_of_another_key_too(
     (tmp_path / "auditor.key").chmod(0o644)
     code, said = command("seal", tmp_path / "run", "-o", tmp_path / "x.zip")
     assert (code, "chmod 600" in said) == (2, True)
+
+
+# Runs that do not go smoothly, and methods that learn.
+
+
+def _verdict(run: Path, out: Path, *more: object) -> BundleVerdict:
+    assert called("seal", run, "-o", out, *more) == 0
+    return verify_pack(out.read_bytes())
+
+
+def test_questions_that_failed_and_those_that_a_cap_refused_are_part_of_the_evidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A target that fails at some questions, and a run that stops at its cap."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "moody.py").write_text(
+        "def answer(prompt):\n"
+        "    if len(prompt) % 3 == 0:\n"
+        "        raise RuntimeError('not today')\n"
+        "    return prompt[:200]\n"
+    )
+    held, asked, out = corpus(tmp_path)
+    for run, more in (("moody", ()), ("capped", ("--max-queries", 20))):
+        code = called(
+            "audit", "python:moody:answer", "--documents", asked, "--known-out", out,
+            "--method", "s2mia", "--run", tmp_path / run, "--yes",
+            "--seal", tmp_path / "auditor.key", *more,
+        )  # fmt: skip
+        assert code == 0
+        found = _verdict(tmp_path / run, tmp_path / f"{run}.zip")
+        assert (found.outcome, found.failures) == ("pass", ()), found.why
+        answers = next(check for check in found.checks if check.name == "answers")
+        assert "of them failed" in answers.detail
+        hidden = _verdict(tmp_path / run, tmp_path / f"{run}-hidden.zip", "--hide-texts")
+        assert hidden.failures == ()
+    # A failure that is hidden away leaves a question without an answer.
+    forger = Forger.of(tmp_path / "moody.zip", tmp_path / "auditor.key")
+    forger.edit(
+        ANSWERS_FILE,
+        lambda rows: rows.remove(next(r for r in rows if r["asked"][3] == "failed")),
+    )
+    forger.relink()
+    assert _failure(forger) == "scores.unanswered"
+    del held
+
+
+_SYLLABLES = "ba be bi bo bu da de di do du ka ke ki ko ku ma me mi mo mu ra re ri ro ru".split()
+
+
+def _words(count: int, seed: int, name: str) -> list[dict[str, str]]:
+    rng = random.Random(seed)
+
+    def word() -> str:
+        return "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 4)))
+
+    return [{"id": f"{name}{n}", "text": " ".join(word() for _ in range(40))} for n in range(count)]
+
+
+def test_a_method_that_learns_is_trained_again_with_texts_and_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The classifier of S-RAG, from the answers of its shadow system."""
+    from ragwitness.audits import order
+    from ragwitness.models import registry
+
+    for module in (registry, order):
+        monkeypatch.setattr(module, "load_language_model", lambda spec="reader": Copier())
+    inside = _words(6, 1, "in")
+    parts = {"held": inside, "asked": inside[:4] + _words(4, 2, "out")}
+    parts |= {"out": _words(40, 3, "known"), "aux": _words(60, 4, "aux")}
+    for name, rows in parts.items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    held, asked, out, aux = (tmp_path / f"{name}.jsonl" for name in parts)
+    code = called(
+        "audit", f"lab:{held}", "--documents", asked, "--known-out", out, "--auxiliary", aux,
+        "--method", "s-rag", "--run", tmp_path / "run", "--yes", "--seal", tmp_path / "a.key",
+    )  # fmt: skip
+    assert code == 0
+    found = _verdict(tmp_path / "run", tmp_path / "open.zip")
+    assert (found.outcome, found.failures) == ("pass", ())
+    hidden = _verdict(tmp_path / "run", tmp_path / "hidden.zip", "--hide-texts")
+    assert (hidden.outcome, hidden.failures) == ("inconclusive", ())
+    # The classifier is trained on the shadow's rows: they bind the verdicts even without texts.
+    forger = Forger.of(tmp_path / "hidden.zip", tmp_path / "a.key")
+    forger.edit(
+        ROWS,
+        lambda rows: [
+            r.update(features=[0.0] * len(r["features"])) for r in rows if "shadow" in r["stage"]
+        ],
+    )
+    assert _failure(forger).startswith("verdicts.")

@@ -186,8 +186,7 @@ def _read(case: PackCase) -> _Recorded:
     if any(next(rest, None) is not None for rest in documents.values()):
         raise refuse("units.order", "A document was to be asked about, and no row is about it.")
     # 3. The method, as the target's answers allowed it.
-    exchanges = [one for one in case.exchanges if one is not None]
-    most = max((one.asked.query.top_logprobs for one in exchanges), default=0)
+    most = pack.manifest.chain.alternatives
     audit, _ = fitted(order.method, order.config, order.proxy, most, order.plan)
     return _Recorded(
         order,

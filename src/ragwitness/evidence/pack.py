@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
@@ -83,6 +83,22 @@ def errand_named(name: str) -> ErrandModule:
     return module  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True)
+class PackChain:
+    """What a pack says of its answers as a whole.
+
+    Attributes:
+        head: Last link, in hex.
+        answers: Number of links.
+        alternatives: Most alternatives per token that were asked for: what the target gives
+            decides that, and hidden questions do not show it.
+    """
+
+    head: str
+    answers: int
+    alternatives: int
+
+
 # Written.
 
 
@@ -150,10 +166,11 @@ def make_pack(
         files[LOG] = read_file(run.log / ENTRIES)
         files[SIGNED_LOG] = read_file(run.log / CHECKPOINT)
     # 3. The list of all that, signed, in one archive.
-    return signed_pack(files, run.head, len(run.links), key)
+    asked = [json.loads(link.text)["asked"]["query"]["top_logprobs"] for link in run.links]
+    return signed_pack(files, PackChain(run.head, len(run.links), max(asked, default=0)), key)
 
 
-def signed_pack(files: Mapping[str, bytes], head: str, answers: int, key: PrivateKey) -> bytes:
+def signed_pack(files: Mapping[str, bytes], chain: PackChain, key: PrivateKey) -> bytes:
     """Return files as a pack, with their list and its signature.
 
     Raises:
@@ -166,7 +183,7 @@ def signed_pack(files: Mapping[str, bytes], head: str, answers: int, key: Privat
                 "Hide the texts: --hide-texts",
             )
     digests = {name: sha256(data).hexdigest() for name, data in files.items()}
-    manifest = {"version": PACK_VERSION, "head": head, "answers": answers, "files": digests}
+    manifest = {"version": PACK_VERSION, "chain": asdict(chain), "files": digests}
     written = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
     return pack({**files, MANIFEST: written, NOTE: sign_note(pack_text(written), [key])})
 
@@ -212,8 +229,7 @@ class PackManifest:
     """The list of a pack."""
 
     version: str
-    head: str
-    answers: int
+    chain: PackChain
     files: dict[str, str]
 
 

@@ -325,18 +325,23 @@ def _chain(case: PackCase) -> str:
         ):
             raise refuse("answers.opening", f"Answer {number} is not the one that was linked.")
         head = next_link(head, one.asked, parse_hex(one.commitment, 32, "pack.form"))
-    if head.hex() != pack.manifest.head or len(pack.answers) != pack.manifest.answers:
+    chain = pack.manifest.chain
+    if head.hex() != chain.head or len(pack.answers) != chain.answers:
         raise refuse("answers.chain", "The answers are not those of the signed chain.")
-    for one, opened in zip(pack.answers, case.exchanges, strict=True):
-        if opened is not None:
-            asked = opened.asked
+    shown = [one.asked.query.top_logprobs for one in case.exchanges if one is not None]
+    most = max(shown, default=0)
+    if most > chain.alternatives or (not pack.silent and most != chain.alternatives):
+        raise refuse("answers.alternatives", "The questions ask for other alternatives per token.")
+    for one, exchange in zip(pack.answers, case.exchanges, strict=True):
+        if exchange is not None:
+            asked = exchange.asked
             label = (asked.target, asked.stage, asked.document)
-            if (*label, "failed" if opened.failed else "answer") != one.asked:
+            if (*label, "failed" if exchange.failed else "answer") != one.asked:
                 raise refuse("answers.label", f"An answer about {label[2]!r} has another label.")
     failed = sum(one.asked[3] == "failed" for one in pack.answers)
     lost = f", {say.count(failed)} of them failed" if failed else ""
-    shown = say.count(len(pack.answers) - pack.silent)
-    return f"{say.count(len(pack.answers))} answers linked to the seal{lost}; {shown} opened"
+    opened = say.count(len(pack.answers) - pack.silent)
+    return f"{say.count(len(pack.answers))} answers linked to the seal{lost}; {opened} opened"
 
 
 def _runs(case: PackCase) -> str:
@@ -367,8 +372,8 @@ def _runs(case: PackCase) -> str:
         raise refuse("runs.begun", f"The log says {len(mine)} times that this run began.")
     last = [one for one in ended if one.seal == case.digest][-1:]
     result = result_digest(case.pack.result)
-    manifest = case.pack.manifest
-    if last != [RunEnded(case.digest, manifest.head, manifest.answers, result)]:
+    chain = case.pack.manifest.chain
+    if last != [RunEnded(case.digest, chain.head, chain.answers, result)]:
         raise refuse("runs.ended", "The log does not say that this run ended with this result.")
     # 3. What else it shows.
     series = [one.seal for one in begun if one.series == mine[0].series]

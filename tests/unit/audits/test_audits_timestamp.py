@@ -20,6 +20,9 @@ from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import STAMPED, CanaryPlan, make_plan, read_plan, write_plan
 from ragwitness.errors import TargetResponseError, TargetUnreachableError, VerificationError
+from ragwitness.evidence.verifier import PackKnown, verify_pack
+from ragwitness.kit.run_files import SEAL_STAMP
+from tests.unit.evidence.forger import Forger, audited, called
 
 pytest.importorskip("rfc3161_client")
 _OPENSSL = shutil.which("openssl") or ""
@@ -196,3 +199,24 @@ def test_an_authority_that_refuses_or_stamps_something_else_is_not_believed(
         pytest.raises(TargetResponseError, match="of another request"),
     ):
         stamp_commitment(other, another, url)
+
+
+def test_a_seal_is_stamped_and_a_token_of_another_seal_is_refused(
+    tmp_path: Path, authority: Path
+) -> None:
+    with Answering(lambda asked: signed(authority, asked)) as url:
+        audited(tmp_path, "--timestamp", url)
+        audited(tmp_path, "--timestamp", url, run="other")
+    data: dict[str, Forger] = {}
+    for run in ("run", "other"):
+        assert called("seal", tmp_path / run, "-o", tmp_path / f"{run}.zip") == 0
+        data[run] = Forger.of(tmp_path / f"{run}.zip", tmp_path / "auditor.key")
+    honest = data["run"].packed()
+    known = PackKnown(roots=authority / "ca.pem")
+    found = verify_pack(honest, known)
+    assert found.outcome == "pass"
+    assert not any("the signer says so" in line for line in found.rests)
+    assert any("the signer says so" in line for line in verify_pack(honest).rests)
+    data["run"].files[SEAL_STAMP] = data["other"].files[SEAL_STAMP]
+    found = verify_pack(data["run"].packed(), known)
+    assert found.failures[0].failure == "seal.timestamp"

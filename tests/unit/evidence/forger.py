@@ -6,6 +6,7 @@ import json
 import random
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from ragwitness.attest.bundle import contents, listing
 from ragwitness.cli.main import run as ragwitness
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.keys import PrivateKey, read_key
-from ragwitness.evidence.pack import ANSWERS_FILE, MANIFEST, NOTE, TEXTS, signed_pack
+from ragwitness.evidence.pack import ANSWERS_FILE, MANIFEST, NOTE, TEXTS, PackChain, signed_pack
 from ragwitness.evidence.seal import TEXT
 from ragwitness.kit.run_files import SEAL
 from ragwitness.text.sample import load_sample
@@ -87,7 +88,7 @@ class Forger:
 
     def copy(self) -> Forger:
         """Return the same, to be changed by itself."""
-        return Forger(self.data, self.key, dict(self.files), dict(self.manifest), self.note)
+        return Forger(self.data, self.key, dict(self.files), deepcopy(self.manifest), self.note)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a file."""
@@ -129,9 +130,8 @@ class Forger:
         head, answers = first_link(self.files[SEAL]), self.rows(ANSWERS_FILE)
         for row in answers:
             head = next_link(head, tuple(row["asked"]), bytes.fromhex(row["commitment"]))
-        self.manifest["head"], self.manifest["answers"] = head.hex(), len(answers)
+        self.manifest["chain"] |= {"head": head.hex(), "answers": len(answers)}
 
     def packed(self, key: PrivateKey | None = None) -> bytes:
         """Put the pack together and sign it."""
-        head, answers = self.manifest["head"], self.manifest["answers"]
-        return signed_pack(self.files, head, answers, key or self.key)
+        return signed_pack(self.files, PackChain(**self.manifest["chain"]), key or self.key)

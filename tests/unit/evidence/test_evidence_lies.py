@@ -126,7 +126,7 @@ def _seal_plan(**values: object) -> Callable[[Forger], None]:
 
 
 def _head(forger: Forger) -> None:
-    forger.manifest["head"] = "11" * 32
+    forger.manifest["chain"]["head"] = "11" * 32
 
 
 def _evidence(forger: Forger) -> None:
@@ -275,6 +275,8 @@ def test_the_honest_pack_passes(place: Path, honest: Forger) -> None:
 @pytest.mark.parametrize("lie", LIES)
 def test_every_lie_is_caught_by_name(honest: Forger, lie: str) -> None:
     change, check = LIES[lie]
+    if check == "seal.timestamp":
+        pytest.importorskip("rfc3161_client")  # without it, a token is named as not looked at
     change(honest)
     found = _failure(honest.packed())
     # With a log, what was found is held against its digest before it is recomputed.
