@@ -17,7 +17,7 @@ test-slow: $(VENV)/.dev
 
 # The pages as a site in build/site; a warning ends it, and nothing is loaded from elsewhere.
 docs: $(VENV)/.dev
-	$(BIN)/python docs/site.py build/pages
+	$(BIN)/python pages/site.py build/pages
 	$(BIN)/zensical build --strict --clean
 
 # The approved help texts, written anew: read the difference before it is committed.

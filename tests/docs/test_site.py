@@ -14,7 +14,7 @@ import pytest
 from tests.cli.surface import verbs
 from tests.support.pages import ROOT
 
-_spec = importlib.util.spec_from_file_location("docs_site", ROOT / "docs" / "site.py")
+_spec = importlib.util.spec_from_file_location("docs_site", ROOT / "pages" / "site.py")
 assert _spec is not None
 assert _spec.loader is not None
 site: Any = importlib.util.module_from_spec(_spec)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.pages import ROOT
 
-_spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+_spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "pages" / "tables.py")
 assert _spec is not None
 assert _spec.loader is not None
 tables: Any = importlib.util.module_from_spec(_spec)
@@ -23,7 +23,7 @@ def test_every_table_is_on_the_page() -> None:
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_the_table_is_what_is_computed(name: str) -> None:
-    assert tables.stored(_PAGE)[name] == tables.TABLES[name](), "python docs/tables.py"
+    assert tables.stored(_PAGE)[name] == tables.TABLES[name](), "python pages/tables.py"
 
 
 def test_a_number_that_was_typed_would_be_noticed() -> None:

@@ -151,7 +151,17 @@ def _address(value: object) -> str | None:
     if isinstance(value, list):
         return next(filter(None, map(_address, value)), None)
     names = isinstance(value, str) and not re.search(r"\s", value) and re.search(r"[:/\\.#]", value)
-    return str(value)[:80] if names else None
+    return str(value)[:80] if names and not _our_method(str(value)) else None
+
+
+def _our_method(name: str) -> bool:
+    """Whether a text is a method of this package with one of its presets, such as s-rag:few."""
+    from ragwitness.membership.registry import AUDITS, configure
+
+    try:
+        return name.partition(":")[0] in AUDITS and configure(name) is not None
+    except InputError:  # no preset of that method
+        return False
 
 
 class Replies:

@@ -1,6 +1,6 @@
-"""Lay out the pages of the site: `python docs/site.py build/pages`, then zensical (`make docs`).
+"""Lay out the pages of the site: `python pages/site.py build/pages`, then zensical (`make docs`).
 
-They are the pages of this folder; pages made from the code, which are the command line (``cli.md``)
+They are the pages of `docs/`; pages made from the code, which are the command line (``cli.md``)
 and the public names (``api.md``); and pages that lie elsewhere in the repository: the papers, the
 changes, the experiments. Links between all of them are written as paths of the repository, so that
 they work there too, and are turned here.
@@ -25,7 +25,7 @@ _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 
 
 def elsewhere() -> list[str]:
-    """Return the paths of pages and figures outside this folder that the site shows."""
+    """Return the paths of pages and figures outside `docs/` that the site shows."""
     folder = ROOT / "experiments"
     found = [*folder.glob("*/README.md"), *folder.glob("*/*.svg")]
     return [*_TOP, *sorted(path.relative_to(ROOT).as_posix() for path in found)]
@@ -36,9 +36,10 @@ def pages() -> dict[str, bytes]:
     found = {
         path.relative_to(ROOT / "docs").as_posix(): path.read_bytes()
         for path in sorted((ROOT / "docs").rglob("*"))
-        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
+        if path.is_file()
     }
     found |= {path: (ROOT / path).read_bytes() for path in elsewhere()}
+    found["site.css"] = (ROOT / "pages" / "site.css").read_bytes()
     made = {"cli.md": command_line(), "api.md": public_names(), "experiments.md": figures()}
     found |= {path: text.encode() for path, text in made.items()}
     for path, content in found.items():

@@ -1,4 +1,4 @@
-"""The tables of `docs/choose.md`, computed: `python docs/tables.py` writes them anew.
+"""The tables of `docs/choose.md`, computed: `python pages/tables.py` writes them anew.
 
 A table stands between two comments, `<!-- table: NAME -->` and `<!-- end -->`. A test computes each
 again and compares (`tests/docs/test_tables.py`).
