@@ -209,13 +209,17 @@ def write_manifest(run: Path, order: Order) -> Manifest:
         RagwitnessError: The disk is full or fails.
     """
     lines = "".join(_line(part, doc) for part, docs in parts_of(order).items() for doc in docs)
-    earlier = _earlier(run)
+    earlier, settings = _earlier(run), stored_settings(order)
+    # In the order of before: a manifest that is written again has the same bytes.
+    last = {name: settings.pop(name) for name in ("budget", "why") if name in settings}
     stored = {
         "ragwitness": version("ragwitness"),
         "prepared": earlier or datetime.now(UTC).isoformat(timespec="seconds"),
-        **stored_settings(order),
+        **settings,
         "reach": TypeAdapter(Reach).dump_python(order.reach, mode="json"),
+        "budget": last.pop("budget"),
         "documents": _digest(lines),
+        **last,
     }
     replace_file(run / DOCUMENTS, lines)
     signed = {**stored, "digest": _digest(_canonical(stored))}
