@@ -211,7 +211,9 @@ def write_manifest(run: Path, order: Order) -> Manifest:
     lines = "".join(_line(part, doc) for part, docs in parts_of(order).items() for doc in docs)
     earlier, settings = _earlier(run), stored_settings(order)
     # In the order of before: a manifest that is written again has the same bytes.
-    last = {name: settings.pop(name) for name in ("budget", "why") if name in settings}
+    last: dict[str, Any] = {
+        name: settings.pop(name) for name in ("budget", "why") if name in settings
+    }
     stored = {
         "ragwitness": version("ragwitness"),
         "prepared": earlier or datetime.now(UTC).isoformat(timespec="seconds"),
