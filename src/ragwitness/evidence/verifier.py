@@ -326,17 +326,23 @@ def _opens(domain: str, message: bytes, commitment: str, blinding: str | None) -
     return hmac.compare_digest(found, parse_hex(commitment, 32, "pack.form"))
 
 
+def _heads(pack: Pack) -> list[bytes]:
+    """Return the head of the chain before its first row, and after each."""
+    found = [first_link(pack.files[SEAL])]
+    for one in pack.answers:
+        found.append(next_link(found[-1], one.asked, parse_hex(one.commitment, 32, "pack.form")))
+    return found
+
+
 def _chain(case: PackCase) -> str:
     pack = case.pack
-    head = first_link(pack.files[SEAL])
     for number, one in enumerate(pack.answers, 1):
         if one.text is not None and not _opens(
             ROW, one.text.encode(), one.commitment, one.blinding
         ):
             raise refuse("answers.opening", f"Answer {number} is not the one that was linked.")
-        head = next_link(head, one.asked, parse_hex(one.commitment, 32, "pack.form"))
     chain = pack.manifest.chain
-    if head.hex() != chain.head or len(pack.answers) != chain.answers:
+    if _heads(pack)[-1].hex() != chain.head or len(pack.answers) != chain.answers:
         raise refuse("answers.chain", "The answers are not those of the signed chain.")
     shown = [one.asked.query.top_logprobs for one in case.exchanges if one is not None]
     most = max(shown, default=0)
@@ -380,11 +386,15 @@ def _runs(case: PackCase) -> str:
     mine = [one for one in begun if one.seal == case.digest]
     if len(mine) != 1:
         raise refuse("runs.begun", f"The log says {len(mine)} times that this run began.")
-    last = [one for one in ended if one.seal == case.digest][-1:]
+    own = [one for one in ended if one.seal == case.digest]
     result = result_digest(case.pack.result)
     chain = case.pack.manifest.chain
-    if last != [RunEnded(case.digest, chain.head, chain.answers, result)]:
+    if own[-1:] != [RunEnded(case.digest, chain.head, chain.answers, result)]:
         raise refuse("runs.ended", "The log does not say that this run ended with this result.")
+    # A run that was concluded twice had the answers of the first time at the second, too.
+    heads = [head.hex() for head in _heads(case.pack)]
+    if any(not 0 <= one.answers < len(heads) or heads[one.answers] != one.head for one in own):
+        raise refuse("runs.forked", "The log says that this run ended with other answers before.")
     # 3. What else it shows.
     series = [one.seal for one in begun if one.series == mine[0].series]
     done = {one.seal for one in ended}

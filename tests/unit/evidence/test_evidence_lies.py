@@ -9,6 +9,7 @@ import json
 import struct
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint, sign_note
 from ragwitness.evidence.pack import ANSWERS_FILE, LOG, MANIFEST, NOTE, ROWS, SIGNED_LOG, TEXTS
+from ragwitness.evidence.runs import decode_entry, encode_entry
 from ragwitness.evidence.seal import root_of, seal_text, units_digest
 from ragwitness.evidence.verifier import PackKnown, verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
@@ -176,6 +178,16 @@ def _forget_own_end(forger: Forger) -> None:
     _log(forger, lambda entries: entries.pop())
 
 
+def _ended_before(forger: Forger) -> None:
+    """The run was concluded before, with answers that it has no more."""
+
+    def change(entries: list) -> None:
+        own = decode_entry(entries[-1])
+        entries.insert(-1, encode_entry(replace(own, head="33" * 32)))
+
+    _log(forger, change)
+
+
 def _no_log(forger: Forger) -> None:
     del forger.files[LOG], forger.files[SIGNED_LOG]
 
@@ -254,6 +266,7 @@ LIES = {
     "the log left out": (_no_log, "runs.missing"),
     "a log without this run": (_forget_own_run, "runs.begun"),
     "a log without its end": (_forget_own_end, "runs.ended"),
+    "a log in which it ended with other answers": (_ended_before, "runs.forked"),
 }
 """What an auditor changes afterwards, signing the pack again; and the check that catches it.
 
