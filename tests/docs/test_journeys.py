@@ -67,7 +67,8 @@ def test_a_command_that_fails_would_be_noticed(tmp_path: Path, monkeypatch) -> N
 
 
 def test_every_page_with_commands_is_walked_or_has_a_test_of_its_own() -> None:
-    tests = {path.name for path in Path(__file__).parent.glob("test_*.py")}
+    tests = {path.name for path in Path(__file__).parent.glob("test_*_page.py")}
+    tests |= {f"{path.stem}_page.py" for path in (ROOT / "tests/services").glob("test_*.py")}
     for path in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
         page = path.relative_to(ROOT).as_posix()
         shown = re.findall(r"^```\w*\n(?:.*\n)*?ragwitness [a-z]", path.read_text("utf-8"), re.M)
