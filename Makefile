@@ -44,6 +44,9 @@ services: hf $(VENV)/.dev
 	ls $(VENV)/npm/node_modules/snarkjs >/dev/null 2>&1 || \
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm snarkjs@0.7.6 || \
 	  echo "no snarkjs: it does not check the proofs"
+	ls $(VENV)/npm/node_modules/axe-core >/dev/null 2>&1 || \
+	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm axe-core@4 || \
+	  echo "no axe-core: the pages are not looked at by it"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
 	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py tests/docs/test_notebooks.py \
 	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_help.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \

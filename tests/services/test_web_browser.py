@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.browsing import chromium, viewing, watch
 from tests.unit.web.web_runs import collection_run, table_run, two_audits, unfinished_run
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-if not CHROMIUM:
-    pytest.skip("no Chromium: neither chromium nor $CHROMIUM", allow_module_level=True)
-
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
-    " --disable-background-networking --disable-component-update --disable-sync"
-).split()
 MOST_TABS = 120
 
 # Contrast of every visible text with what is painted behind it (WCAG 2.2, 1.4.3), the least first.
@@ -92,27 +79,14 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (root / "broken" / "result.json").write_text("{", encoding="utf-8")
     os.utime(root / "alpha", (4e9, 4e9))  # the newest, beta after it
     os.utime(root / "beta", (3e9, 3e9))
-    command = [sys.executable, "-m", "ragwitness", "view", str(root), "--port", "0"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        deadline = threading.Timer(120, process.kill)  # ends a wait for a line that never comes
-        deadline.start()
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().removeprefix("Listening on ").strip()
-            deadline.cancel()
-            yield address
-        finally:
-            deadline.cancel()
-            process.kill()
+    with viewing([str(root)], root) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -141,15 +115,8 @@ def page(browser: Any, site: str, cookies: Any) -> Iterator[Any]:
     """A page that fails its test on anything in the console, or any request off the loopback."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     context.add_cookies(cookies)
-    opened, trouble = context.new_page(), []
-    opened.on("console", lambda message: trouble.append(message.text))
-    opened.on("pageerror", lambda error: trouble.append(str(error)))
-    opened.on(
-        "request",
-        lambda request: (
-            urlsplit(request.url).hostname == "127.0.0.1" or trouble.append(request.url)
-        ),
-    )
+    opened = context.new_page()
+    trouble = watch(opened)
     opened.goto(site + "/")
     yield opened
     context.close()

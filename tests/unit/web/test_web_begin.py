@@ -53,6 +53,13 @@ if words[0] == "init":
     after("--json").write_text(json.dumps({"method": "mba", "documents": 4, "known_out": 4,
         "doubtful": "doubtful" in options, "decides": "Little.", "target": "<b>t</b>"}))
     after("--out").write_text("")
+elif "--dry-run" in words or words[0] == "doctor":
+    print("It would be asked: <b>much</b>.")
+elif words[0] == "canary" and words[1] != "probe":
+    print("commitment: 00")
+    if "--out" in words:
+        after("--out").mkdir(parents=True)
+        (after("--out") / "commitment.json").write_text("{}")
 else:
     run = after("--run")
     try:
@@ -605,6 +612,51 @@ def test_one_browser_more_gets_an_address_of_its_own(jobs: Jobs, home: Path) -> 
     assert token is not None
     assert Browser(app).get(f"/?token={token[1]}").status_code == 200
     assert Browser(app).get(f"/?token={token[1]}").status_code == 401
+
+
+def test_canaries_are_drawn_planted_and_probed_one_after_the_other(
+    browser: Browser, jobs: Jobs, access: Access
+) -> None:
+    address, answers = "/begin/draw", {"candidates": "128", "releases": "1"}
+    given: Any = {"examples": ("my pages.jsonl", "{}")}
+    for name in ("draw", "plant", "probe"):
+        form = browser.get(address)
+        assert form.status_code == 200
+        data = answers | {"form-key": access.form_key}
+        reply = browser.post(address.partition("?")[0], data=data, files=given)
+        job = jobs.find(reply.headers["location"].split("/job/")[1])
+        assert job is not None
+        until(lambda job=job: job.stage is Stage.READY, name)
+        page = browser.get(f"/job/{job.key}").text
+        assert "It would be asked: &lt;b&gt;much&lt;/b&gt;." in page
+        if name == "probe":
+            assert str(jobs.home / "my-pages-draw") in (job.folder / "look-1.toml").read_text()
+            return
+        browser.post(f"/job/{job.key}/start", data=data)
+        until(lambda job=job: job.stage is Stage.DONE, name)
+        # The page leads on, and the canaries that were drawn stand in the next form.
+        found = re.search(
+            r'href="(/begin/\w+\?(\w+)=([\w-]+))"', browser.get(f"/job/{job.key}").text
+        )
+        assert found is not None
+        assert found[3] == "my-pages-draw"
+        address, given = found[1], {"none": ("", b"")}
+        assert '<option value="my-pages-draw" selected>' in browser.get(address).text
+        answers = {found[2]: found[3], "target": "http://127.0.0.1:9/v1", "release": "1"}
+
+
+def test_leakage_is_checked_and_started(browser: Browser, jobs: Jobs, access: Access) -> None:
+    data = {"form-key": access.form_key, "target": "http://h/v1", "attacks": "pide", "prompts": "5"}
+    reply = browser.post("/begin/leak", data=data, files={"corpus": ("c.jsonl", ROWS)})
+    job = jobs.find(reply.headers["location"].split("/job/")[1])
+    assert job is not None
+    until(lambda: job.stage is Stage.READY, "check")
+    assert job.run == jobs.home / "c-leak-pide"
+    browser.post(f"/job/{job.key}/start", data=data)
+    until(lambda: (job.run / "starts").exists(), "start")
+    assert (job.run / "starts").read_text().split()[1:3] == ["leak", "--config"]
+    now = browser.get(f"/job/{job.key}/now").json()
+    assert (now["done"], now["total"]) == (0, 5)
 
 
 @pytest.mark.parametrize("name", list(ERRANDS))
