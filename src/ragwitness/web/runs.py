@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragwitness.asking.budget import Use, uses
-from ragwitness.asking.journal import files_of
+from ragwitness.asking.journal import files_of, index_of
 from ragwitness.errors import RagwitnessError
 from ragwitness.kit.files import at_hand
 from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, SPENT, TABLE
@@ -206,15 +206,33 @@ def _run(folder: Path) -> Run:
         brief = Brief(problem=f"{folder}: {error.strerror}.")
     kind = brief.kind
     paper = f"{folder.parent.name}/" if kind is not None and kind.name == "table" else ""
-    return Run(key, paper + _name(folder.name, brief), folder, changed, state, brief)
+    return Run(key, paper + _name(folder, brief), folder, changed, state, brief)
 
 
-def _name(folder: str, brief: Brief) -> str:
+def _name(folder: Path, brief: Brief) -> str:
     """What a run is called: its folder's own name, unless nobody gave it one."""
-    if (hashed := _HASHED.fullmatch(folder)) is None or brief.kind is None:
-        return folder
+    if (hashed := _HASHED.fullmatch(folder.name)) is None:
+        return folder.name
+    if brief.kind is None:
+        about = _so_far(folder)
+        return f"{about} ({hashed[1]}-{hashed[2]})" if about else folder.name
     method = f"{brief.method}: " if brief.method else ""
     return f"{method}{brief.about or brief.kind.words} ({hashed[1]}-{hashed[2]})"
+
+
+def _so_far(folder: Path) -> str:
+    """Say which documents an unfinished run has asked about; empty where that is not known."""
+    try:
+        stages = index_of(folder).heard().stages
+    except RagwitnessError:
+        return ""
+    # A shadow system is asked about documents of other names, and known ones come in turns.
+    names = list(dict.fromkeys(name for asked in stages.values() for name in asked if name))
+    if not names:
+        return ""
+    first, last = (say.visible(names[at], _ID) for at in (0, -1))
+    between = first if len(names) == 1 else f"{first} to {last}"
+    return f"{say.documents(len(names))} so far, {between}"
 
 
 def _about(result: Any) -> str:

@@ -373,7 +373,7 @@ def test_runs_without_a_name_are_called_by_method_and_documents(tmp_path) -> Non
     assert found["fedcba9876-12"].endswith("(fedc-12)")
     assert found["named"] == "named"
     assert found["aaaaaaaaaa-1"] == f"{result.method}: {first} (aaaa-1)"
-    assert found["bbbbbbbbbb-1"] == "bbbbbbbbbb-1"
+    assert found["bbbbbbbbbb-1"] == "1 document so far, d (bbbb-1)"
     page = html.unescape(Site(tmp_path).get("/"))
     assert found["0123456789-1"] in page
 
