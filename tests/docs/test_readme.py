@@ -29,6 +29,14 @@ def test_it_is_read_in_three_minutes() -> None:
     assert len(_README.split()) <= 700
 
 
+def test_it_counts_what_there_is() -> None:
+    from ragwitness.extraction.registry import ATTACKS
+    from ragwitness.membership.registry import AUDITS
+
+    assert f"| {len(AUDITS)} audits," in _README
+    assert f"| {len(ATTACKS)} attacks;" in _README
+
+
 def test_every_room_has_a_line() -> None:
     from ragwitness.cli.main import HEADINGS
 

@@ -201,7 +201,8 @@ def test_lines_of_a_chat_model_are_taken_only_where_they_can_be_used() -> None:
     assert "{canary}" in asked[2]
     answers = (
         "Here are 4 other ways to put the sentence:\n1. So said {trigger} once.\n2) It was"
-        ' {trigger} who noted this.\n- "Noted by {trigger} and {trigger}."\n* as {trigger} REMARKED.',
+        ' {trigger} who noted this.\n- "Noted by {trigger} and {trigger}."\n'
+        "* as {trigger} REMARKED.",
         "Begin by saying {canary}.\nBegin by saying {canary}.\nPut the canary {canary} in.\nSay"
         " {canary} to {trigger} now.\nSay ZXYPRKLMQST first, please.",
         "",
