@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +115,22 @@ def test_without_runs_the_first_can_be_begun(
     assert code == 0
     assert "Begin a run" in fetch(served[0], "/", said).text
     assert not (tmp_path / "ragwitness-runs").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_however_the_pages_end_their_private_folder_is_gone(tmp_path: Path, name: str) -> None:
+    line = [sys.executable, "-m", "ragwitness", "view", "--port", "0"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        line, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as pages:
+        assert pages.stdout is not None
+        assert pages.stdout.readline().startswith("Listening on")
+        assert len(list(tmp_path.glob("ragwitness-view-*"))) == 1
+        pages.send_signal(getattr(signal, name))
+        assert pages.stdout.read().endswith("Stopped.\n")
+    assert list(tmp_path.glob("ragwitness-view-*")) == []
 
 
 def test_a_run_alone_has_no_place_for_others(

@@ -60,7 +60,11 @@ def viewing(arguments: Sequence[str], folder: Path) -> Iterator[str]:
             yield address
         finally:
             deadline.cancel()
-            process.kill()
+            process.terminate()  # in order: its runs are stopped, and its uploads deleted
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def watch(page: Any) -> list[str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -220,8 +223,28 @@ def serve(
             announce("is not encrypted. A tunnel to the loopback is safer, and can begin runs.")
 
     try:
-        serve_app(create_app(runs, access, jobs, address), listener, ready)
+        with _ends_in_order():
+            serve_app(create_app(runs, access, jobs, address), listener, ready)
     finally:
         if jobs is not None:
             jobs.close()
     announce("Stopped.")
+
+
+@contextmanager
+def _ends_in_order() -> Iterator[None]:
+    """Take what ends a program, such as a terminal that is closed, as Ctrl-C.
+
+    Runs are stopped then, and uploads deleted, which a sudden end would leave behind.
+    """
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        names = []
+    before = {name: signal.getsignal(getattr(signal, name)) for name in names}
+    try:
+        for name in names:
+            signal.signal(getattr(signal, name), signal.default_int_handler)
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
