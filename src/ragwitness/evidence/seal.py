@@ -149,12 +149,15 @@ def units_digest(units: Iterable[Sequence[str]]) -> str:
 
 @cache
 def code_digest() -> str:
-    """Return SHA-256 of every file of this package, in hex: a version that was changed shows."""
+    """Return SHA-256 of every file of this package, in hex: a version that was changed shows.
+
+    The pages of the documentation, which a wheel alone holds, compute nothing and do not count.
+    """
     root = Path(str(files("ragwitness")))
     found = hashlib.sha256()
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        if "__pycache__" not in path.parts:
-            name = path.relative_to(root).as_posix()
+        name = path.relative_to(root).as_posix()
+        if "__pycache__" not in path.parts and not name.startswith("pages/"):
             found.update(tagged_hash("ragwitness/code/v1", name.encode(), path.read_bytes()))
     return found.hexdigest()
 
