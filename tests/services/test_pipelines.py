@@ -75,7 +75,7 @@ def serving(project: Path, *names: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A fresh environment first on the path of a shell, and pip told where the wheel is."""
-    folder = tmp_path_factory.mktemp("a runner")
+    folder = tmp_path_factory.mktemp("runner")  # pip reads blanks as the end of a path
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     (folder / "constraints.txt").write_text(f"ragwitness @ {wheel.as_uri()}\n")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAGWITNESS", "PYTEST"))}
