@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
         (tmp_path / name).write_text(text)
     (tmp_path / "tests" / "conftest.py").unlink()  # a chain of the reader's own
     texts = load_sample()
-    sets = {"contracts": texts[:6], "drafts": texts[20:60], "handbook": texts[60:72]}
+    sets = {"contracts": texts[:6], "drafts": texts[20:60], "handbook": texts[60:100]}
     (tmp_path / "privacy").mkdir()
     for name, own in sets.items():
         rows = [{"id": f"{name}-{n}", "text": one.text} for n, one in enumerate(own)]
