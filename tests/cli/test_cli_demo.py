@@ -90,7 +90,9 @@ def test_its_pages_are_shown_as_printed(commands: dict[str, str], folder: Path) 
             address = next(
                 word for line in server.stdout for word in line.split() if word.startswith("http")
             )
-            assert "s-rag" in httpx2.get(address, timeout=30).text
+            with httpx2.Client(timeout=30) as browser:
+                browser.get(address)  # the token is exchanged for a cookie
+                assert "s-rag" in browser.get(httpx2.URL(address).join("/")).text
         finally:
             server.terminate()
 

@@ -207,7 +207,8 @@ def test_preparing_an_order_again_writes_the_same_units() -> None:
     assert answering.PROMPTS == []
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
+# The study of canaries has another base and other policies since: its table is shown, not continued.
+@pytest.mark.parametrize("name", sorted(set(TABLES) - {"canary"}))
 def test_a_table_is_written_again_without_work(name: str) -> None:
     if name == "proofs":
         pytest.importorskip("zksnake")

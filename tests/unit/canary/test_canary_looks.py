@@ -104,7 +104,8 @@ def test_a_fresh_process_sees_what_others_saw(tmp_path: Path) -> None:
     # Two at once, each a look of its own.
     both = [subprocess.Popen([*args, name], cwd=here, stdout=subprocess.PIPE) for name in "ab"]
     numbers = sorted(int(one.communicate(timeout=60)[0]) for one in both)
-    assert numbers == [1, 2]
+    # Whoever ends first counts the other one too if that was under way.
+    assert numbers in ([1, 2], [2, 2])
     assert sorted(one.release for one in read_looks(folder)) == ["a", "b"]
     # The same answers are the same look, and others the next one.
     assert look_at(folder, Scripted(), release="a").look in (1, 2)
