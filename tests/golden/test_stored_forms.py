@@ -207,7 +207,7 @@ def test_preparing_an_order_again_writes_the_same_units() -> None:
     assert answering.PROMPTS == []
 
 
-# The study of canaries has another base and other policies since: its table is shown, not continued.
+# The study of canaries has other policies since: its table is shown, not continued.
 @pytest.mark.parametrize("name", sorted(set(TABLES) - {"canary"}))
 def test_a_table_is_written_again_without_work(name: str) -> None:
     if name == "proofs":
