@@ -270,6 +270,9 @@ def test_a_chat_model_words_requests_in_more_ways_and_a_useless_one_is_refused(
     traces = read_plan(Path("more")).traces()
     assert any("Well now: " in one.document for one in traces)
     assert any("Well now: " in one.query for one in traces)
+    code, said = command(*draw, "dry", "--reword", "python:chat:gone", "--dry-run")
+    assert code == 0, said
+    assert "would send 48 questions" in plain(said)
     code, said = command(*draw, "none", "--reword", "python:chat:mute")
     assert code == 2
     assert "gave no wording that can be used" in plain(said)

@@ -407,7 +407,7 @@ def draw(
         classes=tuple(dict.fromkeys(one.kind for one in rows)) if classes else (),
     )
     words = read_wordings(wordings) if wordings else Wordings()
-    if reword:
+    if reword and not dry_run:
         words = more_ways(words, reword)
     if natural:
         words = likeliest(words, reader_likelihood)
@@ -429,7 +429,10 @@ def draw(
     foreseen = (at_best(settled), *power_lines(settled, carrying, len(made.held_out), share))
     screen = console()
     if dry_run:
-        for line in (*foreseen, "Nothing was drawn."):
+        from ragwitness.canary.wordings import reword_prompts
+
+        asks = f"--reword would send {len(reword_prompts(words))} questions to its model."
+        for line in (*foreseen, *([asks] if reword else []), "Nothing was drawn."):
             screen.print(line, markup=False, soft_wrap=True)
         return
     write_plan(out, made)

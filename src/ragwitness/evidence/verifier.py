@@ -287,12 +287,9 @@ def _code(case: PackCase) -> str:
     made, here = case.pack.seal.code, version("ragwitness")
     if sorted(made) != ["digest", "version"]:
         raise refuse("pack.form", "The seal does not say which code it was made with.")
-    summary = case.pack.result.get("summary", case.pack.result)
-    said = (
-        summary.get("version")
-        if "version" in summary and summary is not case.pack.result
-        else (summary.get("ragwitness", made["version"]))
-    )
+    # An audit's result says its version in its summary, a leak's beside it, a look's nowhere.
+    result = case.pack.result
+    said = result.get("summary", {}).get("version", result.get("ragwitness", made["version"]))
     if said != made["version"]:
         raise refuse(
             "code.version", f"The result is of version {said!r}, the seal of {made['version']!r}."

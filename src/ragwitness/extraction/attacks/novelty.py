@@ -38,6 +38,7 @@ _FADING, _LEAST = 0.995, 0.1  # of what an arm brought, per prompt; what remains
 _FRAGMENTS, _FRESHEST = 60, 8  # drawn; with the most words never asked, of which z decides
 _TRIES, _EVERY = 2, 6  # prompts on which a wording is tried; one prompt in so many tries one
 _WHOLE, _LARGE = 0.5, 0.8  # share of a large answer that is one too; which quantile is large
+_ABLE = 0.5  # share of the best wording's answers with a passage; one below it is left
 _FORGETTING = 0.98  # of a wording's news, per answer to it that shows a passage
 
 
@@ -78,7 +79,7 @@ class Commands:
             share = {one: yes / (yes + no) for one, (yes, no) in self._shown.items()}
             known = [one for one in share if one == first or sum(self._shown[one]) >= 2 + _TRIES]
             most = max(share[one] for one in known)
-            able = [one for one in known if share[one] >= most / 2]
+            able = [one for one in known if share[one] >= _ABLE * most]
             belief = [share[one] * self._rng.betavariate(*self._news[one]) for one in able]
             chosen = able[belief.index(max(belief))]
         self._planned[chosen] += 1
