@@ -99,11 +99,7 @@ def _setting(config: pytest.Config, name: str) -> Any:
     # Paths of the ini file are relative to its folder, as pytest's own are.
     places: list[tuple[str, object, Path | None]] = [
         (f"--rag-{name}", config.getoption(f"--rag-{name}"), None),
-        (
-            variable := f"RAGWITNESS_{name.upper().replace('-', '_')}",
-            os.environ.get(variable),
-            None,
-        ),
+        (_variable(name), os.environ.get(_variable(name)), None),
         (_ini(name), config.getini(_ini(name)), config.inipath.parent if config.inipath else None),
     ]
     for where, text, base in places:
