@@ -39,12 +39,15 @@ class Separation:
             covers 93 to 99 %, a bootstrap 83 to 96 % (measured).
         resampled: The same AUROC with the bootstrap's interval, over seeds.
         tpr: At a false-positive rate of at most 10 %, bootstrap interval over seeds.
+        above: Share of the seeds whose violating policy has the higher number, exact interval. Both
+            arms of a seed share documents, draw and answers. Ties are left out; None without pairs.
         roc: (false-positive rate, true-positive rate) corners of the step function.
     """
 
     auroc: Rate
     resampled: Rate
     tpr: Rate
+    above: Rate | None
     roc: tuple[tuple[float, float], ...]
 
 
@@ -167,9 +170,18 @@ def separations(outcomes: Sequence[Outcome]) -> dict[str, Separation]:
             Rate(area, *auc_interval(values, labels), labels.size),
             _resampled(outcomes, values, labels, auc),
             _resampled(outcomes, values, labels, lambda s, of: tpr_at_fpr(s, of, _FPR)),
+            _above(outcomes, score),
             roc_curve(values, labels),
         )
     return found
+
+
+def _above(outcomes: Sequence[Outcome], score: Callable[[Outcome], float]) -> Rate | None:
+    bad = {one.seed: score(one) for one in outcomes if one.violating}
+    good = {one.seed: score(one) for one in outcomes if not one.violating}
+    gaps = [bad[seed] - good[seed] for seed in bad.keys() & good.keys()]
+    up, unlike = sum(gap > 0 for gap in gaps), sum(gap != 0 for gap in gaps)
+    return Rate(up / unlike, *proportion_interval(up, unlike), unlike) if unlike else None
 
 
 def _resampled(outcomes: Sequence[Outcome], scores: Values, labels: Labels,
@@ -444,13 +456,13 @@ def _obeyed(bases: Mapping[str, Obedience]) -> list[str]:
 def _detection(results: Results) -> list[str]:
     lines = [
         "| condition | AUROC by | AUROC (DeLong) | the same by bootstrap | TPR at 10 % FPR |"
-        " published AUROC / TPR |",
-        "|---|---|---|---|---|---|",
+        " seeds whose violating policy is above the compliant one | published AUROC / TPR |",
+        "|---|---|---|---|---|---|---|",
     ]
     for case, outcomes in results:
         for name, own in detection(outcomes, case.statistic).by.items():
             beside = _printed(case, "auroc", "tpr") if name == "eq1" else _NONE
-            rates = map(_rate, (own.auroc, own.resampled, own.tpr))
+            rates = map(_rate, (own.auroc, own.resampled, own.tpr, own.above))
             lines.append("| " + " | ".join((case.label, SCORES[name][0], *rates, beside)) + " |")
     lines += [
         "",

@@ -38,6 +38,20 @@ def test_rates_have_n_and_exact_intervals():
     assert detection(arms, "p_gained").found.value == 0
 
 
+def test_arms_are_compared_seed_by_seed():
+    """Two seeds up, one down, one tie; a seed of one arm is no pair, whatever its number."""
+    pairs = [(0, 5.0, 4.0), (1, 0.2, 0.1), (2, 1.0, 3.0), (3, 2.0, 2.0)]
+    arms = [_outcome(n, True, eq1=bad) for n, bad, _ in pairs]
+    arms += [_outcome(n, False, eq1=good) for n, _, good in reversed(pairs)]
+    arms += [_outcome(8, True, eq1=-9.0), _outcome(9, False, eq1=9.0)]
+    above = detection(arms).by["eq1"].above
+    assert (above.value, above.n) == (pytest.approx(2 / 3), 3)
+    assert (above.low, above.high) == proportion_interval(2, 3)
+    assert detection(arms[:1] + arms[-1:]).by["eq1"].above is None
+    swapped = [replace(one, violating=not one.violating) for one in arms]
+    assert detection(swapped).by["eq1"].above.value == pytest.approx(1 / 3)
+
+
 def test_perfect_separation_is_no_certainty():
     arms = [_outcome(n, bad, eq1=float(bad)) for n in range(3) for bad in (True, False)]
     seen = detection(arms, "p_own")

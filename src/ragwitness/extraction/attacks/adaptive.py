@@ -156,6 +156,6 @@ class Adaptive(ABC):
             draft.take(chosen[-1])
         return chosen
 
-    def first(self, prompts: Sequence[str]) -> str:
-        """Return the prompt of the lowest expected novelty z; the first of equals."""
-        return prompts[int(self.memory.novelty(prompts).argmin())]
+    def lowest(self, prompts: Sequence[str]) -> int:
+        """Return the place of the prompt of the lowest z; the first of equals."""
+        return int(self.memory.novelty(prompts).argmin())

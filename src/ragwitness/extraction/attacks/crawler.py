@@ -59,11 +59,11 @@ class Crawler(Novelty):
     def propose(self) -> str:
         """Return a prompt about the node that promises most; a fragment while there is no graph."""
         if not self.ready() or not self._neighbours:
-            return self.command(self.fragment())
+            return self.worded(self.public)
         nodes = list(self._neighbours)
         node = max(self.rng.sample(nodes, min(_LOOKED_AT, len(nodes))), key=self._promise)
         size = self.config.words - len(node.split())
-        prompt = self.command(f"{node} {self.by_words(size, self.command(node))}")
+        prompt = self.worded(lambda beside: f"{node} {self.by_words(size, f'{node} {beside}')}")
         self._sent[prompt] = node
         self._visits[node] += 1
         return prompt
@@ -80,6 +80,7 @@ class Crawler(Novelty):
 
     def learn(self, prompt: str, new: Sequence[int]) -> None:
         """Note what the node brought; new passages join the graph before the next batch."""
+        super().learn(prompt, new)
         self._unnamed.extend(new)
         if prompt in self._sent:
             self._gains[self._sent[prompt]] += len(new)

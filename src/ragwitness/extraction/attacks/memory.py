@@ -87,14 +87,15 @@ def _runs(words: Sequence[str]) -> dict[tuple[str, ...], None]:
 class Memory:
     """The distinct passages that leaked, and ``times``: how often each came.
 
-    ``said`` is how many words of passages, old or new, stood in the last answer.
+    ``said`` is how many words of passages, old or new, stood in the last answer, ``came`` how many
+    passages did.
     With an ``embedder``, cosines judge what is new in place of words.
     """
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self.passages: list[str] = []
         self.times: list[int] = []
-        self.said = 0
+        self.said = self.came = 0
         self.embedder = embedder
         self._homes: dict[tuple[str, ...], int] = {}  # run of words -> the piece it came in
         self._owners: list[int] = []  # by piece, its passage
@@ -127,9 +128,11 @@ class Memory:
                 found.append(-1)
             elif homes:
                 found.append(Counter(homes).most_common(1)[0][0])
-        for number in {self._owners[piece] for piece in found if 0 <= piece < known}:
+        again = {self._owners[piece] for piece in found if 0 <= piece < known}
+        for number in again:
             self.times[number] += 1
         new = self._keep(fresh, found)
+        self.came = len(again) + len(new)
         for word in strange:
             self._tries[word not in self] += 1
         if self.embedder and new:

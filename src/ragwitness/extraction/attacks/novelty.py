@@ -2,9 +2,10 @@
 
 Prompts are built of words that occur in the corpus but stand together in no seen passage, so that z
 (see ``memory``) is low. The command is worded in several ways: its own words are searched for too,
-and a passage that holds one of them unseen would be drawn by every prompt. ``auto`` gives its
-prompts to what works: its arms share one memory, and which proposes is drawn by the belief that it
-brings most new passages (Thompson sampling).
+and a passage that holds one of them unseen would be drawn by every prompt. Where a model obeys
+bare words less often than whole sentences, prompts are fragments of public text instead, chosen
+likewise. Which wording and which kind of prompt goes out is drawn by the belief that it brings new
+passages (Thompson sampling); ``auto`` has more kinds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from statistics import median
 from typing import ClassVar
 
 from ragwitness.extraction.attacks.adaptive import Adaptive, AttackerConfig, ranged
@@ -33,13 +36,15 @@ _POOL, _FRESH = 60, 18  # seen words among which the next is chosen; public word
 _SETS = 12  # sets of words that an embedder chooses from
 _BEGIN = 4  # passages without which there is nothing to build from
 _QUESTION = "What is known about {0}?"
+_FRAGMENT = "fragment"  # a kind of prompts, the only one before anything leaked
 _FEW = 5  # words of a short prompt
-_FADING, _LEAST = 0.995, 0.1  # of what an arm brought, per prompt; what remains of its belief
+_LEAST = 0.1  # what remains of a belief
 _FRAGMENTS, _FRESHEST = 60, 8  # drawn; with the most words never asked, of which z decides
-_TRIES, _EVERY = 2, 6  # prompts on which a wording is tried; one prompt in so many tries one
-_WHOLE, _LARGE = 0.5, 0.8  # share of a large answer that is one too; which quantile is large
-_ABLE = 0.5  # share of the best wording's answers with a passage; one below it is left
-_FORGETTING = 0.98  # of a wording's news, per answer to it that shows a passage
+_TRIES, _EVERY = 2, 6  # prompts on which a way is tried; one prompt in so many tries one
+_WHOLE = 0.5  # share of the median answer with a passage that is one too
+_AHEAD = 1.2  # of the usual kind of prompt: what a model mangles always looks new, of any kind
+_ABLE = 0.5  # share of the best way's answers with a passage; one below it is left
+_FORGETTING = 0.98  # of a way's news, per answer to it that shows a passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,57 +55,57 @@ class NoveltyConfig(AttackerConfig):
 
 
 class AutoConfig(NoveltyConfig):
-    """The same, whichever arm proposes a prompt."""
+    """The same, for all kinds of prompts."""
 
 
-class Commands:
-    """Which wording of the command goes out next, by what each brought.
+class Ways:
+    """Which way of asking goes out next, by what each brought: a wording, or a kind of prompt.
 
-    A wording is worth the share of its answers that show a passage, times the share of those that
+    A way is worth the share of its answers that show a passage, times the share of those that
     show a new one: a model that does not take an order invents, and what it invents looks new.
     """
 
-    def __init__(self, wordings: Sequence[str], rng: random.Random) -> None:
-        self._rng, self._drawn = rng, 0
-        self._planned = dict.fromkeys(wordings, 0)
+    def __init__(self, ways: Sequence[str], rng: random.Random, ahead: float = 1.0) -> None:
+        self._rng, self._drawn, self._ahead = rng, 0, ahead
+        self._planned = dict.fromkeys(ways, 0)
         # [showed, did not], [news, old]: each begins with one of either.
-        self._shown = {wording: [1.0, 1.0] for wording in wordings}
-        self._news = {wording: [1.0, 1.0] for wording in wordings}
+        self._shown = {way: [1.0, 1.0] for way in ways}
+        self._news = {way: [1.0, 1.0] for way in ways}
         self._sizes: list[int] = []
 
-    def draw(self) -> str:
-        """Return a wording: now and then one that was hardly tried, else by belief."""
+    def draw(self, among: Sequence[str] = ()) -> str:
+        """Return one of the ways: now and then one that was hardly tried, else by belief."""
         self._drawn += 1
-        first, *others = self._planned
+        first, *others = among or self._planned
         untried = [one for one in others if self._planned[one] < _TRIES]
         if untried and self._drawn % _EVERY == 0:
             chosen = untried[0]
         else:
-            share = {one: yes / (yes + no) for one, (yes, no) in self._shown.items()}
-            known = [one for one in share if one == first or sum(self._shown[one]) >= 2 + _TRIES]
+            known = [first, *(one for one in others if sum(self._shown[one]) >= 2 + _TRIES)]
+            share = {one: self._shown[one][0] / sum(self._shown[one]) for one in known}
             most = max(share[one] for one in known)
             able = [one for one in known if share[one] >= _ABLE * most]
-            belief = [share[one] * self._rng.betavariate(*self._news[one]) for one in able]
+            draw = self._rng.betavariate
+            belief = [draw(*self._shown[one]) * draw(*self._news[one]) for one in able]
+            belief[0] *= self._ahead if able[0] == first else 1.0
             chosen = able[belief.index(max(belief))]
         self._planned[chosen] += 1
         return chosen
 
-    def credit(self, wording: str | None, words: int, new: bool) -> bool:
-        """Learn from an answer with so many ``words`` of passages; return whether it showed news.
+    def credit(self, way: str | None, words: int, new: float | None) -> None:
+        """Learn from an answer with so many ``words`` of passages, of which a share is ``new``.
 
-        An answer shows a passage if it is at least half as long as most long ones have been.
+        The share is None where nearly all passages still are news. An answer shows a passage if it
+        is at least half as long as the median one.
         """
         if words:
             self._sizes.append(words)
-        large = sorted(self._sizes)[int(_LARGE * (len(self._sizes) - 1))] if self._sizes else 0
-        shown = words > 0 and words >= _WHOLE * large
-        if wording is not None:
-            self._shown[wording][not shown] += 1
-            if shown:
-                belief = [_LEAST + (value - _LEAST) * _FORGETTING for value in self._news[wording]]
-                belief[not new] += 1
-                self._news[wording] = belief
-        return shown and new
+        shown = words > 0 and words >= _WHOLE * median(self._sizes)
+        if way is not None:
+            self._shown[way][not shown] += 1
+            if shown and new is not None:
+                belief = [_LEAST + (value - _LEAST) * _FORGETTING for value in self._news[way]]
+                self._news[way] = [belief[0] + new, belief[1] + 1 - new]
 
 
 class Novelty(Adaptive):
@@ -113,48 +118,57 @@ class Novelty(Adaptive):
     def __init__(self, config: AttackerConfig | None = None) -> None:
         super().__init__(config)
         own = self.config.command
-        self._commands = Commands(COMMANDS if own == REPEAT else (own,), self.rng)
-        self._worded: dict[str, str] = {}  # by prompt
+        self._wordings = Ways(COMMANDS if own == REPEAT else (own,), self.rng)
+        self._wording: dict[str, str] = {}  # by prompt
+        self._kind: dict[str, tuple[str, bool]] = {}  # whether the others could have been drawn
+        self._forms = self.forms()
+        self._kinds = Ways(list(self._forms), self.rng, _AHEAD)
 
-    def command(self, information: str) -> str:
-        """Return a prompt of information and the command, in one of its wordings."""
-        wording = self._commands.draw()
-        prompt = f"{information} {wording}".rstrip()
-        self._worded[prompt] = wording
+    def forms(self) -> dict[str, Callable[[], str]]:
+        """Return the kinds of prompts, the usual one first, and what makes one."""
+        words = partial(self.worded, partial(self.by_words, self.config.words))
+        usual = words if self.memory.embedder is None else self.by_vectors
+        return {"words": usual, _FRAGMENT: partial(self.worded, self.public)}
+
+    def worded(self, fill: Callable[[str], str]) -> str:
+        """Return a prompt: what is filled in beside the wording drawn, and the wording."""
+        wording = self._wordings.draw()
+        prompt = f"{fill(wording)} {wording}".rstrip()
+        self._wording[prompt] = wording
         return prompt
 
-    def fragment(self) -> str:
+    def public(self, beside: str) -> str:
         """Return, of the public fragments with the most words never asked, that of the lowest z."""
         drawn = fragments(_FRAGMENTS, self.rng, self.texts, self.config.topic)
         drawn.sort(key=lambda one: -len(set(plain_tokens(one)) - self.asked))
-        best = self.first(drawn[:_FRESHEST]) if self.memory.passages else drawn[0]
+        some = [f"{one} {beside}" for one in drawn[:_FRESHEST]]
+        best = drawn[self.lowest(some) if self.memory.passages else 0]
         self.asked.update(plain_tokens(best))
         return best
 
     def learn(self, prompt: str, new: Sequence[int]) -> None:
-        """Learn which wording works."""
-        self.credit(prompt, new)
-
-    def credit(self, prompt: str, new: Sequence[int]) -> bool:
-        """Credit the wording of a prompt; return whether the answer showed a new passage."""
-        return self._commands.credit(self._worded.get(prompt), self.memory.said, bool(new))
+        """Learn which wording and which kind of prompt work."""
+        share = len(new) / max(1, self.memory.came)
+        kind, rivals = self._kind.get(prompt, (None, False))
+        self._kinds.credit(kind, self.memory.said, share if rivals else None)
+        self._wordings.credit(self._wording.get(prompt), self.memory.said, share)
 
     def propose(self) -> str:
-        """Return a prompt of the lowest z found; a fragment before there is anything to avoid."""
-        if not self.ready():
-            return self.command(self.fragment())
-        if self.memory.embedder is not None:
-            return self.by_vectors()
-        return self.command(self.by_words(self.config.words))
+        """Return a prompt of the kind drawn; a fragment before there is anything to avoid."""
+        ready = self.ready()
+        kind = self._kinds.draw([one for one in self._forms if ready or one.endswith(_FRAGMENT)])
+        prompt = self._forms[kind]()
+        self._kind[prompt] = kind, ready
+        return prompt
 
     def ready(self) -> bool:
         """Whether enough has leaked to build from."""
         enough = len(self.memory.askable()) >= 4 * self.config.words
         return enough and len(self.memory.passages) >= _BEGIN
 
-    def by_words(self, size: int, beside: str | None = None) -> str:
-        """Return words of low z beside what stands in the prompt anyway; None for the command."""
-        chosen = self.compose(size, self._pool, self.config.command if beside is None else beside)
+    def by_words(self, size: int, beside: str) -> str:
+        """Return words of low z beside what stands in the prompt anyway."""
+        chosen = self.compose(size, self._pool, beside)
         self.asked.update(chosen)
         return " ".join(chosen)
 
@@ -166,47 +180,22 @@ class Novelty(Adaptive):
     def by_vectors(self) -> str:
         """Return, of several prompts of seen words, the one of the lowest z by the embedder."""
         seen, size = self.memory.askable(), self.config.words // 2 + 1
-        return self.first(
-            [self.command(" ".join(self.rng.sample(seen, size))) for _ in range(_SETS)]
-        )
+        some = [" ".join(self.rng.sample(seen, size)) for _ in range(_SETS)]
+        return self.worded(lambda beside: some[self.lowest([f"{one} {beside}" for one in some])])
 
 
 class Auto(Novelty):
-    """Gives its prompts to what works: draws an arm for each, by what the arms brought."""
+    """Gives its prompts to what works, among more kinds of prompts."""
 
     name = "auto"
     default = AutoConfig()
 
-    def __init__(self, config: AttackerConfig | None = None) -> None:
-        super().__init__(config)
+    def forms(self) -> dict[str, Callable[[], str]]:
+        """Return the kinds of prompts."""
         size = self.config.words
-        self._arms: dict[str, Callable[[], str]] = {
-            "fragment": lambda: self.command(self.fragment()),
-            "plain fragment": lambda: _QUESTION.format(self.fragment()),
-            "words": lambda: self.command(self.by_words(size)),
-            "few words": lambda: self.command(self.by_words(min(_FEW, size))),
+        return super().forms() | {
+            "few words": partial(self.worded, partial(self.by_words, min(_FEW, size))),
             # Without a command, for systems that refuse or filter commands.
+            f"plain {_FRAGMENT}": lambda: _QUESTION.format(self.public(_QUESTION)),
             "plain words": lambda: _QUESTION.format(self.by_words(size, _QUESTION)),
         }
-        if self.memory.embedder is not None:
-            self._arms["vectors"] = self.by_vectors
-        # Passages brought and prompts sent, by arm; each begins with half a passage a prompt.
-        self._brought = dict.fromkeys(self._arms, 0.5)
-        self._tried = dict.fromkeys(self._arms, 1.0)
-        self._sent: dict[str, str] = {}
-
-    def propose(self) -> str:
-        """Return the prompt of the arm drawn; a fragment before anything leaked."""
-        arms = list(self._arms) if self.ready() else list(self._arms)[:2]
-        draws = [self.rng.gammavariate(self._brought[one], 1 / self._tried[one]) for one in arms]
-        arm = arms[draws.index(max(draws))]
-        prompt = self._arms[arm]()
-        self._sent[prompt] = arm
-        return prompt
-
-    def learn(self, prompt: str, new: Sequence[int]) -> None:
-        """Credit the arm; what was long ago counts less."""
-        for table in (self._brought, self._tried):
-            table |= {arm: _LEAST + (value - _LEAST) * _FADING for arm, value in table.items()}
-        self._brought[self._sent[prompt]] += len(new) * self.credit(prompt, new)
-        self._tried[self._sent[prompt]] += 1

@@ -72,7 +72,7 @@ class Thief(Adaptive):
         some = len(self.memory.passages)
         home = self._waiting.pop() if self._waiting else self.rng.randrange(some)
         if imagined := self._imagined.get(home):
-            best = self.first(imagined)
+            best = imagined[self.lowest(imagined)]
             imagined.remove(best)
             return self.command(best)
         return self.command(" ".join(self._continued(home)))

@@ -193,7 +193,8 @@ class Parts:
 # alone: blocks that begin at multiples of BLOCK_TOKENS, whatever came from a store. Linear maps
 # take rows of many sequences at once; from LEAST_ROWS rows on a row of their product is the same in
 # whatever company. Where a BLAS breaks that rule, which is tried at load, every product has exactly
-# so many.
+# as many as make no difference between its places: sixteen, or eight where a BLAS works on twelve
+# rows at once and on the rest in another way.
 
 BLOCK_TOKENS = 128
 """Tokens whose attention is computed at once: their scores fit the processor's cache."""
@@ -305,7 +306,10 @@ class Network:
         self._unseen: Float32 = np.where(self._seen, np.float32(0), np.float32(-np.inf))
         self._ones: Float32 = np.ones(config.positions, np.float32)
         self._scratch = _Scratch()
-        self._rows_agree = all(map(_rows_agree, self._weights()))
+        shapes = self._weights()
+        self._rows_agree = all(map(_rows_agree, shapes))
+        sizes = (LEAST_ROWS >> halved for halved in range(LEAST_ROWS.bit_length()))
+        self._rows = next(n for n in sizes if all(_places_agree(one, n) for one in shapes))
 
     def new_cache(self, capacity: int) -> KeyValues:
         """Return an empty sequence with room for ``capacity`` tokens."""
@@ -367,14 +371,14 @@ class Network:
     def _product(self, rows: Float32, weight: Float32, name: str = "") -> Float32:
         """``rows @ weight``, in the scratch memory of that name if one is given."""
         count, width = len(rows), weight.shape[1]
-        short = max(0, LEAST_ROWS - count) if self._rows_agree else -count % LEAST_ROWS
+        short = max(0, LEAST_ROWS - count) if self._rows_agree else -count % self._rows
         if short:
             filled = self._scratch.take("filled", count + short, rows.shape[1])
             filled[:count], filled[count:] = rows, 0
             rows = filled
         shape = (len(rows), width)
         out = self._scratch.take(name, *shape) if name else np.empty(shape, np.float32)
-        step = len(rows) if self._rows_agree else LEAST_ROWS
+        step = len(rows) if self._rows_agree else self._rows
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
             np.matmul(rows[part], weight, out=out[part])
@@ -504,6 +508,13 @@ def _rows_agree(weight: Float32) -> bool:
     rows = np.random.default_rng(0).standard_normal((3 * LEAST_ROWS, len(weight)), np.float32)
     few = rows[5 : 5 + LEAST_ROWS] @ weight
     return np.array_equal((rows @ weight)[5 : 5 + LEAST_ROWS], few)
+
+
+def _places_agree(weight: Float32, count: int) -> bool:
+    """Whether a row times this weight has the same bits at each of so many places."""
+    row = np.random.default_rng(0).standard_normal((1, len(weight)), np.float32)
+    product = np.repeat(row, count, axis=0) @ weight
+    return bool((product == product[0]).all())
 
 
 def _normalise(rows: Float32, epsilon: np.float32, out: Float32) -> Float32:

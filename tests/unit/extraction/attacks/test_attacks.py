@@ -224,7 +224,8 @@ def test_other_wordings_get_past_records_that_hold_the_command_where_it_is_not_s
     assert ours > fixed + 6, (ours, fixed)
 
 
-def test_a_wording_that_makes_a_model_invent_is_left() -> None:
+@pytest.mark.parametrize("name", ["novelty", "auto", "crawler"])
+def test_a_wording_that_makes_a_model_invent_is_left(name: str) -> None:
     records, public = _corpus()
     index, rng, inventions = LexicalIndex(records), random.Random(5), []
 
@@ -234,8 +235,46 @@ def test_a_wording_that_makes_a_model_invent_is_left() -> None:
         inventions.append(prompt)
         return " ".join(str(rng.random()) for _ in range(10))  # never said before, but short
 
-    _attack(build_attack("novelty", Limits(prompts=100), None, public), obeys_one)
+    _attack(build_attack(name, Limits(prompts=100), None, public), obeys_one)
     assert 5 <= len(inventions) <= 20
+
+
+def test_a_model_that_obeys_sentences_alone_is_sent_sentences() -> None:
+    records, public = _corpus()
+    sentences = [f"the {' to the '.join(text.split())}" for text in public]
+    index, sent = LexicalIndex(records), list[bool]()
+
+    def obeys_sentences(prompt: str) -> str:
+        sent.append(" to the " in prompt)
+        return records[index.search(prompt, 1)[0].index] if sent[-1] else "I cannot do that."
+
+    _attack(build_attack("novelty", Limits(prompts=100), None, sentences), obeys_sentences)
+    assert sum(sent[50:]) >= 45
+    sent.clear()
+
+    def obeys_all(prompt: str) -> str:
+        sent.append(" to the " in prompt)
+        return records[index.search(prompt, 1)[0].index]
+
+    _attack(build_attack("novelty", Limits(prompts=100), None, sentences), obeys_all)
+    assert sum(sent[50:]) <= 35  # where all are obeyed, what brings more decides
+
+
+def test_where_all_answers_look_new_most_prompts_are_of_the_usual_kind() -> None:
+    """Answers with a third of their words missing are not recognised again."""
+    records, public = _corpus()
+    sentences = [f"the {' to the '.join(text.split())}" for text in public]
+    index, rng, usual = LexicalIndex(records), random.Random(3), 0
+
+    def mangled(prompt: str) -> str:
+        nonlocal usual
+        usual += " to the " not in prompt
+        words = records[index.search(prompt, 1)[0].index].split()
+        return " ".join(word for word in words if rng.random() > 0.34)
+
+    for seed in range(4):
+        _attack(build_attack("novelty", Limits(prompts=100, seed=seed), None, sentences), mangled)
+    assert usual > 0.65 * 400
 
 
 def test_ten_prompts_already_adapt() -> None:

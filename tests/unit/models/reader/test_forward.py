@@ -172,6 +172,35 @@ def test_a_blas_whose_rows_disagree_changes_no_answer(
     np.testing.assert_allclose(logits, full, atol=1e-4)
 
 
+def test_where_a_row_s_place_in_a_product_counts_products_are_as_small_as_they_must_be(
+    folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward, "_rows_agree", lambda weight: False)
+    monkeypatch.setattr(forward, "_places_agree", lambda weight, count: count <= 4)
+    network, sizes, multiply = Network(read_config(folder), read_weights(folder)), set(), np.matmul
+    weights = {id(weight) for weight in network._weights()}
+
+    def counted(rows: np.ndarray, weight: np.ndarray, **options: np.ndarray) -> np.ndarray:
+        if id(weight) in weights:
+            sizes.add(len(rows))
+        return multiply(rows, weight, **options)
+
+    monkeypatch.setattr(np, "matmul", counted)
+    logits = network.logits(network.advance(network.new_cache(600), ids, 600))
+    assert sizes == {4}
+    np.testing.assert_allclose(logits, full, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 8, 16])
+def test_products_that_are_said_to_agree_do(folder: Path, rows: int) -> None:
+    rng = np.random.default_rng(3)
+    for weight in Network(read_config(folder), read_weights(folder))._weights():
+        if forward._places_agree(weight, rows):
+            given = rng.standard_normal((rows, len(weight)), np.float32)
+            turned = np.roll(given, 1, axis=0) @ weight
+            np.testing.assert_array_equal(np.roll(given @ weight, 1, axis=0), turned)
+
+
 def test_passes_of_any_length_give_the_same_bits(
     folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
