@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragwitness.errors import InputError, ModelError
+from ragwitness.models.hf_files import cache_name
 
 Ids = list[int]
 
@@ -303,7 +304,8 @@ def _decode(model: Any, heads: Sequence[Ids], counts: Sequence[int], longest: in
     block = _block([[at] for at in range(len(heads))], heads, [[] for _ in heads], 0, pad)
     out = model(input_ids=block.ids, attention_mask=block.mask, position_ids=block.positions,
                 logits_to_keep=1, use_cache=True)  # fmt: skip
-    cache, often = out.past_key_values, torch.tensor(counts)
+    name, often = cache_name(model), torch.tensor(counts)
+    cache = getattr(out, name)
     if any(count > 1 for count in counts):
         cache.batch_select_indices(torch.arange(len(heads)).repeat_interleave(often))
     logits = out.logits[:, -1].repeat_interleave(often, 0)
@@ -320,7 +322,7 @@ def _decode(model: Any, heads: Sequence[Ids], counts: Sequence[int], longest: in
         mask = torch.cat([mask, torch.ones_like(token)], 1)
         place = place + 1
         out = model(input_ids=token, attention_mask=mask, position_ids=place,
-                    past_key_values=cache, use_cache=True)  # fmt: skip
+                    use_cache=True, **{name: cache})  # fmt: skip
         logits = out.logits[:, -1]
     drawn: list[Ids] = torch.cat(taken, 1).tolist()
     return drawn

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ragwitness.errors import ModelError
 from ragwitness.models.base import ChatPrompt, TextScores, close_gaps
 from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
-from ragwitness.models.hf_files import identity, import_libraries, load_pretrained
+from ragwitness.models.hf_files import cache_name, identity, import_libraries, load_pretrained
 from ragwitness.types import TokenLogprob
 
 # Conversations and texts as tokens of any transformers tokenizer.
@@ -200,6 +200,7 @@ class HFLanguageModel(TokenModel):
         accepted = inspect.signature(self._model.forward).parameters
         self._takes_positions = "position_ids" in accepted
         self._takes_keep = "logits_to_keep" in accepted
+        self._cache_name = cache_name(self._model)
 
     def _stop_ids(self, tokenizer: Any) -> frozenset[int]:
         stated = getattr(self._model.generation_config, "eos_token_id", None)
@@ -306,8 +307,9 @@ class HFLanguageModel(TokenModel):
             past = None
             with self._torch.inference_mode():
                 while any(answer.finish_reason is None for answer in batch):
-                    output = self._forward(ids, mask, keep=1, use_cache=True, past_key_values=past)
-                    past = output.past_key_values
+                    kept = {"use_cache": True, self._cache_name: past}
+                    output = self._forward(ids, mask, keep=1, **kept)
+                    past = getattr(output, self._cache_name)
                     logits = output.logits[:, -1].float().cpu().numpy()
                     chosen = [
                         (answer.push(row[None]) or [0])[0] if answer.finish_reason is None else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,15 @@ def load_pretrained(factory: Any, source: str, **options: Any) -> Any:
             f"transformers cannot load {source}: {reason[0] if reason else error!r}",
             "Give a local folder, or a hub name that is cached or reachable.",
         ) from error
+
+
+def cache_name(model: Any) -> str:
+    """Return what this model calls the keys and values it keeps, as argument and in its output.
+
+    It was ``past_key_values`` before transformers 5.24 or so, and is ``cache`` since.
+    """
+    accepted = inspect.signature(model.forward).parameters
+    return "cache" if "cache" in accepted else "past_key_values"
 
 
 def identity(source: str, config: Any) -> str:
