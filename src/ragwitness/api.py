@@ -20,6 +20,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,7 +84,7 @@ def audit(
     """
     from dataclasses import replace
 
-    from ragwitness.asking.capabilities import measured_once
+    from ragwitness.asking.capabilities import length_taken, measured_once
     from ragwitness.audits.choice import AUTO, USUAL, choose, refuse_unscorable_by_all
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import audit_at
@@ -115,7 +116,8 @@ def audit(
                 own = load_language_model(proxy)
                 await refuse_unscorable_by_all(plan, own)
                 seen = await measured_once(system, governor, folder)
-                found = await choose(plan, seen.capabilities, own, governor.budget)
+                takes = partial(length_taken, system, governor, folder, seen)
+                found = await choose(plan, seen.capabilities, own, governor.budget, takes)
                 chosen, why = (found.method, found.config), found.why
             asked, identity = await audit_at(system, (*chosen, proxy), governor, folder, plan)
             result = await run_audit(

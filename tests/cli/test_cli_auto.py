@@ -12,6 +12,7 @@ from tests.support.loopback import chat_body, loopback, reply
 
 _MODELS = reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
 _NO = reply(chat_body("No, it is not."))
+_ADMITTED = 800  # characters; MBA asks with 857 here, RAG-MIA with 725
 
 
 @pytest.fixture
@@ -56,6 +57,29 @@ def test_the_reason_goes_with_a_prepared_run_into_the_merged_report(command, fil
     told = result["settings"]["chosen"]
     assert told.startswith("auto chose")
     assert told in " ".join(text.split())
+
+
+def test_auto_leaves_a_method_whose_questions_the_target_refuses(command, files, tmp_path):
+    """A gateway that admits few characters: MBA sends its whole document in one question."""
+
+    def gateway(connection):
+        path, body = server.requests[-1]
+        said = "".join(one["content"] for one in body.get("messages", ()))
+        long = reply({"error": {"message": "too long"}}, 400) if len(said) > _ADMITTED else _NO
+        connection.sendall(_MODELS if path.endswith("/models") else long)
+
+    line = ("--method", "auto", "--concurrency", "1", "--yes", "--accept-unlike")
+    with loopback(gateway) as server:
+        code, text = command("audit", f"{server.url}#m", *files, *line)
+        first = len(server.requests)
+        command("audit", f"{server.url}#m", *files, *line)
+        # What was found out of lengths was kept; what the gateway refused is asked again.
+        assert "quick brown fox" in str(server.requests[:first])
+        assert "quick brown fox" not in str(server.requests[first:])
+    result = json.loads((tmp_path / "run" / "result.json").read_text())["summary"]
+    assert code == 0, text
+    assert result["method"] == "rag-mia"
+    assert "not mba: the target refuses a question of" in result["settings"]["chosen"]
 
 
 @pytest.mark.parametrize(

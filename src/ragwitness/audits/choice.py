@@ -7,9 +7,9 @@ system that shows what it retrieved (docs/design/verdicts.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.audits.forecast import refuse_all_unscorable, rehearse
@@ -30,6 +30,9 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
 
 USUAL = CANDIDATES[1]
 """What is foreseen before the target was asked: few systems show what they retrieved."""
+
+Takes: TypeAlias = Callable[[int], Awaitable[bool]]
+"""Asks a target whether it answers a question of so many characters."""
 
 _SAMPLE = 5  # documents of each kind that are rehearsed
 _READABLE = 0.5  # share of them that a method must have a question for
@@ -58,12 +61,17 @@ class _Fit:
     method: str
     config: Any
     queries: float = 0.0
+    longest: int = 0
     unusable: str = ""
     over: str = ""
 
 
 async def choose(
-    plan: AuditPlan, seen: frozenset[Capability], proxy: LanguageModel, budget: Budget
+    plan: AuditPlan,
+    seen: frozenset[Capability],
+    proxy: LanguageModel,
+    budget: Budget,
+    takes: Takes | None = None,
 ) -> Choice:
     """Return the first candidate that the target, the documents and the caps admit.
 
@@ -75,6 +83,8 @@ async def choose(
         seen: What the target was seen to give.
         proxy: The auditor's own model.
         budget: Caps and prices.
+        takes: Asks the target about the longest question of each candidate that could be used;
+            None looks at no length.
 
     Raises:
         CapabilityError: No candidate can be used at all.
@@ -84,6 +94,10 @@ async def choose(
     dear: list[_Fit] = []
     for method, options in CANDIDATES:
         fit = await _fit(plan, method, options, known, seen, proxy, budget)
+        # The target must take the longest question; that is asked of what could be used else.
+        if takes and not (fit.unusable or fit.over) and not await takes(fit.longest):
+            refused = f"the target refuses a question of {fit.longest:,} characters"
+            fit = replace(fit, unusable=refused)
         if fit.unusable or fit.over:
             passed.append(f"not {fit.label}: {fit.unusable or fit.over}")
             dear += [fit] if not fit.unusable else []
@@ -125,7 +139,7 @@ async def _fit(
     if missing := sorted(audit.requires - seen):
         return replace(fit, unusable=f"the target does not give {', '.join(missing)}")
     # 2. It must have questions for most documents, tried on the first few of each kind.
-    use = Use()
+    use, longest = Use(), 0
     for part in filter(None, (plan.documents, known)):
         tried, n = part[:_SAMPLE], len(part)
         outcomes, spent = await rehearse(audit, tried, proxy)
@@ -133,7 +147,9 @@ async def _fit(
         if read < _READABLE * len(tried):
             return replace(fit, unusable=f"it can ask about {read} of {len(tried)} documents tried")
         use += Use(*(round(n * each) for each in (spent.queries, spent.sent, spent.answer)))
-    fit = replace(fit, queries=use.queries / (len(plan.documents) + len(known)))
+        longest = max(longest, spent.longest)
+    each = use.queries / (len(plan.documents) + len(known))
+    fit = replace(fit, queries=each, longest=longest)
     # 3. The whole run must stay within the caps, as far as they are given.
     for cap, wanted, most in (
         ("query", use.queries, budget.queries),

@@ -67,11 +67,13 @@ class Spent:
         queries: Queries put to the target.
         sent: Tokens of their prompts, by the proxy's tokenizer.
         answer: Tokens that the target may answer with at most.
+        longest: Characters of the longest prompt.
     """
 
     queries: float
     sent: float
     answer: float
+    longest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,12 +390,13 @@ async def _drive(
     until: float | None = None,
 ) -> tuple[list[Outcome], Spent]:
     """Probe documents, as many as there is time for but at least one, and count."""
-    sent = answer = 0
+    sent = answer = longest = 0
 
     def watch(_document: Document, query: Query, _answer: Answer) -> None:
-        nonlocal sent, answer
+        nonlocal sent, answer, longest
         sent += proxy.count_tokens(query.prompt)
         answer += query.max_tokens
+        longest = max(longest, len(query.prompt))
 
     worker = Worker(target, None, in_flight, watch)
     outcomes: list[Outcome] = []
@@ -404,7 +407,7 @@ async def _drive(
         if until is not None and time.monotonic() > until:
             break
     queries, n = sum(outcome.queries for outcome in outcomes), max(1, len(outcomes))
-    return outcomes, Spent(queries / n, sent / n, answer / n)
+    return outcomes, Spent(queries / n, sent / n, answer / n, longest)
 
 
 async def _shadow_seconds(audit: Audit, plan: AuditPlan) -> float:

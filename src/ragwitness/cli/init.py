@@ -94,6 +94,8 @@ def init(
     from ragwitness.kit.option_file import write_options
     from ragwitness.models.registry import load_language_model
     from ragwitness.report.forecast import forecast_json, forecast_terminal
+    from ragwitness.targets.probe import takes_length
+    from ragwitness.targets.resolve import open_target
     from ragwitness.targets.transport import RetryPolicy, TransportOptions
 
     screen = console()
@@ -132,7 +134,16 @@ def init(
     # 4. The method, by the target, the documents and the caps; its price, and what it could find.
     choice = None
     if named is None:
-        choice = wait(choose(plan, found.capabilities, load_language_model("reader"), budget))
+
+        async def takes(characters: int) -> bool:
+            opened = await open_target(target, options)
+            try:
+                return await takes_length(opened, characters)
+            finally:
+                await opened.close()
+
+        own = load_language_model("reader")
+        choice = wait(choose(plan, found.capabilities, own, budget, takes))
     chosen = named or (choice.method if choice else "")
     configs = configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))

@@ -16,6 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -274,7 +275,7 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
     """
     from dataclasses import replace
 
-    from ragwitness.asking.capabilities import measured_once
+    from ragwitness.asking.capabilities import length_taken, measured_once
     from ragwitness.asking.governor import Governor
     from ragwitness.audits.choice import choose, refuse_unscorable_by_all
     from ragwitness.cli.common import console
@@ -287,7 +288,8 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
 
         async def chosen(target: Target, _progress: Progress) -> Choice:
             seen = await measured_once(target, governor, folder)
-            return await choose(order.plan, seen.capabilities, proxy, order.budget)
+            takes = partial(length_taken, target, governor, folder, seen)
+            return await choose(order.plan, seen.capabilities, proxy, order.budget, takes)
 
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
         found = ask(open_target(order.target, transport), chosen, folder, governor)

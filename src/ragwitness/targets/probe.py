@@ -64,6 +64,8 @@ class CapabilityReport:
         notes: What else there is to know, a line each.
         samples_differ: Whether answers at temperature 1 differ; None where that was not asked, or
             fewer than two came.
+        longest_taken: Characters of the longest harmless text it was seen to answer; 0 before any.
+        shortest_refused: Of the shortest it was seen to refuse; None before any.
     """
 
     target: str
@@ -78,6 +80,8 @@ class CapabilityReport:
     text: str
     notes: tuple[str, ...] = ()
     samples_differ: bool | None = None
+    longest_taken: int = 0
+    shortest_refused: int | None = None
 
 
 async def probe_capabilities(
@@ -130,6 +134,24 @@ async def probe_capabilities(
         text=answer.text,
         notes=tuple(notes),
     )
+
+
+async def takes_length(target: Target, characters: int) -> bool:
+    """Ask with a harmless text of so many characters; return whether that is answered.
+
+    A target that shortens a long text without a word is not found out.
+
+    Raises:
+        TargetUnreachableError: No connection.
+    """
+    if isinstance(target, Recorded):
+        return True
+    text = f"{_TEXT} " * (characters // (len(_TEXT) + 1) + 1)
+    try:
+        await target.ask(Query(text[:characters], _MAX_TOKENS))
+    except TargetResponseError:
+        return False
+    return True
 
 
 async def probe_sampling(

@@ -92,3 +92,27 @@ def test_where_nothing_can_be_used_the_reasons_are_said(plan) -> None:
     tiny = AuditPlan(tuple(Document(f"t{i}", "tiny") for i in range(3)), plan.known_out)
     with pytest.raises(InputError, match="nothing was sent"):
         asyncio.run(refuse_unscorable_by_all(tiny, load_language_model("reader")))
+
+
+def test_a_question_that_the_target_refuses_for_its_length_is_not_chosen(plan, monkeypatch) -> None:
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
+    asked: list[int] = []
+
+    async def takes(characters: int) -> bool:
+        asked.append(characters)
+        return characters <= 800
+
+    own = load_language_model("reader")
+    found = asyncio.run(choose(plan, _ALL, own, Budget(), takes))
+    assert found.method == "rag-mia"
+    assert f"not mba: the target refuses a question of {max(asked):,} characters" in found.why
+    assert len(asked) == 2
+    assert min(asked) <= 800 < max(asked)
+
+
+def test_where_every_question_is_too_long_the_lengths_are_said(plan) -> None:
+    async def nothing(_characters: int) -> bool:
+        return False
+
+    with pytest.raises(CapabilityError, match="refuses a question of"):
+        asyncio.run(choose(plan, _ALL, load_language_model("reader"), Budget(), nothing))

@@ -6,7 +6,12 @@ import pytest
 
 from ragwitness.errors import TargetResponseError, TargetUnreachableError
 from ragwitness.targets.openai import Endpoint, OpenAITarget
-from ragwitness.targets.probe import CapabilityReport, probe_capabilities, probe_sampling
+from ragwitness.targets.probe import (
+    CapabilityReport,
+    probe_capabilities,
+    probe_sampling,
+    takes_length,
+)
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from ragwitness.types import Answer, Capability, Query
 from tests.support.loopback import Step, chat_body, loopback, reply
@@ -183,3 +188,23 @@ def test_recorded_answers_are_not_asked_to_differ() -> None:
         return await probe_sampling(Tape(), await probe_capabilities(Tape()))
 
     assert asyncio.run(main()).samples_differ is None
+
+
+@pytest.mark.parametrize(("characters", "taken"), [(44, True), (1000, True), (1001, False)])
+def test_a_length_is_tried_with_a_harmless_text(characters: int, taken: bool) -> None:
+    asked: list[str] = []
+
+    class Gateway:
+        name = "gateway"
+        capabilities: frozenset[Capability] = frozenset()
+
+        async def ask(self, query: Query) -> Answer:
+            asked.append(query.prompt)
+            if len(query.prompt) > 1000:
+                raise TargetResponseError("413: too long", "")
+            return Answer("")
+
+        async def close(self) -> None: ...
+
+    assert asyncio.run(takes_length(Gateway(), characters)) is taken
+    assert [len(text) for text in asked] == [characters]
