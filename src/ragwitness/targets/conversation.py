@@ -88,7 +88,36 @@ class VotedService(Protocol):
         """Close all connections."""
 
 
-class ChatConversation:
+class _Described:
+    """A service whose votes, if any, go where a description says."""
+
+    def __init__(self, target: OpenAITarget | ServiceTarget, box: VoteBox | None) -> None:
+        self._opened, self._box = target, box
+
+    @property
+    def name(self) -> str:
+        """The target's: a URL, with the model or a hash of the description."""
+        return self._opened.name
+
+    @property
+    def votes(self) -> bool:
+        """Whether there is a description of votes."""
+        return self._box is not None
+
+    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
+        """Vote by the description."""
+        if self._box is None:
+            return False
+        return await self._box.vote({**_values(turn), **said.kept}, vote)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._opened.close()
+        if self._box is not None:
+            await self._box.close()
+
+
+class ChatConversation(_Described):
     """A chat of the OpenAI protocol.
 
     Args:
@@ -101,17 +130,8 @@ class ChatConversation:
     def __init__(
         self, target: OpenAITarget, form: Form, box: VoteBox | None, longest: int = 256
     ) -> None:
-        self._target, self._form, self._box, self._longest = target, form, box, longest
-
-    @property
-    def name(self) -> str:
-        """Base URL and model."""
-        return self._target.name
-
-    @property
-    def votes(self) -> bool:
-        """Whether a description of votes was given."""
-        return self._box is not None
+        super().__init__(target, box)
+        self._target, self._form, self._longest = target, form, longest
 
     async def send(self, turn: Turn) -> Said:
         """Send one conversation: a chat has no memory of another."""
@@ -128,20 +148,8 @@ class ChatConversation:
         answer, name = await self._target.converse(messages, self._longest)
         return Said(answer.text, {"id": name})
 
-    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
-        """Vote by the description."""
-        if self._box is None:
-            return False
-        return await self._box.vote({**_values(turn), **said.kept}, vote)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._target.close()
-        if self._box is not None:
-            await self._box.close()
-
-
-class ServiceConversation:
+class ServiceConversation(_Described):
     """A described service.
 
     Args:
@@ -150,34 +158,13 @@ class ServiceConversation:
     """
 
     def __init__(self, target: ServiceTarget, box: VoteBox | None) -> None:
-        self._target, self._box = target, box
-
-    @property
-    def name(self) -> str:
-        """Address of the last request and a hash of the description."""
-        return self._target.name
-
-    @property
-    def votes(self) -> bool:
-        """Whether the description has a ``[vote]``."""
-        return self._box is not None
+        super().__init__(target, box)
+        self._target = target
 
     async def send(self, turn: Turn) -> Said:
         """Send the requests of one session."""
         heard = await self._target.converse(_values(turn))
         return Said(heard.text, heard.kept, heard.question, heard.document)
-
-    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
-        """Send the request of ``[vote]``."""
-        if self._box is None:
-            return False
-        return await self._box.vote({**_values(turn), **said.kept}, vote)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._target.close()
-        if self._box is not None:
-            await self._box.close()
 
 
 class ObjectConversation:
