@@ -146,6 +146,42 @@ def test_nothing_unsafe_replaces_what_was_there(command: Command, corpus: Path) 
     assert (corpus.parent / "safe.jsonl").read_text() == "kept\n"
 
 
+def test_public_texts_free_their_phrases_and_a_record_among_them_is_refused(
+    command: Command, corpus: Path
+) -> None:
+    greeting = "Good day and welcome to our forum, thank you kindly for asking"
+    rows = rows_of_usable(corpus)
+    corpus.write_text("".join(json.dumps(row | {"text": f"{greeting}. {row['text']}"}) + "\n"
+                              for row in rows))  # fmt: skip
+    public = corpus.parent / "public.jsonl"
+    public.write_text(json.dumps({"text": f"{greeting} about engines and their noise."}) + "\n")
+
+    def script(kind: str, prompt: str) -> str:
+        said = good(kind, prompt)
+        return f"{greeting}. {said}" if kind in ("generate", "rewrite") else said
+
+    with writers(script) as server:
+        model = ("--model", f"{server.url}#m")
+        code, said = synthesize(command, corpus, *model)
+        assert code == 1  # every text repeats the records' greeting
+        assert "nothing was written" in said
+        code, said = synthesize(command, corpus, *model, "--public", public)
+        assert code == 0, said
+        assert "phrases of 1 public texts" in " ".join(said.split())
+        # What passed beside public texts is checked again without them: nothing stays.
+        assert synthesize(command, corpus, *model)[0] == 1
+        asked = len(server.prompts)
+        public.write_text(json.dumps({"text": f"{greeting}. {rows[0]['text']}"}) + "\n")
+        code, said = synthesize(command, corpus, *model, "--public", public)
+        assert (code, len(server.prompts)) == (2, asked)
+        assert "nearly are private records" in said
+        assert rows[0]["text"][:40] not in said
+
+
+def rows_of_usable(corpus: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()[:5]]
+
+
 @pytest.mark.parametrize(
     ("options", "cause"),
     [
