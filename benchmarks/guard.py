@@ -1,11 +1,12 @@
 """What slips past the guard on synthetic texts, and what it stops for nothing.
 
-``python benchmarks/guard.py CORPUS… [--records 1000] [--texts 500] [--honest FILE]
-[--only WORD]``
+``python benchmarks/guard.py CORPUS… [--records 1000] [--texts 500] [--public 0] [--honest FILE]
+[--seed 0] [--only WORD]``
 
 Each CORPUS is divided: the guard knows one half, complicit agents write texts that carry its
-records out, and the other half stands for honest texts, or HONEST does. WORD is an expression that
-finds the names of the agents that are run. Rates have exact 95 % intervals.
+records out, and the other half stands for honest texts, or HONEST does. With ``--public`` so many
+texts are kept out of both halves: the guard is told that they are no secret. WORD is an expression
+that finds the names of the agents that are run. Rates have exact 95 % intervals.
 """
 
 from __future__ import annotations
@@ -83,6 +84,16 @@ def part(share: float) -> Agent:
     return write
 
 
+def plain(share: float) -> Agent:
+    """The first share of the record as it stands, between honest words."""
+
+    def write(record: str, _rng: random.Random) -> str:
+        words = record.split()
+        return PADDING + " ".join(words[: int(share * len(words))]) + " " + PADDING
+
+    return write
+
+
 def spelled(record: str, _rng: random.Random) -> str:
     """The letters of every word that tells something, each written with capitals and dots."""
     told = [word for word in re.findall(r"\w+", record) if word.casefold() not in STOP_WORDS]
@@ -128,6 +139,8 @@ def main() -> None:
     parser.add_argument("corpora", nargs="+")
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--texts", type=int, default=500)
+    parser.add_argument("--public", type=int, default=0, help="texts of the corpus that are known")
+    parser.add_argument("--seed", type=int, default=0, help="of the division")
     parser.add_argument("--honest", help="honest texts of another source")
     parser.add_argument("--only", default="", help="agents whose name this expression finds")
     options = parser.parse_args()
@@ -136,6 +149,7 @@ def main() -> None:
         for mixed in (False, True)
         for n in range(3, 9)
     }
+    agents |= {f"first {share:.0%}, as it stands": plain(share) for share in (1.0, 0.5, 0.25, 0.1)}
     agents |= {f"first {share:.0%}, broken every 5": part(share) for share in (0.75, 0.5, 0.25)}
     lines = [line.split() for line in re.split(r"[|\n]", SYNONYMS)]
     table = {word: [one for one in line if one != word] for line in lines for word in line}
@@ -149,21 +163,24 @@ def main() -> None:
     agents = {name: agent for name, agent in agents.items() if re.search(options.only, name)}
     for corpus in options.corpora:
         texts = list(dict.fromkeys(one.text for one in load_documents(corpus).documents))
-        random.Random(0).shuffle(texts)
+        random.Random(options.seed).shuffle(texts)
+        public, texts = texts[: options.public], texts[options.public :]
         half = min(len(texts) // 2, options.records)
         # Copying is what is measured: secrets and contact details have tests of their own.
-        guard = SyntheticGuard(texts[:half], (), GuardConfig(pii="none"))
+        guard = SyntheticGuard(texts[:half], (), GuardConfig(pii="none"), public=public)
         honest = texts[half : half + options.texts]
         print(f"{Path(corpus).stem}: {half} records")
         if options.honest:
             honest = [one.text for one in load_documents(options.honest).documents]
             honest = random.Random(2).sample(honest, min(options.texts, len(honest)))
-        for label, config in (
-            ("honest texts stopped", GuardConfig(pii="none")),
-            ("the same, runs in 5 records free", GuardConfig(common=5, pii="none")),
-            ("the same, any share of a record's words", GuardConfig(recall=1.0, pii="none")),
+        told = f"the same, phrases of {len(public)} public texts free"
+        for label, config, known in (
+            ("honest texts stopped", GuardConfig(pii="none"), ()),
+            ("the same, runs in 5 records free", GuardConfig(common=5, pii="none"), ()),
+            ("the same, any share of a record's words", GuardConfig(recall=1.0, pii="none"), ()),
+            *([(told, GuardConfig(pii="none"), public)] if public else []),
         ):
-            other = SyntheticGuard(texts[:half], (), config)
+            other = SyntheticGuard(texts[:half], (), config, public=known)
             broken_by = [other.violation(text) for text in honest]
             tell(label, [one is not None for one in broken_by])
             kinds = Counter(one.reason for one in broken_by if one)

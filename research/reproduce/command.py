@@ -87,7 +87,7 @@ def reproduce(
     role: RolePlayers = None,
     records: Annotated[
         int | None,
-        typer.Option(help="Texts: the most records of a corpus.", show_default="all of them"),
+        typer.Option(help="Texts: the most records that are indexed.", show_default="all of them"),
     ] = None,
     judge: Annotated[
         str | None,

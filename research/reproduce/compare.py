@@ -36,7 +36,7 @@ class ComparisonOptions:
         retrieval: Of the system.
         seed: Of splits, prompts and resampling.
         roles: Who plays the roles that the model does not play.
-        records: Of a corpus at most; None for all.
+        records: Indexed of a corpus at most; None for all.
     """
 
     data: Path | None
@@ -159,11 +159,6 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
     else:
         records, decoys = read_documents(str(path)), ()
         secrets = tuple(contacts_of((one.id, one.text) for one in records))
-    if options.records is not None and options.records < len(records):
-        records = tuple(random.Random(options.seed).sample(list(records), options.records))
-        kept = {one.id for one in records}
-        secrets = tuple(one for one in secrets if one.record in kept)
-        decoys = decoys[: len(secrets)]
     own = own_questions(str(path)) if case.questions == "own" else None
     told: tuple[UsefulnessQuestion, ...] = ()
     if case.questions not in (None, "own"):
@@ -172,6 +167,12 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
     found = divide(
         records, held, options.seed, own=own, questions=told, secrets=secrets, decoys=decoys
     )
+    if options.records is not None and options.records < len(found.records):
+        # Held out as ever: few records must not mean few questions.
+        few = random.Random(options.seed).sample(found.records, options.records)
+        kept = {one.id for one in few}
+        mine = tuple(one for one in found.secrets if one.record in kept)
+        found = replace(found, records=tuple(few), secrets=mine, decoys=found.decoys[: len(mine)])
     if table.asked < len(found.questions):
         drawn = random.Random(options.seed).sample(found.questions, table.asked)
         found = replace(found, questions=tuple(drawn))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,11 +15,13 @@ from research.reproduce.compare import (
     CompareCase,
     CompareTable,
     ComparisonOptions,
+    _material,
     load_compare_table,
     reproduce_comparison,
 )
 from research.reproduce.compare_report import Done, table_markdown, table_rows
 from research.reproduce.tables import table_kind
+from tests.support.writers import writers
 
 _TABLES = Path(__file__).parents[2] / "experiments"
 
@@ -73,6 +77,25 @@ def test_malformed_tables_are_named(tmp_path: Path, change: str, cause: str) -> 
         load_compare_table("x/t", tmp_path)
 
 
+def test_few_records_are_asked_about_what_all_of_them_are() -> None:
+    table = load_compare_table("sage/table1", _TABLES)
+    case = replace(table.cases[0], corpus="few.jsonl")
+    with TemporaryDirectory() as folder:
+        rows = ({"id": str(n), "text": f"record {n}", "question": f"{n}?", "answer": "a"}
+                for n in range(60))  # fmt: skip
+        (Path(folder) / "few.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        options = ComparisonOptions(
+            Path(folder), Path(folder), None, None, None, "repeat", "lexical", 0
+        )
+        whole, few = (_material(case, table, replace(options, records=n)) for n in (None, 10))
+    assert len(whole.records) == 54
+    assert len(few.records) == 10
+    assert {one.id for one in few.records} < {one.id for one in whole.records}
+    assert (few.questions, few.background, few.held) == (
+        whole.questions, whole.background, whole.held
+    )  # fmt: skip
+
+
 def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> None:
     words = "rivers boats winter bread stone garden music letters horses candles".split()
     records = [
@@ -87,17 +110,22 @@ def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> 
         attack="composite",
         columns={"repeats": "published repeat prompts 10"},
     )
-    rows = {"all": "origin", "told": "paraphrase", "words": "redact"}
+    rows = {"all": "origin", "told": "paraphrase", "list": "attrprompt", "words": "redact"}
     table = CompareTable("sage/tiny", "Tiny", 3, 0, rows, (case,))
-    model, roles = roles_of("rules", {})
-    options = ComparisonOptions(
-        data=tmp_path, out=tmp_path / "out", model=model, roles=roles, judge=None, prompts=None,
-        generator="repeat", retrieval="lexical", seed=0,
-    )  # fmt: skip
-    reproduce_comparison(table, options)
+    with writers(lambda _kind, _prompt: "A list?") as server:
+        model, roles = roles_of("rules", {"extractor": f"{server.url}#m"})
+        options = ComparisonOptions(
+            data=tmp_path, out=tmp_path / "out", model=model, roles=roles, judge=None, prompts=None,
+            generator="repeat", retrieval="lexical", seed=0,
+        )  # fmt: skip
+        reproduce_comparison(table, options)
+        asked = len(server.prompts)
+        reproduce_comparison(table, options)  # a model that cannot begin is not paid for again
+        assert 0 < asked == len(server.prompts)
     lines = (tmp_path / "out" / "sage" / "tiny" / "table.md").read_text().splitlines()
     cells = [line.split(" | ") for line in lines if line.startswith("| few")]
     said = {one[1]: one[4] for one in cells}
     # The rules have no paraphrase: said so, and the rows before and after it stand.
     assert said["told"].startswith("not run: paraphrase made no text that may be used")
+    assert "cannot begin: the model did not keep to the form" in said["list"]
     assert int(said["all"]) == int(said["words"]) > 0

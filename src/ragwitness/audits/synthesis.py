@@ -89,6 +89,10 @@ class SynthesisResult:
         return dict(Counter(f"{one.fate}: {one.reason}" for one in kept).most_common())
 
 
+class CannotBeginError(TargetResponseError):
+    """A method could not learn of the corpus what every text needs."""
+
+
 class NamedRows:
     """Rows by name, in one file that one process appends to. Use as a context manager.
 
@@ -251,7 +255,7 @@ async def run_synthesis(
     Raises:
         InputError: No record can be used, or a file of the run.
         TargetUnreachableError: The model cannot be reached at all.
-        TargetResponseError: It gave nothing to begin with.
+        CannotBeginError: It gave nothing to begin with.
         CapReachedError: A cap was reached before the first record.
     """
     clock = time.monotonic()
@@ -291,7 +295,7 @@ async def run_synthesis(
                     work.kept = files.enter_context(MadeTexts(run / MADE, identity))
                 found = CorpusSynthesis(await work.of_records(method, usable))
         except StoppedError as stop:
-            raise TargetResponseError(
+            raise CannotBeginError(
                 f"{method.name} cannot begin: {stop.reason}.",
                 "Try another model, or give the attributes in a domain file.",
             ) from None

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ragwitness.asking.governor import Governor
 from ragwitness.asking.journal import StoredAnswers, decode_answer
 from ragwitness.asking.worker import Progress
-from ragwitness.audits.synthesis import SynthesisResult, run_synthesis
+from ragwitness.audits.synthesis import CannotBeginError, SynthesisResult, run_synthesis
 from ragwitness.defenses.synthetic.agents import Asking, MakingConfig
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.defenses.synthetic.registry import (
@@ -420,16 +420,19 @@ async def made_variant(
     guard = SyntheticGuard(
         [one.text for one in material.records], material.secrets, guard_config(name, conditions)
     )
-    result = await run_synthesis(
-        material.records,
-        method,
-        guard,
-        model,
-        run=run,
-        in_flight=in_flight,
-        progress=progress,
-        governor=governor,
-    )
+    try:
+        result = await run_synthesis(
+            material.records,
+            method,
+            guard,
+            model,
+            run=run,
+            in_flight=in_flight,
+            progress=progress,
+            governor=governor,
+        )
+    except CannotBeginError as error:
+        raise NoTextError(spec, error.message.rstrip(".")) from None
     # Withheld texts are not indexed: a variant pays for safety with usefulness.
     texts = tuple(Document(one.record, one.text) for one in result.made if one.text)
     if not texts:

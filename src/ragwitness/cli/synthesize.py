@@ -122,15 +122,15 @@ def synthesize(
         Path | None,
         PathRole.READS,
         typer.Option(
-            help="The private methods: texts that are not secret, to choose among, to vary or to"
-            " take words from."
+            help="Texts that are not secret. The private methods choose among them, vary them or"
+            " take words from them; the other methods may repeat their phrases."
         ),
     ] = None,
     public_overlap: Annotated[
         bool,
         typer.Option(
-            help="Allow public texts that are nearly private records. Their publication is then no"
-            " matter of epsilon."
+            help="Allow public texts that are nearly private records. What they hold may then be"
+            " written, whatever epsilon is."
         ),
     ] = False,
     ledger: Annotated[
@@ -153,7 +153,7 @@ def synthesize(
     common: Annotated[
         int,
         typer.Option(
-            help="A run of tokens that stands in so many records may be shared; 0 allows none."
+            help="A phrase that stands in so many records may be repeated; 0 allows none."
         ),
     ] = 0,
     rouge: Annotated[
@@ -251,13 +251,15 @@ def synthesize(
     # Step 2, the private records, the known secrets and, for private evolution, the privacy budget.
     loaded = load_saying(corpus, text_field)
     known = secrets_of(secrets, loaded.documents, pii if contacts else "none")
-    private = private_of(epsilon, delta, texts, rounds, public, embedder, text_field, model)
-    if private is not None and not public_overlap:
-        check_public(public, private[1].public, loaded.documents)
+    open_texts = () if public is None else _texts_of(public, text_field, epsilon)
+    private = private_of(epsilon, delta, texts, rounds, open_texts, embedder, model)
+    if not public_overlap:
+        check_public(public, open_texts, loaded.documents)
     chosen = method_of(method, domain, rounds, asking, known, pii, k, model, private)
     # With a privacy budget a finished run is not followed by a new one: it would spend it again.
     parts = "synthesize", loaded.documents, chosen.describe(), model, conditions, known
-    folder = run_folder(run, *parts, again=private is None)
+    told = (open_texts,) if private is None and open_texts else ()
+    folder = run_folder(run, *parts, *told, again=private is None)
     # Step 3, the preview.
     if dry_run:
         records = len(loaded.documents)
@@ -276,7 +278,7 @@ def synthesize(
     # Step 4, the making. The guard is built inside: it loads the embedder, and what cannot be
     # loaded must be known before the first query.
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
-        guard = guard_of(method, loaded.documents, known, conditions, embedder)
+        guard = guard_of(method, loaded.documents, known, conditions, embedder, open_texts)
         transport = reach.transport(concurrency, governor.setback)
         booked = PrivacyLedger(ledger or ledger_path(corpus)) if private else None
         result = make(
@@ -338,6 +340,7 @@ def guard_of(
     secrets: Sequence[Secret],
     config: GuardConfig,
     embedder: str,
+    public: Sequence[str] = (),
 ) -> SyntheticGuard:
     """Return the conditions as they apply to a method.
 
@@ -358,7 +361,8 @@ def guard_of(
         from ragwitness.rag.embedders import load_embedder
 
         embed = load_embedder(embedder).embed
-    return SyntheticGuard([document.text for document in documents], secrets, applied, embed)
+    originals = [document.text for document in documents]
+    return SyntheticGuard(originals, secrets, applied, embed, public)
 
 
 def make(
@@ -482,18 +486,22 @@ def check_options(
         looks: Whether secrets of the records are to be looked for.
 
     Raises:
-        InputError: A budget for a method without one, secrets for one with a budget, or the
-            private records as public texts.
+        InputError: A budget for a method without one, secrets for one with a budget, public texts
+            for one that copies, or the private records as public texts.
     """
     from ragwitness.defenses.synthetic.registry import METHODS
 
     # A budget on a method without one would promise what nothing keeps.
     if method not in METHODS or not METHODS[method].private:
-        if epsilon is not None or public is not None:
-            given = "--epsilon" if epsilon is not None else "--public"
+        if epsilon is not None:
             raise InputError(
-                f"{method} is not differentially private and has no use for {given}.",
+                f"{method} is not differentially private and has no use for --epsilon.",
                 "Take --method private-evolution or private-topics, or leave it out.",
+            )
+        if public is not None and method in METHODS and METHODS[method].copies:
+            raise InputError(
+                f"{method} copies what its records hold and has no use for --public.",
+                "Leave it out.",
             )
     elif looks:
         raise InputError(
@@ -516,16 +524,14 @@ def private_of(
     delta: float,
     texts: int,
     rounds: int,
-    public: Path | None,
+    public: tuple[str, ...],
     embedder: str,
-    text_field: str | None,
     model: str | None,
 ) -> tuple[PrivateConfig, Candidates] | None:
     """Return a budget with what it is spent on; None without an epsilon.
 
     Raises:
-        InputError: A number is out of range, the file of public texts cannot be used, or has too
-            few to choose among.
+        InputError: A number is out of range.
     """
     if epsilon is None:
         return None
@@ -534,9 +540,7 @@ def private_of(
 
     config = PrivateConfig(epsilon, delta, texts, rounds)
     # The embedder is loaded later, by whoever draws: a preview must not load a model.
-    pool = _texts_of(public, text_field) if public is not None else ()
-    load = partial(load_embedding, embedder, pool)
-    return config, Candidates(pool, embedder, load, model)
+    return config, Candidates(public, embedder, partial(load_embedding, embedder, public), model)
 
 
 def check_public(path: Path | None, public: Sequence[str], documents: Sequence[Document]) -> None:
@@ -551,13 +555,13 @@ def check_public(path: Path | None, public: Sequence[str], documents: Sequence[D
     if found:
         raise InputError(
             f"--public {path}: {len(found)} of {len(public)} texts nearly are private records (the"
-            f" first is its usable text {found[0] + 1}): they would be written as they are, which"
-            " no epsilon covers.",
+            f" first is its usable text {found[0] + 1}): what they hold could be written as it is,"
+            " which no condition and no epsilon covers.",
             "Take them out, or allow them with --public-overlap if they are no secret.",
         )
 
 
-def _texts_of(public: Path, text_field: str | None) -> tuple[str, ...]:
+def _texts_of(public: Path, text_field: str | None, epsilon: float | None) -> tuple[str, ...]:
     from ragwitness.defenses.synthetic.base import flaw
     from ragwitness.text.documents import load_documents
 
@@ -565,9 +569,10 @@ def _texts_of(public: Path, text_field: str | None) -> tuple[str, ...]:
         raise InputError(f"--public {public} does not exist.", "Check the path.")
     found = (d.text for d in load_documents(public, text_field=text_field).documents)
     texts = tuple(dict.fromkeys(text for text in found if flaw(text, _LONGEST) is None))
-    if len(texts) < 2:
+    # A private method chooses among them: of one there is no choice.
+    if len(texts) < (1 if epsilon is None else 2):
         raise InputError(
-            f"--public {public} has {len(texts)} usable texts, which is nothing to choose among.",
-            "Give many more texts than --texts.",
+            f"--public {public} has {len(texts)} usable texts, which is too few.",
+            "For a private method, give many more than --texts; else leave it out.",
         )
     return texts

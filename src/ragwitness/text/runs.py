@@ -176,36 +176,68 @@ class RunIndex:
     Args:
         records: Tokenized texts.
         n: Tokens of a window, at least 1.
-        common: Windows in so many records are left out, as nobody's own; 0 keeps all.
+        free: Phrases that part a run in which they stand; see :func:`phrases_of`.
+        phrase: Tokens of each.
     """
 
-    def __init__(self, records: Tokenized, n: int, common: int = 0) -> None:
-        windows = _windows(records, n)
-        hashes = windows.hashes
-        if common:
-            # In how many different records does each window stand?
-            owners = np.searchsorted(records.starts, windows.places, side="right") - 1
-            order = np.lexsort((owners, hashes))
-            hashes, owners = hashes[order], owners[order]
-            fresh = np.ones(len(hashes), np.bool_)
-            fresh[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
-            hashes, counts = np.unique(hashes[fresh], return_counts=True)
-            hashes = hashes[counts < common]
-        self.n = n
-        hashes = np.sort(hashes)  # np.unique without further results is a third as fast
-        fresh = np.ones(len(hashes), np.bool_)
-        fresh[1:] = hashes[1:] != hashes[:-1]
-        self._hashes = hashes[fresh]
+    def __init__(
+        self, records: Tokenized, n: int, free: NDArray[np.uint64] | None = None, phrase: int = 1
+    ) -> None:
+        self.n, self._phrase = n, phrase
+        self._hashes = _sorted(_windows(records, n).hashes)
+        self._phrases = self._hashes[:0] if free is None else _sorted(free)
 
     def first(self, text: Tokenized) -> int | None:
         """Return the token with which the first shared window of one text begins; None for none."""
-        windows = _windows(text, self.n)
-        if not len(self._hashes) or not len(windows.places):
-            return None
-        place = np.searchsorted(self._hashes, windows.hashes)
-        np.minimum(place, len(self._hashes) - 1, out=place)
-        met = windows.places[self._hashes[place] == windows.hashes]
-        return int(met[0]) if len(met) else None
+        places = self._met(text)
+        return int(places[0]) if len(places) else None
+
+    def freed(self, records: Tokenized) -> int:
+        """Return how many of the records have no window that no phrase touches."""
+        long = int((records.sizes >= self.n).sum())
+        return long - int(_any_per_text(records, self._met(records)).sum())
+
+    def _met(self, texts: Tokenized) -> NDArray[np.int64]:
+        """Where the windows begin that the records share and no phrase touches."""
+        windows = _windows(texts, self.n)
+        places = windows.places[_among(self._hashes, windows.hashes)]
+        if not len(self._phrases) or not len(places):
+            return places
+        said = _windows(texts, self._phrase)
+        phrases = said.places[_among(self._phrases, said.hashes)]
+        # How many of the tokens before each place stand in a phrase?
+        before = np.cumsum(_in_windows(len(texts.ids) + 1, phrases + 1, self._phrase))
+        untouched: Flags = before[places] == before[places + self.n]
+        return places[untouched]
+
+
+def phrases_of(texts: Tokenized, n: int, least: int = 1) -> NDArray[np.uint64]:
+    """Return the windows of ``n`` tokens that stand in so many different texts, as hashes."""
+    said = _windows(texts, n)
+    owners = np.searchsorted(texts.starts, said.places, side="right") - 1
+    order = np.lexsort((owners, said.hashes))
+    hashes, owners = said.hashes[order], owners[order]
+    fresh = np.ones(len(hashes), np.bool_)
+    fresh[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
+    hashes, counts = np.unique(hashes[fresh], return_counts=True)
+    return hashes[counts >= least]
+
+
+def _sorted(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Different hashes in order; np.unique without further results is a third as fast."""
+    hashes = np.sort(hashes)
+    fresh = np.ones(len(hashes), np.bool_)
+    fresh[1:] = hashes[1:] != hashes[:-1]
+    return hashes[fresh]
+
+
+def _among(known: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> Flags:
+    """Whether each hash is one of the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(hashes), np.bool_)
+    place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    found: Flags = known[place] == hashes
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +298,15 @@ def _any_per_text(texts: Tokenized, places: NDArray[np.int64]) -> Flags:
 
 def _covered(texts: Tokenized, places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Tokens of each text in any of the windows that begin at ``places``."""
+    sums = np.concatenate(([0], np.cumsum(_in_windows(len(texts.ids), places, n))))
+    return sums[texts.starts[1:]] - sums[texts.starts[:-1]]
+
+
+def _in_windows(size: int, places: NDArray[np.int64], n: int) -> Flags:
+    """Whether each of so many tokens stands in a window that begins at one of the places."""
     # +1 where a window begins, -1 behind its end: positive sums are covered.
-    steps = np.zeros(len(texts.ids) + 1, np.int32)
+    steps = np.zeros(size + 1, np.int32)
     steps[places] += 1
     np.subtract.at(steps, places + n, 1)
-    covered = np.cumsum(steps[:-1]) > 0
-    sums = np.concatenate(([0], np.cumsum(covered)))
-    return sums[texts.starts[1:]] - sums[texts.starts[:-1]]
+    covered: Flags = np.cumsum(steps[:-1]) > 0
+    return covered

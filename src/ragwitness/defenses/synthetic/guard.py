@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.kit.stored_names import unset
 from ragwitness.text.pii import PiiFinder, pii_finder
-from ragwitness.text.runs import RunIndex, Vocabulary
+from ragwitness.text.runs import RunIndex, Vocabulary, phrases_of
 from ragwitness.text.secrets import Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import content_tokens, dense_tokens
@@ -39,6 +39,7 @@ _ALIKE = re.compile(
 )
 # Soft hyphens and joiners belong to some scripts; the conditions are tried without them.
 _KEPT = "\t\n\r\u00ad\u200c\u200d"
+_PHRASE = 6  # tokens in a row that tell of no record once a public text or many records hold them
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -50,8 +51,8 @@ class GuardConfig:
     Attributes:
         run: Least tokens of a shared run, whatever the record; 0 allows every run, and with it
             every share of a record's words.
-        common: Runs in so many different records are nobody's own and may be shared; 0 exempts
-            none.
+        common: Phrases in so many different records are nobody's own and may be repeated; 0
+            exempts none.
         rouge: Highest ROUGE-L F1 with any record.
         recall: Largest share of any record's words, function words left out, that may stand in a
             text, in whatever order, and whatever stands between them; 1 allows all.
@@ -110,6 +111,8 @@ class SyntheticGuard:
         secrets: Known secrets of all records.
         config: The conditions.
         embed: Turns texts into unit vectors; needed for ``config.cosine`` alone.
+        public: Texts that are not secret: their phrases may be repeated, and part a run as words
+            of the text's own do. All other conditions hold as without them.
 
     Raises:
         InputError: A cosine is asked for without an embedder, or ``config.pii`` is unknown.
@@ -122,12 +125,13 @@ class SyntheticGuard:
         secrets: Sequence[Secret] = (),
         config: GuardConfig | None = None,
         embed: Embed | None = None,
+        public: Sequence[str] = (),
     ) -> None:
         self.config = config = config or GuardConfig()
         texts = list(dict.fromkeys(form for text in originals for form in _forms(text)))
         self._vocabulary = Vocabulary(dense_tokens)
         records = self._vocabulary.tokenize(texts)
-        self._runs = RunIndex(records, self.config.run, self.config.common)
+        self._runs = RunIndex(records, config.run, self._phrases(originals, public), _PHRASE)
         self._similar = SubsequenceIndex(records)
         # A record without one run of that length may not stand in a text at all.
         short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
@@ -143,6 +147,9 @@ class SyntheticGuard:
         idle = unset(config)
         conditions = {name: v for name, v in asdict(config).items() if name not in idle}
         made_of = [conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
+        made_of += [list(public)] if public else []
+        self._public = len(public)
+        self._freed = self._runs.freed(records) if config.run else 0
         self._identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
         if self.config.cosine is not None and embed is None:
             raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")
@@ -156,7 +163,11 @@ class SyntheticGuard:
     def describe(self) -> dict[str, str]:
         """Return the conditions in words."""
         config = self.config
-        exempt = f", unless in {config.common} records" if config.common else ""
+        free = [f"{self._public} public texts"] if self._public else []
+        free += [f"{config.common} records and more"] if config.common else []
+        exempt = f" beside phrases of {' or '.join(free)}" if free else ""
+        if free:  # all of them where the public texts are a digest of the records
+            exempt += f", of which alone {self._freed} records are made"
         return {
             "shared run": f"fewer than {config.run} tokens{exempt}" if config.run else "any",
             "ROUGE-L F1 with any record": f"at most {config.rouge:g}",
@@ -179,6 +190,16 @@ class SyntheticGuard:
             if broken is not None:
                 return broken
         return None
+
+    def _phrases(self, originals: Sequence[str], public: Sequence[str]) -> NDArray[np.uint64]:
+        """Phrases of public texts, and those of so many records that they are nobody's own."""
+        said = self._vocabulary.tokenize(form for text in public for form in _forms(text))
+        found = phrases_of(said, _PHRASE)
+        if not self.config.common:
+            return found
+        # Every record counts once, whatever its forms.
+        once = self._vocabulary.tokenize(dict.fromkeys(_forms(text)[-1] for text in originals))
+        return np.concatenate((found, phrases_of(once, _PHRASE, self.config.common)))
 
     def _secret(self, text: str) -> Violation | None:
         found = sorted({secret for _, secret in self._secrets.pairs([text])})

@@ -143,6 +143,48 @@ def test_boilerplate_may_be_exempted_by_the_number_of_records_it_stands_in() -> 
     assert kind.violation(text) is None
     doubled = SyntheticGuard([records[0]] * 4, (), GuardConfig(pii="contacts", common=4, rouge=1))
     assert doubled.violation(text).kind == "run"  # one text four times is still one text
+    marked = [f"<b>{record}</b>" for record in records[:2]]  # two records of two forms each are two
+    marked = SyntheticGuard(marked, (), GuardConfig(pii="contacts", common=4, rouge=1))
+    assert marked.violation(text).kind == "run"
+
+
+GREETING = "Hello and welcome to our forum, thank you for asking"
+SICK = f"{GREETING}. My neighbour Orla lost her lighthouse keys beside the frozen canal on Sunday."
+PUBLIC = f"{GREETING}. Please describe the engine noise and when it began."
+
+
+def test_phrases_of_public_texts_may_be_repeated_and_nothing_of_a_record_beside_them() -> None:
+    runs = GuardConfig(pii="none", rouge=1, recall=1)
+    strict = SyntheticGuard([SICK], (), runs)
+    kind = SyntheticGuard([SICK], (), runs, public=[f"<i>{PUBLIC}</i>"])
+    honest = f"{GREETING} about boats. A mill needs wind, a baker needs flour and an oven."
+    assert strict.violation(honest).kind == "run"
+    assert kind.violation(honest) is None
+    # A phrase parts a run, as filler does: what follows it counts from its own first token.
+    last = "orla lost her lighthouse keys beside the frozen canal"
+    assert kind.violation(f"{GREETING} my neighbour {last[:22]}") is None
+    for told in (last, f"{GREETING} my neighbour {last}", SICK):
+        assert kind.violation(told).kind == "run"
+    # Words of a record that stand in no public text in that order are never freed by it.
+    mixed = SyntheticGuard([SICK], (), runs, public=sorted(SICK.split()))
+    assert mixed.violation(last).kind == "run"
+    # Every other condition holds: secrets and details that a public text holds too, most of all.
+    known = SyntheticGuard([SICK], [Secret("Orla", "name", "a")], GuardConfig(), public=[SICK])
+    assert known.violation("A letter came for Orla.").kind == "secret"
+    assert known.violation(SICK.replace("Orla", "she")).kind == "similarity"
+
+
+def test_public_texts_make_what_was_kept_before_be_checked_again() -> None:
+    cap = GuardConfig(pii="none")
+    without, again = (SyntheticGuard([SICK], (), cap).identity for _ in range(2))
+    assert without == again != SyntheticGuard([SICK], (), cap, public=[PUBLIC]).identity
+    told = SyntheticGuard([SICK], (), cap, public=[PUBLIC]).describe()["shared run"]
+    assert told == (
+        "fewer than 8 tokens beside phrases of 1 public texts, of which alone 0 records are made"
+    )
+    # A digest of the records that is called public frees them of this condition, and says so.
+    told = SyntheticGuard([SICK, OTHER], (), cap, public=[SICK * 2]).describe()["shared run"]
+    assert told.endswith("alone 1 records are made")
 
 
 def test_a_cosine_cap_uses_the_embedder() -> None:
