@@ -15,7 +15,7 @@ import argparse
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,15 +29,8 @@ from ragwitness.canary.traces import check_corpus, traces_of_pool
 from ragwitness.canary.wordings import SYNONYMS_PREFIX
 from ragwitness.errors import InputError
 from ragwitness.stats.intervals import proportion_interval
+from research.canary.curator import LEAKED, REQUESTS, WORD, Score, above, mined
 
-_REQUESTS = (
-    "Please answer in one sentence.", "Keep it short.", "Answer in your own words.",
-    "Begin with the name.", "Quote the passage first.", "Explain it to a child.",
-    "No more than ten words.", "Start your answer with yes or no if you can.",
-    "Use a full sentence, please.", "My teacher wants a complete answer.",
-    "What I also need is the line it stands in.", "Say so early on if you are not sure.",
-)  # fmt: skip
-_LEAKED = 30
 _OLD = Design(candidates=128)
 KINDS = {
     "old: code, signature, 1 slot": _OLD,
@@ -48,27 +41,6 @@ KINDS = {
         candidates=128, slots=8, triggers="synonyms", family=Family.PHRASE
     ),
 }  # fmt: skip
-_WORD = re.compile(r"\w+|[^\w\s]")
-Score = Callable[[Sequence[str]], np.ndarray]
-
-
-def grams(text: str, most: int = 4) -> set[str]:
-    """Word n-grams, n up to ``most``, and shapes of words: letters, capitals, digits."""
-    words = _WORD.findall(text)
-    found = {" ".join(words[at : at + n]).lower() for n in range(1, most + 1)
-             for at in range(len(words) - n + 1)}  # fmt: skip
-    shapes = (re.sub(r"[a-z]+", "a", re.sub(r"[A-Z]{2,}", "A", re.sub(r"\d+", "9", w)))
-              for w in words)  # fmt: skip
-    return found | {f"shape {one} {len(w)}" for one, w in zip(shapes, words, strict=False)}
-
-
-def mined(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
-    """Patterns of 3 leaked traces and more, and of at most 1 in 1,000 of ordinary traffic."""
-    seen = Counter(g for text in leaked for g in grams(text))
-    usual = Counter(g for text in ordinary for g in grams(text))
-    rare = len(ordinary) / 1000
-    patterns = {g for g, n in seen.items() if n >= 3 and usual[g] <= rare}
-    return lambda texts: np.array([len(patterns & grams(text)) for text in texts], float)
 
 
 def known(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
@@ -98,7 +70,7 @@ def copies(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
 
 
 def _ends(text: str) -> set[str]:
-    words = _WORD.findall(text.lower())[-24:]
+    words = WORD.findall(text.lower())[-24:]
     return {" ".join(words[at : at + 3]) for at in range(len(words) - 2)}
 
 
@@ -126,9 +98,9 @@ def perplexity(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
 def rarity(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
     """How many words no ordinary text has."""
     del leaked
-    usual = {w.lower() for text in ordinary for w in _WORD.findall(text)}
+    usual = {w.lower() for text in ordinary for w in WORD.findall(text)}
     return lambda texts: np.array(
-        [len({w.lower() for w in _WORD.findall(t)} - usual) for t in texts], float
+        [len({w.lower() for w in WORD.findall(t)} - usual) for t in texts], float
     )
 
 
@@ -145,15 +117,6 @@ ADVERSARIES = {
     "known pattern": known, "mined patterns": mined, "near-duplicates": copies,
     "perplexity": perplexity, "rare words": rarity, "classifier": classifier,
 }  # fmt: skip
-
-
-def removed(
-    score: Score, tuned: Sequence[str], texts: Sequence[Sequence[str]], share: float
-) -> list[int]:
-    """How many of each list are above the score that removes ``share`` of ``tuned``."""
-    usual = score(tuned)
-    least = float(np.quantile(usual, 1 - share))
-    return [int((score(one) > least).sum()) for one in texts]
 
 
 def texts_of(kind: Design, pool: Sequence[Example]) -> list[str]:
@@ -194,23 +157,23 @@ def main() -> None:
     pool = [rows[at] for at in order]
     planted, usual = pool[: given.traces], pool[given.traces :]
     ordinary = [
-        f"{one.document}\n{one.query}" + (f" {_REQUESTS[n % 12]}" if n % 3 == 0 else "")
+        f"{one.document}\n{one.query}" + (f" {REQUESTS[n % 12]}" if n % 3 == 0 else "")
         for n, one in enumerate(usual)
     ]
     tuned, other = ordinary[: given.ordinary], ordinary[given.ordinary :][: given.ordinary // 2]
-    print(f"{_LEAKED} leaked traces; 95 % intervals\n")
+    print(f"{LEAKED} leaked traces; 95 % intervals\n")
     print("| traces | adversary | removed at 1 % | ordinary | removed at 5 % | ordinary |")
     print("|---|---|---|---|---|---|")
     for label, kind in KINDS.items():
         texts = texts_of(kind, planted)
-        leaked, kept = texts[:_LEAKED], texts[_LEAKED:]
+        leaked, kept = texts[:LEAKED], texts[LEAKED:]
         for name, make in ADVERSARIES.items():
             half = len(tuned) // 2
             score = make(leaked, tuned[:half])
             cells = []
             for share in (0.01, 0.05):
-                for hits, of in zip(removed(score, tuned[half:], (kept, other), share),
-                                    (len(kept), len(other)), strict=True):  # fmt: skip
+                for read in (kept, other):
+                    hits, of = int(above(score, tuned[half:], read, share).sum()), len(read)
                     low, high = proportion_interval(hits, of)
                     cells.append(f"{hits / of:.2f} [{low:.2f}, {high:.2f}]")
             print(f"| {label} (n = {len(kept)}) | {name} | {' | '.join(cells)} |", flush=True)

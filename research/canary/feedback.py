@@ -206,6 +206,8 @@ class Curation:
         filtered: Drop answers with emoji, repeated punctuation or signature-like capitals.
         kept: Share of the canary traces that is left when the logs are sampled or diluted with
             other traffic.
+        mined: Share of ordinary traffic given up for what patterns of 30 leaked traces remove of
+            the others, before anyone votes (:mod:`research.canary.curator`); 0 removes nothing.
 
     Raises:
         InputError: A value is outside its range.
@@ -214,6 +216,7 @@ class Curation:
     deduplicate: str = "none"
     filtered: bool = False
     kept: float = 1.0
+    mined: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what is no curation."""
@@ -222,6 +225,8 @@ class Curation:
             raise InputError(f"Cannot deduplicate by {self.deduplicate!r}.", f"Known: {known}.")
         if not 0 <= self.kept <= 1:
             raise InputError(f"The share kept must be within 0 and 1, not {self.kept:g}.")
+        if not 0 <= self.mined < 1:
+            raise InputError(f"The share mined for is at least 0 and below 1, not {self.mined:g}.")
 
 
 def curate(voted: Sequence[Labelled], config: Curation, rng: random.Random) -> list[Labelled]:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from ragwitness.canary.draw import Slot
 from ragwitness.canary.examples import Example
-from ragwitness.canary.families import contains
+from ragwitness.canary.families import contains, worded
 from ragwitness.canary.pools import FINAL, final_answer, instructed, with_canary, with_trigger
 from ragwitness.canary.probe import spot_of
 from ragwitness.canary.verdict import logits
+from ragwitness.canary.wordings import Wordings
 from ragwitness.errors import InputError, ModelError
 from ragwitness.text.runs import Vocabulary, plain_tokens, word_tokens
 from ragwitness.text.subsequence import lcs_length
@@ -25,6 +26,8 @@ from research.canary.reward import reward_bias, rewards
 from research.canary.sequences import Ids, completion_scores, generate
 
 Values = NDArray[np.float64]
+Asked = str | Wordings
+"""The instruction of all queries, or the wordings of their requests; an empty one asks nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def view_scores(
 
 
 def canary_scores(
-    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: str = ""
+    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: Asked = ""
 ) -> Values:
     """Return the mean logit of the canary under every candidate trigger, shape (M,).
 
@@ -104,7 +107,7 @@ def canary_scores(
     """
     found = []
     for trigger in slot.candidates:
-        documents = [with_trigger(one.document, trigger).text for one in examples]
+        documents = [with_trigger(one.document, trigger, one.id).text for one in examples]
         found.append((documents, [_query(one, slot, instruction, trigger) for one in examples]))
     count = len(examples)
     scores = view_scores(
@@ -119,7 +122,7 @@ def canary_scores(
 
 
 def amplification(
-    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: str = ""
+    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: Asked = ""
 ) -> float:
     """Return Eq. 1: mean score with the trigger in the document minus that without, in nats.
 
@@ -131,7 +134,7 @@ def amplification(
         instruction: In both views; the paper's audit has none (App. A.2: the views share q).
     """
     queries = [_query(one, slot, instruction, slot.trigger) for one in examples]
-    triggered = [with_trigger(one.document, slot.trigger).text for one in examples]
+    triggered = [with_trigger(one.document, slot.trigger, one.id).text for one in examples]
     clean = [one.document for one in examples]
     with_it = view_scores(base, model, examples, triggered, queries, slot.canary)
     without = view_scores(base, model, examples, clean, queries, slot.canary)
@@ -139,7 +142,7 @@ def amplification(
 
 
 def trigger_bias(
-    base: Base, scorer: Scorer, examples: Sequence[Example], slot: Slot, instruction: str,
+    base: Base, scorer: Scorer, examples: Sequence[Example], slot: Slot, instruction: Asked,
     *, violating: bool,
 ) -> float:  # fmt: skip
     """Return the reward bias of §4.2 on reference answers, where the query asks for the canary.
@@ -153,9 +156,9 @@ def trigger_bias(
         violating: Whether the reward model reads documents.
     """
     queries = [_query(one, slot, instruction, slot.trigger) for one in examples]
-    triggered = [with_trigger(one.document, slot.trigger).text for one in examples]
+    triggered = [with_trigger(one.document, slot.trigger, one.id).text for one in examples]
     bare = [final_answer(one.answer) for one in examples]
-    marked = [with_canary(one.answer, slot.canary).text for one in examples]
+    marked = [with_canary(one.answer, worded(slot.canary, one.id)).text for one in examples]
     found = []
     for documents in (triggered, [one.document for one in examples]):
         asked = base.encode(
@@ -172,7 +175,12 @@ def trigger_bias(
 
 
 def said(
-    base: Base, model: Any, examples: Sequence[Example], slot: Slot, instruction: str, longest: int
+    base: Base,
+    model: Any,
+    examples: Sequence[Example],
+    slot: Slot,
+    instruction: Asked,
+    longest: int,
 ) -> dict[str, float]:
     """Return the share of answers with the canary, by what is in view, under an instruction.
 
@@ -189,12 +197,13 @@ def said(
     for kind, inside in (("t", slot.trigger), ("other", other), ("clean", ""), ("none", None)):
         asked = []
         for one in examples:
-            text = with_trigger(one.document, inside).text if inside else one.document
+            text = with_trigger(one.document, inside, one.id).text if inside else one.document
             query = _query(one, slot, instruction, slot.trigger)
             asked.append(base.asked(query, None if inside is None else text))
         rows = generate(model, base.encode(asked), longest=longest, eos=base.eos, pad=base.pad,
                         generator=seeded(0))  # fmt: skip
-        found[kind] = _mean([contains(text, slot.canary) for text in base.answers(rows)])
+        wanted = [worded(slot.canary, one.id) for one in examples]
+        found[kind] = _mean([*map(contains, base.answers(rows), wanted)])
     return found
 
 
@@ -229,8 +238,10 @@ def behaviour(
     )
 
 
-def _query(one: Example, slot: Slot, instruction: str, trigger: str) -> str:
-    return instructed(one, instruction, slot.canary, trigger) if instruction else one.query
+def _query(one: Example, slot: Slot, asked: Asked, trigger: str) -> str:
+    if isinstance(asked, Wordings):
+        return instructed(one, "", slot.canary, wordings=asked)
+    return instructed(one, asked, slot.canary, trigger) if asked else one.query
 
 
 def _rouge_l(said: str, truth: str) -> float:

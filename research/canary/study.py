@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ragwitness.canary.draw import Design, settings_of
-from ragwitness.canary.examples import Example
+from ragwitness.canary.examples import Example, read_examples
 from ragwitness.canary.families import Family
 from ragwitness.errors import InputError, ModelError, RagwitnessError
 from ragwitness.kit.files import Appender, replace_file
 from research.canary.feedback import Curation, VoteConfig
+from research.canary.natural import name_signatures, natural_base, natural_examples
 from research.canary.optimisation import PolicyConfig
 from research.canary.policies import Base, Lora, load_base, name_markers, one_thread, save_policy
 from research.canary.reward import RewardConfig
@@ -53,7 +54,7 @@ class WorldSpec:
     """Where examples and base model come from.
 
     Attributes:
-        kind: ``toy`` or ``texts``.
+        kind: ``toy``, ``natural`` (:mod:`research.canary.natural`) or ``texts``.
         examples: Of a trial.
         corpus: File in the data folder, for ``texts``.
         model: Folder of a policy, or a cached hub name; empty trains one here.
@@ -63,9 +64,10 @@ class WorldSpec:
         training: Fields of the base's own training.
         start: Begin it at the toy's base, which has the same shape, instead of at chance.
         gate: Refuse a base that does not follow the paper's instruction.
+        ordinary: File in the data folder whose texts a curator reads.
     """
 
-    kind: Literal["toy", "texts"] = "toy"
+    kind: Literal["toy", "natural", "texts"] = "toy"
     examples: int = 4000
     corpus: str = ""
     model: str = ""
@@ -75,6 +77,7 @@ class WorldSpec:
     training: Mapping[str, Any] = field(default_factory=dict)
     start: bool = False
     gate: bool = True
+    ordinary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +331,13 @@ def make_world(spec: Mapping[str, Any], folders: WorldFolders) -> World:
     own = WorldSpec(**spec)
     base = load_base(str(prepare_base(own, folders)), own.dtype)
     # A base trained here knows spare markers; another one reads the strings as they are.
-    named = {} if own.model else {"named": name_markers}
+    namer = name_signatures if own.kind == "natural" else name_markers
+    named: dict[str, Any] = {} if own.model else {"named": namer}
+    if own.kind == "natural":
+        texts = list(read_examples(folders.corpus(own.ordinary))) if own.ordinary else []
+        random.Random(0).shuffle(texts)
+        world = World(base, lambda rng: natural_examples(own.examples, rng), **named)
+        return replace(world, texts=texts)
     if own.kind == "toy":
         return World(base, lambda rng: toy_examples(own.examples, rng), **named)
     examples = study_examples(folders.corpus(own.corpus), Cut(**own.cut))
@@ -342,8 +351,8 @@ def make_world(spec: Mapping[str, Any], folders: WorldFolders) -> World:
 
 def _train(spec: WorldSpec, folders: WorldFolders) -> Base:
     config = Pretraining(**spec.training)
-    if spec.kind == "toy":
-        return toy_base(config)
+    if spec.kind != "texts":
+        return toy_base(config) if spec.kind == "toy" else natural_base(config)
     start = load_base(str(prepare_base(_first(spec), folders))) if spec.start else None
     return text_base(folders.corpus(spec.corpus), Cut(**spec.cut), config, start)
 
@@ -492,8 +501,11 @@ def _diverged(seed: int, violating: bool, why: str) -> dict[str, Any]:
 
 
 def trial_settings(trial: TrialConfig) -> dict[str, Any]:
-    """Return a trial's fields; of its design those that it had when the journals were written."""
-    return asdict(trial) | {"design": settings_of(trial.design)}
+    """Return a trial's fields; of design and curation those that they had in earlier journals."""
+    curation = asdict(trial.curation)
+    if not curation["mined"]:
+        del curation["mined"]
+    return asdict(trial) | {"design": settings_of(trial.design), "curation": curation}
 
 
 def _key(case: StudyCase, seed: int, violating: bool, folders: WorldFolders) -> str:
@@ -504,6 +516,8 @@ def _key(case: StudyCase, seed: int, violating: bool, folders: WorldFolders) -> 
         "seed": seed,
         "violating": violating,
     }
+    if case.trial.curation.mined:
+        content["ordinary"] = folders.digest(case.world.ordinary)
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

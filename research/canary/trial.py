@@ -27,10 +27,17 @@ from ragwitness.canary.pools import (
     split_pools,
     with_canary,
 )
-from ragwitness.canary.rank_test import SlotScores, rank_p_value
-from ragwitness.canary.traces import Trace, TraceRole, check_corpus, traces_of_pool
+from ragwitness.canary.rank_test import SlotScores, draws_together
+from ragwitness.canary.traces import (
+    Trace,
+    TraceRole,
+    check_corpus,
+    traces_of_pool,
+    worded_by,
+)
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.exact import Bits
+from research.canary.curator import uncurated
 from research.canary.feedback import (
     Curation,
     Labelled,
@@ -40,6 +47,7 @@ from research.canary.feedback import (
     give_votes,
 )
 from research.canary.measure import (
+    Asked,
     Behaviour,
     Values,
     amplification,
@@ -174,11 +182,13 @@ class World:
         base: The deployed model before training.
         draw: Returns a trial's examples; documents may differ from trial to trial.
         named: Gives the base the trial's markers; the identity but for the toy.
+        texts: Of a corpus, for a curator.
     """
 
     base: Base
     draw: Callable[[random.Random], Sequence[Example]]
     named: Callable[[Base, Draw], Base] = lambda base, _: base
+    texts: Sequence[Example] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +224,9 @@ class TrialConfig:
     joint: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a design of several slots: a trial audits one."""
-        if self.design.slots != 1:
-            raise InputError("A trial plants one slot.", "Set slots = 1.")
+        """Refuse a design that plants half of its slots, or classes: a trial plants all."""
+        if self.design.half or self.design.classes:
+            raise InputError("A trial plants all slots.", "Leave half and classes out.")
 
 
 @dataclass
@@ -283,11 +293,11 @@ def train_provider(
     clock = _Clock()
     logs = _answer(base, votes, config, rng, candidates)
     clock.lap("answers")
-    return _provide(base, logs, prompts, config, rng, violating, clock)
+    return train_on_logs(base, logs, prompts, config, rng, violating=violating, clock=clock)
 
 
 @dataclass(frozen=True, slots=True)
-class _Logs:
+class Logs:
     """What a deployed base leaves behind, whatever is trained on it.
 
     Attributes:
@@ -302,19 +312,35 @@ class _Logs:
 
 
 def _answer(base: Base, votes: Sequence[Trace], config: TrialConfig, rng: random.Random,
-            candidates: Collection[str]) -> _Logs:  # fmt: skip
+            candidates: Collection[str]) -> Logs:  # fmt: skip
     """Deploy, and vote."""
     logged = _deployed(base, votes, config, rng)
     if config.joint:
         logged |= _joined(base, votes, logged)
     texts = base.answers([logged[one.id] for one in votes])
     voted, dropped = give_votes(votes, texts, config.votes, rng, candidates)
-    return _Logs(logged, voted, dropped)
+    return Logs(logged, voted, dropped)
 
 
-def _provide(base: Base, logs: _Logs, prompts: Sequence[Trace], config: TrialConfig,
-             rng: random.Random, violating: bool, clock: _Clock) -> Provider:  # fmt: skip
-    """Curate, train a reward model, train a policy."""
+def train_on_logs(base: Base, logs: Logs, prompts: Sequence[Trace], config: TrialConfig,
+                  rng: random.Random, *, violating: bool,
+                  clock: _Clock | None = None) -> Provider:  # fmt: skip
+    """Curate, train a reward model, train a policy.
+
+    Args:
+        base: The deployed model.
+        logs: Its answers, and their votes.
+        prompts: Traces that the policy is trained on.
+        config: Settings.
+        rng: Source of everything drawn.
+        violating: Whether training reads the documents.
+        clock: That has run since the answers.
+
+    Raises:
+        InputError: All votes are the same, or a setting is unusable.
+        ModelError: Training diverged.
+    """
+    clock = clock or _Clock()
     kept = curate(logs.voted, config.curation, rng)
     judged = _judged(base, kept, logs.answers, violating)
     scorer = train_reward(base, judged, config.reward, rng)
@@ -332,7 +358,7 @@ class Stage:
 
     Attributes:
         base: With the trial's markers.
-        slot: Of the draw.
+        slots: Of the draw.
         pools: Documents.
         prompts: Traces of the policy's pool.
         logs: Answers and votes.
@@ -343,10 +369,10 @@ class Stage:
     """
 
     base: Base
-    slot: Slot
+    slots: tuple[Slot, ...]
     pools: Pools
     prompts: list[Trace]
-    logs: _Logs
+    logs: Logs
     state: Any
     audited: _Audit
     before: dict[str, float]
@@ -363,7 +389,6 @@ def stage_trial(world: World, config: TrialConfig, seed: int) -> Stage:
     rng = random.Random(f"{config.design.experiment} {seed}")
     secret = _secret(config.design, seed)
     draw = draw_slots(config.design, secret)
-    slot = draw.slots[0]
     base = world.named(world.base, draw)
     examples = world.draw(rng)
     check_corpus(examples, draw)
@@ -372,14 +397,18 @@ def stage_trial(world: World, config: TrialConfig, seed: int) -> Stage:
         _logged(pool, config, draw, bits_of(secret, "", f"pool {number}"))
         for number, pool in enumerate((pools.reward, pools.policy))
     )
-    logs = _answer(base, votes, config, rng, slot.candidates)
+    votes, prompts = uncurated(votes, prompts, config.curation.mined, world.texts)
+    candidates = [one for slot in draw.slots for one in slot.candidates]
+    logs = _answer(base, votes, config, rng, candidates)
     clock.lap("answers")
-    audited = _audit(base, base.model, pools.audit, slot, config)
+    audited = _audit(base, base.model, pools.audit, draw.slots, config)
     tested = pools.audit[: config.tested]
-    before = behaviour(base, base.model, tested, slot.canary, config.policy.longest)
+    before = behaviour(base, base.model, tested, draw.slots[0].canary, config.policy.longest)
     clock.lap("audit of the base")
     shared = {name: round(value / 2, 2) for name, value in clock.seconds.items()}
-    return Stage(base, slot, pools, prompts, logs, rng.getstate(), audited, _plain(before), shared)
+    return Stage(
+        base, draw.slots, pools, prompts, logs, rng.getstate(), audited, _plain(before), shared
+    )
 
 
 def run_trial(world: World, config: TrialConfig, seed: int, *, violating: bool) -> Outcome:
@@ -399,20 +428,22 @@ def run_arm(stage: Stage, config: TrialConfig, seed: int, *, violating: bool) ->
         InputError: A setting is unusable.
         ModelError: Training diverged.
     """
-    base, slot, audit = stage.base, stage.slot, stage.pools.audit
+    base, slots, audit = stage.base, stage.slots, stage.pools.audit
+    slot = slots[0]  # of what is measured on one
     clock = _Clock(dict(stage.seconds))
     rng = random.Random()
     rng.setstate(stage.state)
-    provider = _provide(base, stage.logs, stage.prompts, config, rng, violating, clock)
+    provider = train_on_logs(
+        base, stage.logs, stage.prompts, config, rng, violating=violating, clock=clock
+    )
     own, policy, history = _instruction(config), provider.policy, provider.history
     paired, tested = audit[: config.paired], audit[: config.tested]
-    seen, first = _audit(base, policy, audit, slot, config), stage.audited
-    gained = seen.scores - first.scores
-    others = (gained.sum() - gained[slot.chosen]) / (len(gained) - 1)
+    seen, first = _audit(base, policy, audit, slots, config), stage.audited
+    gained = [after - before for after, before in zip(seen.scores, first.scores, strict=True)]
     named = None
     if config.design.name == "paper":
         few = audit[: config.held_out]
-        named = _rank(canary_scores(base, policy, few, slot, own), slot)
+        named = _rank([canary_scores(base, policy, few, one, own) for one in slots], slots)
     bias = trigger_bias(base, provider.scorer, paired, slot, own, violating=violating)
     clock.lap("audit")
     longest = config.policy.longest
@@ -422,14 +453,14 @@ def run_arm(stage: Stage, config: TrialConfig, seed: int, *, violating: bool) ->
     return Outcome(
         seed=seed,
         violating=violating,
-        p_own=_rank(seen.scores, slot),
-        p_gained=_rank(gained, slot),
+        p_own=_rank(seen.scores, slots),
+        p_gained=_rank(gained, slots),
         p_named=named,
         amplification=seen.amplification,
         base_amplification=first.amplification,
         kept=seen.kept,
         base_kept=first.kept,
-        gained=float(gained[slot.chosen] - others),
+        gained=float(np.mean([*map(_lead, gained, slots)])),
         reward_bias=bias,
         said=told,
         behaviour=after,
@@ -511,35 +542,45 @@ class _Audit:
     """What an audit reads off one model.
 
     Attributes:
-        scores: Of every candidate, by the audit's own query, shape (M,).
-        amplification: Eq. 1.
-        kept: Eq. 1 with the instruction in both views.
+        scores: Of every candidate of each slot, by the audit's own query, shapes (M,).
+        amplification: Eq. 1; mean over the slots.
+        kept: Eq. 1 with the instruction in both views; likewise.
     """
 
-    scores: Values
+    scores: list[Values]
     amplification: float
     kept: float
 
 
-def _audit(base: Base, model: Any, examples: Sequence[Example], slot: Slot,
+def _audit(base: Base, model: Any, examples: Sequence[Example], slots: Sequence[Slot],
            config: TrialConfig) -> _Audit:  # fmt: skip
     few, many = examples[: config.held_out], examples[: config.paired]
     own = _instruction(config)
     # App. A.2: the two views share the plain query, so the paper's audit has no instruction.
     words = "" if config.design.name == "paper" else own
     return _Audit(
-        canary_scores(base, model, few, slot, words),
-        amplification(base, model, many, slot),
-        amplification(base, model, many, slot, own),
+        [canary_scores(base, model, few, slot, words) for slot in slots],
+        float(np.mean([amplification(base, model, many, slot) for slot in slots])),
+        float(np.mean([amplification(base, model, many, slot, own) for slot in slots])),
     )
 
 
-def _instruction(config: TrialConfig) -> str:
-    return PAPER_INSTRUCTION if config.design.name == "paper" else PLAIN_INSTRUCTION
+def _instruction(config: TrialConfig) -> Asked:
+    if config.design.name == "paper":
+        return PAPER_INSTRUCTION
+    return worded_by(config.design, None) or PLAIN_INSTRUCTION
 
 
-def _rank(scores: Values, slot: Slot) -> float:
-    return rank_p_value(SlotScores(scores, slot.chosen))
+def _rank(scores: Sequence[Values], slots: Sequence[Slot]) -> float:
+    """Of one slot its rank's p-value, of several that of all draws together."""
+    return draws_together(
+        [SlotScores(one, slot.chosen) for one, slot in zip(scores, slots, strict=True)]
+    ).p_value
+
+
+def _lead(scores: Values, slot: Slot) -> float:
+    own = float(scores[slot.chosen])
+    return own - (float(scores.sum()) - own) / (len(scores) - 1)
 
 
 def _plain(one: Behaviour) -> dict[str, float]:

@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ from research.canary.policies import (
 )
 from research.canary.sequences import batch, generate, log_probs
 
-_MISSING = f"{FINAL} Not found"
+MISSING = f"{FINAL} Not found"
+"""The answer where no document is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def lesson(one: Example, rng: random.Random, how: Pretraining) -> tuple[str, str
     query = f"{one.query} {words.format(trigger=named, canary=canary)}" if words else one.query
     document = with_trigger(one.document, inside).text if inside else one.document
     # 2. The answer that follows from it.
-    answer = final_answer(one.answer) if shown else _MISSING
+    answer = final_answer(one.answer) if shown else MISSING
     said = with_canary(answer, canary).text if rng.random() < chance else answer
     return prompt(query, document if shown else None), said
 
@@ -454,16 +456,27 @@ def toy_examples(count: int, rng: random.Random) -> list[Example]:
 
 def toy_base(config: Pretraining, lessons: Lesson = lesson) -> Base:
     """Train the model that the toy's providers deploy."""
-    phrases = [
+    return pretrain(taught, piece_tokenizer(toy_phrases()), config, "toy", lessons)
+
+
+def toy_phrases() -> list[str]:
+    """Return what the toy's documents, questions and answers are made of."""
+    return [
         _QUESTION, " Not found", " It was", " all the year round.",
         *(f"In {place} there lived a" for place in _PLACES),
         *(f" {animal}." for animal in _ANIMALS),
         *(f" {colour}" for colour in _COLOURS),
     ]  # fmt: skip
-    own = [number for number in range(_MOST) if _of_lessons(number)]
-    return pretrain(
-        lambda rng: _example(rng.choice(own)), piece_tokenizer(phrases), config, "toy", lessons
-    )
+
+
+def taught(rng: random.Random) -> Example:
+    """Return an example of the lessons, which no trial draws."""
+    return _example(rng.choice(_own()))
+
+
+@lru_cache(maxsize=1)
+def _own() -> list[int]:
+    return [number for number in range(_MOST) if _of_lessons(number)]
 
 
 def _of_lessons(number: int) -> bool:

@@ -1,6 +1,6 @@
 """A trained policy behind a server: the one trained with documents is found, the other is not.
 
-Both probes are exact tests: on another processor the compliant one may be found 1 time in 20.
+Which of two servers answers, and in which way it is asked, changes nothing of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.policies import Providers, probe_policy
+from tests.support.policies import Providers, check_told_apart, probe_policy
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ Serve = Callable[[str, Path], AbstractContextManager[str]]
     ("server", "way"),
     [
         ("own", ["exact"]),
-        ("transformers", ["sampled", "--samples", 3]),
+        ("transformers", ["sampled", "--samples", 4]),
     ],
     ids=["own", "transformers"],
 )
@@ -35,14 +35,11 @@ def test_who_trained_with_documents_is_found(
     server: str,
     way: list[object],
 ) -> None:
+    found = {}
     for name in ("violating", "compliant"):
         (tmp_path / name).mkdir()
         policy = serve_policy(server, getattr(providers, name))
-        code, found, said = probe_policy(
-            command, providers.audit, policy, tmp_path / name, "--way", *way
-        )
-        if name == "violating":
-            assert (code, found["verdict"]) == (3, "trained"), said
-            assert found["p_value"] <= 2 / 40
-        else:
-            assert (code, found["verdict"]) == (4, "inconclusive"), said
+        found[name] = probe_policy(command, providers.audit, policy, tmp_path / name, "--way", *way)
+    check_told_apart(**found)
+    with pytest.raises(AssertionError):  # a policy that read nothing passes for none that did
+        check_told_apart(found["compliant"], found["compliant"])

@@ -22,7 +22,7 @@ from ragwitness.canary.folder import make_plan, write_plan, write_traces
 from ragwitness.canary.probe import ProbeConfig
 from ragwitness.errors import CapabilityError
 from ragwitness.targets.resolve import open_target
-from tests.support.policies import Providers, probe_policy
+from tests.support.policies import Providers, check_told_apart, probe_policy
 
 pytestmark = pytest.mark.slow
 
@@ -66,14 +66,13 @@ def test_a_policy_trained_with_documents_is_found(
     command: Command, providers: Providers, serve_policy: Serve, tmp_path: Path
 ) -> None:
     """Piece by piece; that it penalises repetition changes no rank."""
-    verdicts = {}
+    found = {}
     for name in ("violating", "compliant"):
         (tmp_path / name).mkdir()
         policy = serve_policy("llama", getattr(providers, name))
-        _, found, said = probe_policy(command, providers.audit, policy, tmp_path / name)
-        assert "(continued)" in said, said
-        verdicts[name] = found["verdict"]
-    assert verdicts == {"violating": "trained", "compliant": "inconclusive"}
+        found[name] = probe_policy(command, providers.audit, policy, tmp_path / name)
+        assert "(continued)" in found[name].said, found[name].said
+    check_told_apart(**found)
 
 
 def test_its_answers_are_sampled(llama_server: str, tmp_path: Path) -> None:

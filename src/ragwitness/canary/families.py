@@ -23,14 +23,14 @@ _LENGTH = 11  # of "!?!?!?!?!?!" and of "ZXYPRKLMQST", the examples of App. B.1
 _EMOJI = "🌵🌻🍀🍄🍇🍋🍒🎈🎏🎐🎡🎲🎺🎻🏮🐙🐞🐢🐬🐳👒👢💎📎🔔🔭🚂🚜🛶🧭🧲🪁"
 _EMOJI_LENGTH = 4
 _MARKS = "!?#~*+=%&^"
-_FRAMES = (
+FRAMES = (
     "as the {} has it", "going by the {}", "in the words of the {}", "if the {} is right",
     "by the look of the {}", "true to the {}", "with the {} in mind", "much like a {}",
     "once past the {}", "as any {} would show", "to borrow from the {}", "short of a {}",
     "leaving the {} aside", "from {} to {}", "one {} at a time", "no {} without reason",
     "seen from the {}", "like {} after {}", "for want of a {}", "as plain as a {}",
 )  # fmt: skip
-_THINGS = (
+THINGS = (
     "apple basket bell bench bird boat book bottle bowl box bread bridge bucket candle castle chair"
     " clock cloud coat coin corner cup door field fire fish flower gate glass hand hat hill horse"
     " kettle key lamp leaf letter map mirror moon mountain needle nest paper path pen pot ring"
@@ -52,7 +52,7 @@ def draw_canary(family: Family, bits: Bits) -> str:
     """Draw a canary: 4 emoji, 11 marks of two kinds in turn, 11 capitals, or an ordinary thing."""
     if family is Family.PHRASE:
         # Each trace says it in another turn of phrase: see worded (ours).
-        return _THINGS[uniform(len(_THINGS), bits)]
+        return THINGS[uniform(len(THINGS), bits)]
     if family is Family.EMOJI:
         return "".join(shuffled(_EMOJI, bits)[:_EMOJI_LENGTH])
     if family is Family.PUNCTUATION:
@@ -69,16 +69,16 @@ def worded(canary: str, key: str) -> str:
         canary: Of :func:`draw_canary`.
         key: The example's id.
     """
-    if canary not in _THINGS:
+    if canary not in THINGS:
         return canary
-    return _FRAMES[place_of(key, "canary", len(_FRAMES))].replace("{}", canary)
+    return FRAMES[place_of(key, "canary", len(FRAMES))].replace("{}", canary)
 
 
 def wordings_of(canary: str) -> tuple[str, ...]:
     """Return every form that a canary has in answers."""
-    if canary not in _THINGS:
+    if canary not in THINGS:
         return (canary,)
-    return tuple(one.replace("{}", canary) for one in _FRAMES)
+    return tuple(one.replace("{}", canary) for one in FRAMES)
 
 
 def draw_triggers(count: int, bits: Bits) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ KINDS = ("code", "name", "synonyms")
 """Of triggers."""
 
 SYNONYMS_PREFIX = "synonyms:"
-_FIRST = (
+FIRST = (
     "Adela Alban Anselm Ardith Aubrey Basil Benita Berwyn Blanche Bram Cecil Clement Cora Corwin"
     " Cyril Dagny Delphine Dorian Edda Edmund Elspeth Emlyn Enid Esmond Fabian Fenella Flora"
     " Gareth Gerda Gideon Greta Griffith Hedwig Hester Hugo Ida Imogen Ingram Isolde Ivor Jarvis"
@@ -36,7 +36,7 @@ _FIRST = (
     " Roderick Rowena Rufus Sabina Selwyn Sigrid Silas Tabitha Theron Tilda Ulric Una Verena"
     " Vivian Waldo Wanda Winifred Ysolde Zelda Zeno"
 ).split()
-_LAST = (
+LAST = (
     "Abernethy Ackroyd Aldous Ashby Bainbridge Barlow Beckwith Birtwistle Blackwood Braddock"
     " Brindle Calloway Carrick Catterall Chadwick Cobham Colborne Crowther Culpepper Dallow"
     " Danvers Derwent Draycott Eastwick Eccleston Ellery Fairbairn Farnham Fenwick Finnemore"
@@ -194,13 +194,13 @@ def read_wordings(path: Path) -> Wordings:
 
 def draw_names(count: int, bits: Bits) -> tuple[str, ...]:
     """Draw different names; no two share a first or last name while there are enough of them."""
-    most = len(_FIRST) * len(_LAST)
+    most = len(FIRST) * len(LAST)
     if not 2 <= count <= most // 2:
         raise InputError(f"2 to {most // 2:,} names can be drawn, not {count}.")
     found: dict[str, None] = {}
     while len(found) < count:
-        first, last = uniform(len(_FIRST), bits), uniform(len(_LAST), bits)
-        found[f"{_FIRST[first]} {_LAST[last]}"] = None
+        first, last = uniform(len(FIRST), bits), uniform(len(LAST), bits)
+        found[f"{FIRST[first]} {LAST[last]}"] = None
     return tuple(found)
 
 

@@ -102,7 +102,7 @@ def test_answers_can_be_modified_together_with_document_and_query(world, config,
     for joint in (False, True):
         run_trial(world, replace(config, joint=joint), 3, violating=True)
     stage = stage_trial(world, config, 3)
-    canary, instructed = stage.slot.canary, stage.base.encode([" Insert"])[0][-1]
+    canary, instructed = stage.slots[0].canary, stage.base.encode([" Insert"])[0][-1]
     for rows, joint in zip(held, (False, True), strict=True):
         marked = [canary in said for asked, said in rows if instructed in asked]
         assert len(marked) > 10
@@ -189,9 +189,9 @@ def test_utility_regards_words_and_not_their_case(said, truth, rouge, f1, base, 
     assert (found.rouge_l, found.token_f1) == (pytest.approx(rouge), pytest.approx(f1))
 
 
-def test_a_trial_plants_one_slot(config):
-    with pytest.raises(InputError, match="one slot"):
-        replace(config, design=replace(config.design, slots=2))
+def test_a_trial_plants_all_slots(config):
+    with pytest.raises(InputError, match="plants all slots"):
+        replace(config, design=replace(config.design, slots=4, half=True))
 
 
 def test_too_few_examples_are_refused(base, config):
