@@ -80,12 +80,10 @@ def _figure(where: str, method: str, done: Done) -> tuple[str, str, str]:
     if kind == "rounds":
         return _rounds((done.made or {}).get(method))
     if kind == "queries":
-        made = (done.made or {}).get(method)
-        return (
-            (f"{made.queries / len(made.made):.2f}", "", say.count(len(made.made)))
-            if made
-            else ("0", "", "")
-        )
+        # What was kept was asked too: all starts together, not this one.
+        records = len(done.made[method].made) if done.made and method in done.made else 0
+        asked = one.cost.queries if one.cost else 0
+        return (f"{asked / records:.2f}", "", say.count(records)) if records else ("0", "", "")
     if kind == "use":
         return _use(one, name)
     if kind == "worst":

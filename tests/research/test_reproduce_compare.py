@@ -96,13 +96,35 @@ def test_few_records_are_asked_about_what_all_of_them_are() -> None:
     )  # fmt: skip
 
 
-def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> None:
+def test_queries_of_texts_that_were_kept_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, _tides())))
+    columns = {"asked": "queries", "rounds": "rounds"}
+    case = CompareCase("few", corpus="few.jsonl", domain="wiki", columns=columns)
+    rows = {"stage one": "stage-1", "stage two": "sage"}
+    table = CompareTable("sage/costs", "Costs", 0, 0, rows, (case,))
+    told = []
+    with writers() as server:
+        for _ in range(2):  # the second start has all texts, and asks nothing
+            reproduce_comparison(table, ComparisonOptions(
+                tmp_path, tmp_path / "out", f"{server.url}#m", None, None, "repeat", "lexical", 0
+            ))  # fmt: skip
+            told.append((tmp_path / "out" / "sage" / "costs" / "table.md").read_text())
+    assert told[0] == told[1]
+    asked = [line.split(" | ")[4] for line in told[0].splitlines() if "| asked |" in line]
+    # What each of 11 records says, one text (all say the same), and 11 judgements.
+    assert asked == ["1.09", "2.09"]
+
+
+def _tides() -> list[dict[str, str]]:
     words = "rivers boats winter bread stone garden music letters horses candles".split()
-    records = [
+    return [
         {"id": str(n), "text": " ".join(words[(n + i) % 10] for i in range(12)) + f" number {n}."}
         for n in range(12)
     ]
-    (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, records)))
+
+
+def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> None:
+    (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, _tides())))
     case = CompareCase(
         "few",
         corpus="few.jsonl",
