@@ -47,7 +47,7 @@ services: hf $(VENV)/.dev
 	ls $(VENV)/npm/node_modules/axe-core >/dev/null 2>&1 || \
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm axe-core@4 || \
 	  echo "no axe-core: the pages are not looked at by it"
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" \
 	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py tests/docs/test_notebooks.py \
 	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_help.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
 	  tests/unit/targets/test_objects_frameworks.py

@@ -61,9 +61,11 @@ def load_pretrained(factory: Any, source: str, **options: Any) -> Any:
 def cache_name(model: Any) -> str:
     """Return what this model calls the keys and values it keeps, as argument and in its output.
 
-    It was ``past_key_values`` before transformers 5.24 or so, and is ``cache`` since.
+    It was ``past_key_values`` before transformers 5.24 or so, and is ``cache`` since. A model with
+    adapters hands on whatever it is given, to the model that it wraps.
     """
-    accepted = inspect.signature(model.forward).parameters
+    wrapped = model.get_base_model() if hasattr(model, "get_base_model") else model
+    accepted = inspect.signature(wrapped.forward).parameters
     return "cache" if "cache" in accepted else "past_key_values"
 
 
