@@ -50,7 +50,8 @@ services: hf $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" \
 	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py tests/docs/test_notebooks.py \
 	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_help.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
-	  tests/unit/targets/test_objects_frameworks.py
+	  tests/unit/targets/test_objects_frameworks.py tests/cli/test_cli_plan.py tests/cli/test_cli_workers.py tests/unit/evidence/test_evidence_mutations.py \
+	  tests/unit/membership/test_passages.py tests/docs/test_targets_page.py tests/docs/test_evidence_page.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

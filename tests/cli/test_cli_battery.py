@@ -33,6 +33,7 @@ def rows() -> list[dict[str, object]]:
     return _rows(48)
 
 
+@pytest.mark.slow
 def test_evaluate_prints_writes_json_and_a_page(command, rows, tmp_path: Path) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
     arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia,mba", "--limit", 8]
@@ -96,6 +97,7 @@ def test_evaluate_refuses_in_one_line(command, rows, tmp_path: Path, arguments, 
     assert says in said
 
 
+@pytest.mark.slow
 def test_owner_asks_until_it_is_decided(command, tmp_path: Path) -> None:
     rows = _rows(48)
     mine = _write(tmp_path / "mine.jsonl", rows[:20])
@@ -192,6 +194,7 @@ def test_a_preset_before_a_colon_is_not_a_picture(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == "s2mia:m: classifier\n"
 
 
+@pytest.mark.slow
 def test_reproduce_writes_every_column_and_what_was_left_out(command, rows, tmp_path: Path) -> None:
     _write(tmp_path / "corpus.jsonl", rows[:60])
     (tmp_path / "t" / "x").mkdir(parents=True)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from ragwitness.errors import InputError
 from ragwitness.evidence.pack import ANSWERS_FILE, ROWS, TEXTS, page_of
 from ragwitness.evidence.verifier import verify_pack
@@ -96,6 +98,7 @@ def test_no_field_of_the_commitments_can_be_changed(honest: Forger) -> None:
         assert _survivors(honest, name) == set(), name
 
 
+@pytest.mark.slow
 def test_no_field_of_what_was_found_can_be_changed_but_those_that_are_listed(
     honest: Forger,
 ) -> None:
