@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import binomtest
 
-from ragwitness.collusion.separation import null_spread
+from ragwitness.collusion.separation import spread
 from ragwitness.errors import InputError
 from research.collusion_tables import reproduce_figure
 from research.reproduce.tables import known_tables, table_kind
@@ -100,7 +100,7 @@ def test_a_real_pair_tells_less_by_its_gap(drawn):
     off = [
         a - b for a, b in zip(numbers(found, "this pair"), numbers(found, "theory"), strict=True)
     ]
-    assert max(map(abs, off)) < 5 * null_spread(20_000)
+    assert max(map(abs, off)) < 5 * spread(0.0, 20_000)
     assert 0.5 < numbers(found, "excess")[-1] < 1
 
 
@@ -108,7 +108,7 @@ def test_adversary_b_gains_nothing_and_c_loses(drawn):
     found = drawn("fig4")
     ours = {(row[0], row[1]): float(row[4]) for row in found.rows}
     for row in found.rows:
-        assert float(row[4]) == pytest.approx(float(row[3]), abs=5 * null_spread(20_000))
+        assert float(row[4]) == pytest.approx(float(row[3]), abs=5 * spread(0.0, 20_000))
         if row[2] != "-":
             assert float(row[2]) == pytest.approx(float(row[3]), abs=2e-4)
     for k in ("1", "2", "4", "8", "16"):

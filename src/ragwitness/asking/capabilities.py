@@ -123,7 +123,7 @@ async def measured_once(target: Target, governor: Spender, run: Path | None) -> 
 async def length_taken(
     target: Target, governor: Spender, run: Path | None, found: CapabilityReport, characters: int
 ) -> bool:
-    """Whether a target answers a question of so many characters: at most one query, counted.
+    """Whether a target answers a question of so many characters: at most three queries, counted.
 
     Args:
         target: The system under audit.
@@ -134,7 +134,7 @@ async def length_taken(
 
     Raises:
         CapReachedError: The question would pass a cap.
-        TargetUnreachableError: No connection.
+        TargetError: It answers no short text either, or there is no connection.
     """
     seen = (seen_before(run) if run else None) or found
     if characters <= seen.longest_taken:

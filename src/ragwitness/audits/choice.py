@@ -94,22 +94,21 @@ async def choose(
     dear: list[_Fit] = []
     for method, options in CANDIDATES:
         fit = await _fit(plan, method, options, known, seen, proxy, budget)
-        # The target must take the longest question; that is asked of what could be used else.
-        if takes and not (fit.unusable or fit.over) and not await takes(fit.longest):
-            refused = f"the target refuses a question of {fit.longest:,} characters"
-            fit = replace(fit, unusable=refused)
-        if fit.unusable or fit.over:
-            passed.append(f"not {fit.label}: {fit.unusable or fit.over}")
-            dear += [fit] if not fit.unusable else []
-            continue
-        return Choice(method, fit.config, _why(fit, passed))
-    if not dear:
-        raise CapabilityError(
-            f"No method can be chosen ({'; '.join(passed)}).",
-            "Name one with --method; ragwitness doctor TARGET says which the target admits.",
-        )
-    least = min(dear, key=lambda one: one.queries)
-    return Choice(least.method, least.config, _why(least, passed))
+        if not (fit.unusable or fit.over):
+            fit = await _taken(fit, takes)
+            if not fit.unusable:
+                return Choice(method, fit.config, _why(fit, passed))
+        passed.append(f"not {fit.label}: {fit.unusable or fit.over}")
+        dear += [fit] if not fit.unusable else []
+    for fit in sorted(dear, key=lambda one: one.queries):
+        least = await _taken(fit, takes)
+        if not least.unusable:
+            return Choice(least.method, least.config, _why(least, passed))
+        passed.append(f"nor {least.label}: {least.unusable}")
+    raise CapabilityError(
+        f"No method can be chosen ({'; '.join(passed)}).",
+        "Name one with --method; ragwitness doctor TARGET says which the target admits.",
+    )
 
 
 async def refuse_unscorable_by_all(plan: AuditPlan, proxy: LanguageModel) -> None:
@@ -160,6 +159,13 @@ async def _fit(
             over = f"the whole would take {wanted:,.4g}, and {OPTIONS[cap]} is {most:,}"
             return replace(fit, over=over)
     return fit
+
+
+async def _taken(fit: _Fit, takes: Takes | None) -> _Fit:
+    """The target must take the longest question; that is asked of what could be used else."""
+    if takes is None or await takes(fit.longest):
+        return fit
+    return replace(fit, unusable=f"the target refuses a question of {fit.longest:,} characters")
 
 
 def _why(fit: _Fit, passed: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from ragwitness.canary.forecast import (
     releases_slots_needed,
     slots_needed,
 )
-from ragwitness.canary.look_test import Seen, call_outcomes, looks_p_value, room
+from ragwitness.canary.look_test import Seen, call_outcomes, looks_p_value
 from ragwitness.canary.rank_test import (
     DRAWS,
     TIE,
@@ -258,19 +258,6 @@ def _called(
     called = true in before or true in fresh
     own = [*(one.own for one in earlier), seen.own]
     return replace(seen, called=fresh), looks_p_value(own, called, alpha, releases)
-
-
-def looks_that_decide(design: Design) -> int | None:
-    """Return the last look, from 1, that could still call an outcome by its turn; None: each can.
-
-    Where the number of looks was left open, an outstanding outcome may be called at any later one.
-    """
-    slots = design.slots // 2 if design.half else design.slots
-    outcomes = design.candidates if slots == 1 else min(design.candidates**slots, DRAWS + 1)
-    last = design.releases or 100
-    rooms = [room(outcomes, design.level, look, design.releases) for look in range(last + 1)]
-    able = [look for look in range(1, last + 1) if rooms[look] > rooms[look - 1]]
-    return None if len(able) == last else max(able, default=0)
 
 
 def best_p_value(design: Design) -> float | None:

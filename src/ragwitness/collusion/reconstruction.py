@@ -45,11 +45,6 @@ def solve(queries: Values, answers: Values, sigma: float) -> Values:
     return solved
 
 
-def expected_error(count: int, dim: int, sigma: float) -> float:
-    """Return the mean squared error of :func:`solve` for even queries; 1 is knowing nothing."""
-    return 1 / (1 + count / (sigma * dim) ** 2)
-
-
 def expected_cosine(count: int, dim: int, sigma: float) -> float:
     """Return the cosine of the estimate with the truth, for even queries and a large ``dim``."""
     return 1 / math.sqrt(1 + (sigma * dim) ** 2 / count)

@@ -100,11 +100,6 @@ def spread(mu: float, n: int) -> float:
     return math.sqrt(max(0.0, tail * (1 - tail) + 2 * (n - 1) * joint)) / n
 
 
-def null_spread(n: int) -> float:
-    """Return the standard error where nothing is told apart: sqrt((2n + 1) / 12) / n."""
-    return math.sqrt((2 * n + 1) / 12) / n
-
-
 # The noise that follows from a budget per account, by the calibrations in use.
 
 Calibration: TypeAlias = Literal["classic", "leading", "exact"]

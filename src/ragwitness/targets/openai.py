@@ -208,11 +208,6 @@ class OpenAITarget:
         """What the protocol promises; see :func:`ragwitness.targets.probe.probe_capabilities`."""
         return frozenset({Capability.TEXT, Capability.TOP_LOGPROBS})
 
-    @property
-    def requests_sent(self) -> int:
-        """HTTP requests so far, repeated ones included."""
-        return self._client.attempts
-
     async def ask(self, query: Query) -> Answer:
         """Send one query.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -139,19 +140,23 @@ async def probe_capabilities(
 async def takes_length(target: Target, characters: int) -> bool:
     """Ask with a harmless text of so many characters; return whether that is answered.
 
-    A target that shortens a long text without a word is not found out.
+    One refusal may have another cause: only where a short text is answered and the long one is
+    refused again is it the length. A target that shortens a long text without a word is not found
+    out. At most three queries.
 
     Raises:
-        TargetUnreachableError: No connection.
+        TargetError: A short text is not answered either, or there is no connection.
     """
     if isinstance(target, Recorded):
         return True
-    text = f"{_TEXT} " * (characters // (len(_TEXT) + 1) + 1)
-    try:
-        await target.ask(Query(text[:characters], _MAX_TOKENS))
-    except TargetResponseError:
-        return False
-    return True
+    text = (f"{_TEXT} " * (characters // (len(_TEXT) + 1) + 1))[:characters]
+    for last in (False, True):
+        with suppress(TargetResponseError):
+            await target.ask(Query(text, _MAX_TOKENS))
+            return True
+        if not last:
+            await target.ask(Query(_TEXT[:characters], _MAX_TOKENS))
+    return False
 
 
 async def probe_sampling(

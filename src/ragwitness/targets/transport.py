@@ -203,7 +203,6 @@ class JsonClient:
         self._options = options
         self._clock = clock or Clock()
         self.failures = failures or Failures(base_url, key)
-        self.attempts = 0
         self._http = httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {key.value}"} if key.value else {},
             timeout=httpx2.Timeout(
@@ -306,7 +305,6 @@ class JsonClient:
 
     async def _attempt(self, request: _HttpRequest) -> _HttpReply | _Silence:
         """One request: its reply, or why there is none."""
-        self.attempts += 1
         seconds = self._options.connect_timeout + self._options.read_timeout
         try:
             # The client's own limit is per packet; this one also ends a reply that trickles.

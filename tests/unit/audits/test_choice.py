@@ -116,3 +116,19 @@ def test_where_every_question_is_too_long_the_lengths_are_said(plan) -> None:
 
     with pytest.raises(CapabilityError, match="refuses a question of"):
         asyncio.run(choose(plan, _ALL, load_language_model("reader"), Budget(), nothing))
+
+
+def test_the_cheapest_beyond_the_caps_is_looked_at_for_its_length_too(plan, monkeypatch) -> None:
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
+    own = load_language_model("reader")
+    longest: list[int] = []
+
+    async def takes(characters: int) -> bool:
+        longest.append(characters)
+        return len(longest) > 1  # the first that is looked at is refused
+
+    found = asyncio.run(choose(plan, _ALL, own, Budget(queries=1), takes))
+    first = asyncio.run(choose(plan, _ALL, own, Budget(queries=1)))
+    assert len(longest) == 2
+    assert found.method != first.method
+    assert f"nor {first.method}: the target refuses a question of {longest[0]:,}" in found.why

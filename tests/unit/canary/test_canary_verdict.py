@@ -16,7 +16,6 @@ from ragwitness.canary.verdict import (
     best_p_value,
     decide,
     logits,
-    looks_that_decide,
 )
 from ragwitness.errors import InputError
 
@@ -134,10 +133,6 @@ def test_what_looks_without_an_end_can_decide() -> None:
     assert best_p_value(Design(releases=0, several="evidence")) > 0.05  # 23.6 / 2 is below 20
     assert best_p_value(Design(slots=2, releases=0)) < 0.05
     assert best_p_value(Design(name="paper")) is None
-    # By its turn the 15th look is the last with room: 6 of 128 candidates may be called in all.
-    assert looks_that_decide(Design(releases=0)) == 15
-    assert looks_that_decide(Design(releases=3)) is None
-    assert looks_that_decide(Design(candidates=40, releases=3)) == 3
 
 
 def test_a_saturated_model_is_found_by_logits_and_not_by_nats() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, multivariate_normal
 
-from ragwitness.collusion.separation import area_of, null_spread, spread
+from ragwitness.collusion.separation import area_of, spread
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.stats.intervals import auc_interval
@@ -47,9 +47,10 @@ def test_the_exact_spread_is_the_bivariate_normals() -> None:
         a = auc_of(mu)
         variance = (a * (1 - a) + 2 * 99 * (both - a * a)) / 100**2
         assert spread(mu, 100) == pytest.approx(math.sqrt(variance), rel=1e-3)
-    assert spread(0.0, 10_000) == pytest.approx(null_spread(10_000), rel=1e-12)
-    assert null_spread(10_000) == pytest.approx(0.0041, abs=5e-5)  # research, section 2
-    assert null_spread(100_000) == pytest.approx(0.0013, abs=5e-5)
+    # Where nothing is told apart: sqrt((2n + 1) / 12) / n.
+    assert spread(0.0, 10_000) == pytest.approx(math.sqrt(20_001 / 12) / 10_000, rel=1e-12)
+    assert spread(0.0, 10_000) == pytest.approx(0.0041, abs=5e-5)  # research, section 2
+    assert spread(0.0, 100_000) == pytest.approx(0.0013, abs=5e-5)
 
 
 def test_the_exact_spread_is_what_repetition_shows() -> None:

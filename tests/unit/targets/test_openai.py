@@ -322,7 +322,6 @@ def test_concurrency_is_bounded() -> None:
         options = TransportOptions(concurrency=3)
         async with await OpenAITarget.connect(f"{url}#m", options) as target:
             await asyncio.gather(*(target.ask(Query("q")) for _ in range(12)))
-            assert target.requests_sent == 12
 
     with loopback(slow) as server:
         asyncio.run(main(server.url))

@@ -190,21 +190,45 @@ def test_recorded_answers_are_not_asked_to_differ() -> None:
     assert asyncio.run(main()).samples_differ is None
 
 
-@pytest.mark.parametrize(("characters", "taken"), [(44, True), (1000, True), (1001, False)])
-def test_a_length_is_tried_with_a_harmless_text(characters: int, taken: bool) -> None:
-    asked: list[str] = []
+class _Gateway:
+    """Refuses long texts, and the first so many texts of any length."""
 
-    class Gateway:
-        name = "gateway"
-        capabilities: frozenset[Capability] = frozenset()
+    name = "gateway"
+    capabilities: frozenset[Capability] = frozenset()
 
-        async def ask(self, query: Query) -> Answer:
-            asked.append(query.prompt)
-            if len(query.prompt) > 1000:
-                raise TargetResponseError("413: too long", "")
-            return Answer("")
+    def __init__(self, longest: int, failures: int = 0) -> None:
+        self.asked: list[int] = []
+        self.longest, self.failures = longest, failures
 
-        async def close(self) -> None: ...
+    async def ask(self, query: Query) -> Answer:
+        self.asked.append(len(query.prompt))
+        if len(self.asked) <= self.failures or len(query.prompt) > self.longest:
+            raise TargetResponseError("refused", "")
+        return Answer("")
 
-    assert asyncio.run(takes_length(Gateway(), characters)) is taken
-    assert [len(text) for text in asked] == [characters]
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("characters", "failures", "taken", "asked"),
+    [
+        (44, 0, True, [44]),
+        (1000, 0, True, [1000]),
+        (1001, 0, False, [1001, 44, 1001]),
+        (1000, 1, True, [1000, 44, 1000]),  # the first refusal had another cause
+        (20, 1, True, [20, 20, 20]),
+    ],
+)
+def test_a_length_is_tried_with_a_harmless_text(
+    characters: int, failures: int, taken: bool, asked: list[int]
+) -> None:
+    gateway = _Gateway(1000, failures)
+    assert asyncio.run(takes_length(gateway, characters)) is taken
+    assert gateway.asked == asked
+
+
+def test_a_target_that_answers_no_short_text_is_no_limit_on_length() -> None:
+    gateway = _Gateway(1000, failures=9)
+    with pytest.raises(TargetResponseError, match="refused"):
+        asyncio.run(takes_length(gateway, 900))
+    assert gateway.asked == [900, 44]

@@ -10,16 +10,15 @@ answers themselves.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive
+from ragwitness.privacy.odometer.spectral import pack_state, unpack_state
 
 _MAGIC = b"ragwitness documents 2\n"
 _FULL = 1 << 62
@@ -161,10 +160,8 @@ class DocumentMeter:
 
     def to_bytes(self) -> bytes:
         """Return the whole state but the seats, which the index decides."""
-        head = json.dumps({"free": self.free, "texts": [*self._number]}).encode()
-        rows = np.stack([self._spent, self._limits, self._settled])
-        state = _MAGIC + head + b"\n" + rows.astype("<i8").tobytes()
-        return state + sha256(state).digest()
+        head = {"free": self.free, "texts": [*self._number]}
+        return pack_state(_MAGIC, head, np.stack([self._spent, self._limits, self._settled]))
 
     @classmethod
     def from_bytes(cls, state: bytes) -> DocumentMeter:
@@ -173,13 +170,8 @@ class DocumentMeter:
         Raises:
             InputError: It is something else, or damaged.
         """
-        state, digest = state[:-32], state[-32:]
-        if not state.startswith(_MAGIC) or sha256(state).digest() != digest:
-            raise InputError("This is not the state of a meter, or it is damaged.")
-        head, _, body = state.removeprefix(_MAGIC).partition(b"\n")
-        fields = json.loads(head)
+        fields, numbers = unpack_state(_MAGIC, state)
         made = cls(int(fields["free"]))
         made._number = {text: at for at, text in enumerate(fields["texts"])}
-        rows = np.frombuffer(body, "<i8").reshape(3, len(made._number)).astype(np.int64)
-        made._spent, made._limits, made._settled = rows
+        made._spent, made._limits, made._settled = numbers.reshape(3, len(made._number))
         return made

@@ -148,6 +148,28 @@ def worst_epsilon(
 
 
 _MAGIC = b"ragwitness odometer 1\n"
+
+
+def pack_state(magic: bytes, head: dict[str, Any], rows: NDArray[np.int64]) -> bytes:
+    """Return a meter's state: its kind, a line of JSON, whole numbers, and a hash of all that."""
+    text = json.dumps(head, sort_keys=True, allow_nan=False).encode()
+    state = magic + text + b"\n" + rows.astype("<i8").tobytes()
+    return state + sha256(state).digest()
+
+
+def unpack_state(magic: bytes, state: bytes) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Return what :func:`pack_state` was given, the numbers in one row.
+
+    Raises:
+        InputError: It is something else, or damaged.
+    """
+    state, digest = state[:-32], state[-32:]
+    if not state.startswith(magic) or sha256(state).digest() != digest:
+        raise InputError("This is not the state of a meter, or it is damaged.")
+    head, _, body = state.removeprefix(magic).partition(b"\n")
+    return json.loads(head), np.frombuffer(body, "<i8").astype(np.int64)
+
+
 _AHEAD = 1024
 """Queries after which the inverse is made anew."""
 _SURE = 1 - 1e-5
@@ -264,10 +286,7 @@ class Odometer:
     def to_bytes(self) -> bytes:
         """Return the whole state; equal meters give equal bytes on every machine."""
         head = {**self.terms.as_json(), "queries": self.queries}
-        text = json.dumps(head, sort_keys=True, allow_nan=False).encode()
-        upper = self._sum()[np.triu_indices(self.terms.dimension)]
-        state = _MAGIC + text + b"\n" + upper.astype("<i8").tobytes()
-        return state + sha256(state).digest()
+        return pack_state(_MAGIC, head, self._sum()[np.triu_indices(self.terms.dimension)])
 
     @classmethod
     def from_bytes(cls, state: bytes) -> Odometer:
@@ -276,16 +295,12 @@ class Odometer:
         Raises:
             InputError: It is something else, or damaged.
         """
-        state, digest = state[:-32], state[-32:]
-        if not state.startswith(_MAGIC) or sha256(state).digest() != digest:
-            raise InputError("This is not the state of a meter, or it is damaged.")
-        head, _, body = state.removeprefix(_MAGIC).partition(b"\n")
-        fields = json.loads(head)
+        fields, upper = unpack_state(_MAGIC, state)
         queries = fields.pop("queries")
         terms = Terms.from_json(fields)
         size = terms.dimension
         made = cls(terms)
-        made._gram[np.triu_indices(size)] = np.frombuffer(body, dtype="<i8")
+        made._gram[np.triu_indices(size)] = upper
         made._gram = np.triu(made._gram) + np.triu(made._gram, 1).T
         made.queries = queries
         return made
