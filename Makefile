@@ -10,10 +10,10 @@ demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
 
 test: $(VENV)/.dev
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow and not long"
 
 test-slow: $(VENV)/.dev
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "slow or long"
 
 # The pages as a site in build/site; a warning ends it, and nothing is loaded from elsewhere.
 docs: $(VENV)/.dev
@@ -27,10 +27,10 @@ help-golden: $(VENV)/.dev
 # Against llama.cpp's server, which is compiled first.
 llama: $(VENV)/.dev
 	$(PIP) -e '.[gguf]' 'llama-cpp-python[server]>=0.3'
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" \
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest \
 	  tests/services/test_llama_cpp.py tests/services/test_llama_cpp_canary.py
 
-# Against a foreign server, frameworks, stores, Ray, PostgreSQL, a browser, Go's logs and snarkjs.
+# Against a foreign server, frameworks, stores, Ray, PostgreSQL, a browser, Go's logs and snarkjs; then all slow tests.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
 	command -v chromium >/dev/null || apt-get install -qy --no-install-recommends chromium || \
@@ -47,11 +47,10 @@ services: hf $(VENV)/.dev
 	ls $(VENV)/npm/node_modules/axe-core >/dev/null 2>&1 || \
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm axe-core@4 || \
 	  echo "no axe-core: the pages are not looked at by it"
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" \
-	  tests/services tests/unit/canary tests/research tests/docs/test_journeys.py tests/docs/test_notebooks.py \
-	  tests/cli/test_cli_canary_study.py tests/cli/test_cli_help.py tests/cli/test_cli_scale.py tests/cli/test_cli_battery.py tests/unit/rag/index/test_stores.py \
-	  tests/unit/targets/test_objects_frameworks.py tests/cli/test_cli_plan.py tests/cli/test_cli_workers.py tests/unit/evidence/test_evidence_mutations.py \
-	  tests/unit/membership/test_passages.py tests/docs/test_targets_page.py tests/docs/test_evidence_page.py
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" \
+	  tests/services tests/unit/rag/index/test_stores.py
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m slow \
+	  tests/cli tests/docs tests/golden tests/research tests/unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

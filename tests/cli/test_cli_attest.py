@@ -121,7 +121,7 @@ def test_a_beacon_has_one_spelling_and_one_window(command: Command) -> None:
     assert code == 3, text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     code, text = command("setup", "--policy", "policy.toml", "-o", "setup", "--json")
     assert code == 0, text

@@ -10,6 +10,8 @@ import pytest
 from ragwitness.text.sample import load_sample
 from tests.support.loopback import chat_body, loopback, reply
 
+pytestmark = pytest.mark.slow
+
 _MODELS = reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
 _NO = reply(chat_body("No, it is not."))
 _ADMITTED = 800  # characters; MBA asks with 857 here, RAG-MIA with 725

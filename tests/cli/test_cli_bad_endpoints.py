@@ -12,6 +12,8 @@ from ragwitness.cli.main import run
 from ragwitness.text.sample import load_sample
 from tests.support.loopback import chat_body, loopback, reply
 
+pytestmark = pytest.mark.slow
+
 _MODELS = reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
 
 

@@ -23,6 +23,8 @@ from tests.golden import answering, errands
 from tests.golden.errands import ERRANDS, INPUTS, STORED
 from tests.support.markup import check
 
+pytestmark = pytest.mark.slow
+
 _KINDS = {
     open_result(folder)[0].name: folder
     for folder in sorted({path.parent for path in (STORED / "runs").rglob(RESULT)}, reverse=True)

@@ -12,6 +12,8 @@ from tests.support.canary_audit import CANDIDATES as _M
 from tests.support.canary_audit import Command, model_of, own, planted, result_of
 from tests.support.canary_model import ToyModel, serving
 
+pytestmark = pytest.mark.slow
+
 
 def plain(shown: str) -> str:
     """What a panel says, without its frame and line breaks."""

@@ -98,7 +98,7 @@ def test_by_the_commands_alone_who_reads_documents_is_found(place: Path, command
     _runs(place, command, violating=False, count=1)  # one run bounds no rate: see below
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_and_ten(place: Path, command: Command) -> None:
     found = [_runs(place, command, violating=v, count=10).count("trained") for v in (True, False)]
     print(found)

@@ -13,6 +13,8 @@ from tests.support.canary_audit import CANDIDATES as _M
 from tests.support.canary_audit import Command, model_of, own, planted, probed, result_of
 from tests.support.canary_model import serving
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:

@@ -7,6 +7,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+pytestmark = pytest.mark.slow
+
 TABLE = """
 [tiny]
 kind = "canary"

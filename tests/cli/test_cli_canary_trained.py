@@ -21,7 +21,7 @@ from tests.support import training_service
 from tests.support.canary_audit import Command
 from tests.support.training_service import audit_by_commands
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 _IN_DOCUMENTS = " all the year round."  # and in no question
 

@@ -197,7 +197,7 @@ def test_texts_are_embedded_and_mixed_rows_left_out(command, tmp_path, monkeypat
     assert "the reverse" in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_ray_cluster_estimates_the_same_bytes(command, logs, tmp_path) -> None:
     if importlib.util.find_spec("ray") is None:
         pytest.skip("ray is not installed: pip install 'ragwitness[ray]'")

@@ -14,6 +14,8 @@ from ragwitness.membership.registry import AUDITS
 from ragwitness.text.sample import load_sample
 from tests.support.loopback import chat_body, loopback, reply
 
+pytestmark = pytest.mark.slow
+
 _MODELS = reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
 _NO = reply(chat_body("No, it is not."))
 _FORM = ("--method", "rag-mia", "--concurrency", "1", "--retries", "1")

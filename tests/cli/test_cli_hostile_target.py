@@ -15,6 +15,8 @@ from ragwitness.text.sample import load_sample
 from tests.support.copier import Copier
 from tests.support.rough import FAULTS, TURNED_AWAY, Rough, rough
 
+pytestmark = pytest.mark.slow
+
 _DOCUMENTS, _KNOWN, _CAP = 60, 40, 150
 
 

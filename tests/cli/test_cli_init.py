@@ -13,6 +13,8 @@ import pytest
 
 from ragwitness.text.sample import load_sample
 
+pytestmark = pytest.mark.slow
+
 
 def _write(path: Path, texts: list[str]) -> Path:
     rows = (json.dumps({"id": f"{path.stem}-{n}", "text": text}) for n, text in enumerate(texts))

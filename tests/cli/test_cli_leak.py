@@ -306,6 +306,6 @@ def _killed(files: dict[str, Path], prompts: int, kills: int) -> None:
     assert [one["prompts"] for one in _result(run)["attacks"]] == [prompts, prompts]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_attacks_of_250_prompts_killed_three_times(files: dict[str, Path]) -> None:
     _killed(files, prompts=250, kills=3)

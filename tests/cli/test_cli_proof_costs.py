@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., tuple[int, str]]
 
 _TABLE = """

@@ -14,6 +14,8 @@ import pytest
 from ragwitness.text.sample import load_sample
 from tests.support.rough import Rough, rough
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., tuple[int, str]]
 
 _UNITS = 28
@@ -56,7 +58,6 @@ def _prepared(command: Command, server: Rough, files: list[object], *more: objec
     assert code == 0, text
 
 
-@pytest.mark.slow
 def test_one_process_and_four_and_shards_give_the_same_bytes(command: Command, files) -> None:
     with rough() as server:
         target = f"{server.url}#m"

@@ -19,6 +19,8 @@ from tests.support.canary_audit import Command, planted, probed, result_of
 from tests.support.copier import Copier
 from tests.unit.evidence.forger import Forger, audited, called, corpus
 
+pytestmark = pytest.mark.slow
+
 
 def _failure(forger: Forger) -> str:
     found = verify_pack(forger.packed())

@@ -11,6 +11,8 @@ import pytest
 from ragwitness.text.sample import load_sample
 from tests.support.writers import blocks, writers
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., tuple[int, str]]
 
 

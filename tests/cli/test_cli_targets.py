@@ -14,6 +14,8 @@ import pytest
 from ragwitness.text.sample import load_sample
 from tests.support.loopback import loopback, reply
 
+pytestmark = pytest.mark.slow
+
 SECRET = "s3nt1nel-value-of-a-key"
 
 _SERVICE = """

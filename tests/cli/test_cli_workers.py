@@ -14,6 +14,8 @@ import pytest
 
 from ragwitness.text.sample import load_sample
 
+pytestmark = pytest.mark.slow
+
 _CLI = [sys.executable, "-m", "ragwitness"]
 _KNOWN, _ASKED = 26, 10
 
@@ -78,7 +80,6 @@ def one(folder: Path) -> tuple[bytes, object]:
     return _result(folder, "one")
 
 
-@pytest.mark.slow
 def test_all_cores_give_the_bytes_of_one(folder: Path, one: tuple[bytes, object]) -> None:
     said = _call(_audit("all"), folder, "all")
     assert _result(folder, "all") == one
@@ -105,7 +106,6 @@ def test_no_number_of_workers_is_one_line(folder: Path, wrong: str) -> None:
     assert not (folder / "none").exists()
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_the_processes_and_one_resumes_what_several_began(
     folder: Path, one: tuple[bytes, object]
 ) -> None:
@@ -167,7 +167,6 @@ def test_a_parent_that_is_killed_leaves_no_process_behind(folder: Path) -> None:
     assert _gone(process.pid)
 
 
-@pytest.mark.slow
 def test_an_evaluation_is_the_same_on_all_cores(folder: Path) -> None:
     found = []
     for workers in (1, "all"):

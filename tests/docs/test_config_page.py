@@ -62,6 +62,7 @@ def test_each_audit_has_its_table(verb, tmp_path) -> None:
         assert found["corpus"] == str(tmp_path / "corpus.jsonl")
 
 
+@pytest.mark.slow
 def test_the_python_example_runs(tmp_path) -> None:
     rows = [json.dumps({"id": d.id, "text": d.text}) for d in load_sample()[:4]]
     (tmp_path / "mine.jsonl").write_text("\n".join(rows[:2]))

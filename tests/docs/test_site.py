@@ -14,6 +14,8 @@ import pytest
 from tests.cli.surface import verbs
 from tests.support.pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 _spec = importlib.util.spec_from_file_location("docs_site", ROOT / "pages" / "site.py")
 assert _spec is not None
 assert _spec.loader is not None

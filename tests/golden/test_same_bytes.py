@@ -108,7 +108,7 @@ _SLOW = {"audit-learning"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.slow if one in _SLOW else ()) for one in CASES]
+    "name", [pytest.param(one, marks=pytest.mark.long if one in _SLOW else ()) for one in CASES]
 )
 def test_a_run_made_afresh_gives_what_it_gave(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

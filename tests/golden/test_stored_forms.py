@@ -101,6 +101,7 @@ def test_unfinished_runs_have_a_page() -> None:
 _OTHERWISE = {"owner", "leak"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _RUNS)
 def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -> None:
     """The command without ``--run`` finds the folder, its journal, its scores and its result."""

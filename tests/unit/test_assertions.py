@@ -28,6 +28,8 @@ from tests.support.indexed import (
     silent,
 )
 
+pytestmark = pytest.mark.slow
+
 GIVEN: dict[str, Any] = {"known_in": INSIDE, "method": "passages"}
 
 
@@ -76,7 +78,7 @@ def test_auto_chooses_as_the_verb_does(runs: Path) -> None:
         "passages",
         "rag-mia",
         "s2mia",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("interrogation", "mba")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("interrogation", "mba")),
     ],
 )
 def test_a_system_that_answers_nothing_is_inconclusive(method: str, runs: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 from tests.support.indexed import INSIDE, MINE, OUTSIDE
 from tests.support.rough import rough
 
+pytestmark = pytest.mark.slow
+
 _ROOT = Path(__file__).parents[2]
 _SUITE = """
 import pytest

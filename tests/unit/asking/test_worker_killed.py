@@ -92,7 +92,7 @@ def test_a_run_killed_three_times_ends_as_one_that_was_not(tmp_path) -> None:
     _killed_often(3, _DOCUMENTS, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_of_501_queries_killed_twenty_times_ends_as_one_that_was_not(tmp_path) -> None:
     _killed_often(20, 167, tmp_path)
 

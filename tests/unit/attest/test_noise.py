@@ -215,7 +215,7 @@ def test_no_field_of_any_file_is_read_past(proved):
         assert all(check.failure for check in found.failures)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(2_000, marks=pytest.mark.long)])
 def test_flipped_bits_that_the_provider_signs(proved, count):
     rng = random.Random(count)
     files = dict(read_bundle(proved.bundle).files)

@@ -26,6 +26,8 @@ from ragwitness.targets.service_config import load_service, load_votes
 from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
 from tests.support.voting_service import DESCRIPTION, Service, described, serving
 
+pytestmark = pytest.mark.slow
+
 _ONCE = TransportOptions(retry=RetryPolicy(retries=0))
 
 

@@ -26,7 +26,10 @@ from tests.unit.evidence.forger import Forger, audited, called
 
 pytest.importorskip("rfc3161_client")
 _OPENSSL = shutil.which("openssl") or ""
-pytestmark = pytest.mark.skipif(not _OPENSSL, reason="openssl signs the tokens")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not _OPENSSL, reason="openssl signs the tokens"),
+]
 
 _CONFIG = """
 [req]

@@ -18,6 +18,8 @@ from ragwitness.rag.target import LabTarget
 from ragwitness.types import Decision, Document
 from tests.support.copier import Copier
 
+pytestmark = pytest.mark.slow
+
 _SYLLABLES = "ba be bi bo bu da de di do du ka ke ki ko ku ma me mi mo mu ra re ri ro ru".split()
 
 

@@ -27,6 +27,8 @@ from ragwitness.evidence.verifier import PackKnown, verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from tests.unit.evidence.forger import Forger, called
 
+pytestmark = pytest.mark.slow
+
 STRANGER = PrivateKey.generate("stranger")
 
 

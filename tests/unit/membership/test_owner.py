@@ -87,6 +87,7 @@ def test_the_difference_leaves_unscorable_documents_out() -> None:
         collection_difference([None], [0.0], rng=random.Random(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("betting", ["mixture", "product"])
 @pytest.mark.parametrize("shift", [0.0, 0.4])
 @pytest.mark.parametrize("size", [1, 3, 16])

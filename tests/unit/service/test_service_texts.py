@@ -32,6 +32,8 @@ from ragwitness.service.tenants import (
 )
 from ragwitness.types import Document
 
+pytestmark = pytest.mark.slow
+
 CLAIM = Claim(
     queries=4000, accounts=2, capacity=32, top=3, embedder="hashing:64", window=60,
     epsilon=8.0, joint_epsilon=2.0, lifetime_epsilon=3.0, meter="documents",

@@ -141,7 +141,7 @@ def test_what_is_missing_or_does_not_load_is_said(monkeypatch: pytest.MonkeyPatc
             pii_finder(kind)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_presidio_finds_more_and_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("presidio_analyzer")
     import socket

@@ -319,7 +319,7 @@ def test_ten_thousand_flipped_bytes(audited):
         pytest.fail("a flipped byte was accepted")
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.long)])
 def test_flipped_bytes_that_the_provider_signs(audited, count):
     """Every byte of every file counts: none is read past, not even by a provider's own flip."""
     rng = random.Random(count)

@@ -21,7 +21,7 @@ from ragwitness.crypto.proofs.provider import load_prover_setup
 from tests.support.attested import BEACON, LOG, MECHANISM, POLICY, WIDE, make_setup_for, request_of
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("slots", [4_098, 16_384])
 def test_a_window_over_several_chunks_passes_and_a_mixed_proof_fails(tmp_path, slots):
     """16,384 slots are four chunks of 4,096; 4,098 are two of 2,049."""

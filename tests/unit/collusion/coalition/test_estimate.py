@@ -36,7 +36,7 @@ def _world(seed: int, accounts: int = 20, ordinary: int = 100, *coalition):
     return traffic(rng, rows, probes), benign
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_benign_log_is_accused_in_one_of_twenty() -> None:
     """The opponent: 400 logs of innocent accounts, from the population of the ordinary traffic."""
     found = []

@@ -316,7 +316,7 @@ def refused(check: str, call: Callable[[], object]) -> None:
     assert caught.value.check == check
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_answer_is_proved_under_the_setup_of_a_real_ceremony(tmp_path: Path) -> None:
     """The circuits themselves: LINK and the norms, proved and verified by the finished files."""
     from ragwitness.crypto.proofs.norms.verify import verify_norms

@@ -178,6 +178,7 @@ def _found(
     return len(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _ADAPTIVE)
 def test_adaptive_attacks_bring_more_than_themselves_blind(name: str) -> None:
     fed, blind = ([_found(name, seed, blind=how) for seed in range(3)] for how in (False, True))

@@ -157,7 +157,7 @@ def test_draws_follow_the_exact_probabilities(variance, draws):
     assert fits(gaussian_table(variance), draws) > 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("variance", [64, Fraction(10**7, 3), MOST_VARIANCE])
 def test_more_draws_follow_the_exact_probabilities(variance):
     assert fits(gaussian_table(variance), 50_000_000) > 1e-3

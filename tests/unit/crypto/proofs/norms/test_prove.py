@@ -32,7 +32,7 @@ from ragwitness.crypto.proofs.setup import MASKS, Shape, VerifierSetup, make_srs
 from ragwitness.errors import InputError, VerificationError
 from tests.unit.crypto.proofs.norms.norms_fields import FieldMatrix, constant
 
-pytestmark = pytest.mark.usefixtures("arithmetic")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("arithmetic")]
 
 SHAPE = Shape(8, 2, 4, 100, 1000)
 CONTEXT = b"window 7, tenant 2"
