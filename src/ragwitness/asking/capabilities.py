@@ -123,7 +123,7 @@ async def measured_once(target: Target, governor: Spender, run: Path | None) -> 
 async def length_taken(
     target: Target, governor: Spender, run: Path | None, found: CapabilityReport, characters: int
 ) -> bool:
-    """Whether a target answers a question of so many characters: at most three queries, counted.
+    """Whether a target answers a question of so many characters: at most four queries, counted.
 
     Args:
         target: The system under audit.

@@ -18,6 +18,7 @@ _OTHER_QUESTION = "Complete the sentence: The sky is"
 # Many answers are as good as each other.
 _OPEN_QUESTION = "Write one short sentence about anything you like."
 _TEXT = "The quick brown fox jumps over the lazy dog."
+_WIDEST = 8  # characters a token, more than any tokenizer has in it
 _MAX_TOKENS = 8
 _OPEN_TOKENS = 16
 
@@ -140,9 +141,8 @@ async def probe_capabilities(
 async def takes_length(target: Target, characters: int) -> bool:
     """Ask with a harmless text of so many characters; return whether that is answered.
 
-    One refusal may have another cause: only where a short text is answered and the long one is
-    refused again is it the length. A target that shortens a long text without a word is not found
-    out. At most three queries.
+    A refusal is one of length only where a short text is answered and the long one refused again.
+    A target that shortens texts is found out where it says how many tokens it read. ≤ 4 queries.
 
     Raises:
         TargetError: A short text is not answered either, or there is no connection.
@@ -152,11 +152,19 @@ async def takes_length(target: Target, characters: int) -> bool:
     text = (f"{_TEXT} " * (characters // (len(_TEXT) + 1) + 1))[:characters]
     for last in (False, True):
         with suppress(TargetResponseError):
-            await target.ask(Query(text, _MAX_TOKENS))
-            return True
+            read = await _tokens_read(target, text)
+            if not read or read * _WIDEST >= characters:
+                return True
+            # So few for these words: the rest was cut off, or the number is the same for all.
+            return await _tokens_read(target, _TEXT) >= read
         if not last:
-            await target.ask(Query(_TEXT[:characters], _MAX_TOKENS))
+            await _tokens_read(target, _TEXT[:characters])
     return False
+
+
+async def _tokens_read(target: Target, text: str) -> int:
+    """As the target says; 0 where it does not."""
+    return (await target.ask(Query(text, _MAX_TOKENS))).prompt_tokens or 0
 
 
 async def probe_sampling(

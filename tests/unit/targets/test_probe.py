@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -224,6 +225,29 @@ def test_a_length_is_tried_with_a_harmless_text(
 ) -> None:
     gateway = _Gateway(1000, failures)
     assert asyncio.run(takes_length(gateway, characters)) is taken
+    assert gateway.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("read", "taken", "asked"),
+    [
+        (lambda _: None, True, [1000]),
+        (lambda _: 0, True, [1000]),
+        (lambda size: size // 4, True, [1000]),
+        (lambda size: min(size // 4, 124), False, [1000, 44]),
+        (lambda _: 10, True, [1000, 44]),  # a number that means nothing
+    ],
+)
+def test_a_text_that_was_shortened_without_a_word_was_not_taken(
+    read: Callable[[int], int | None], taken: bool, asked: list[int]
+) -> None:
+    class Counting(_Gateway):
+        async def ask(self, query: Query) -> Answer:
+            await super().ask(query)
+            return Answer("", prompt_tokens=read(len(query.prompt)))
+
+    gateway = Counting(1000)
+    assert asyncio.run(takes_length(gateway, 1000)) is taken
     assert gateway.asked == asked
 
 
