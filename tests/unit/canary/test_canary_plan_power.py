@@ -61,7 +61,7 @@ def test_no_measured_condition_is_unlikely_under_the_forecast() -> None:
         p = share_of_providers(Design(), traces, 8, 0.5, share)[0]
         off.append(min(binom.cdf(hits, of, p), binom.sf(hits - 1, of, p)))
     assert min(off) > 0.005
-    assert sum(one < 0.05 for one in off) <= 3  # of 23, two-sided
+    assert sum(one < 0.05 for one in off) <= 3  # two-sided
 
 
 def test_a_forecast_is_as_wide_as_what_was_measured_leaves_it() -> None:
