@@ -87,8 +87,8 @@ def _runs(words: Sequence[str]) -> dict[tuple[str, ...], None]:
 class Memory:
     """The distinct passages that leaked, and ``times``: how often each came.
 
-    ``said`` is how many words of passages, old or new, stood in the last answer, ``came`` how many
-    passages did.
+    ``said`` is how many different words of passages, old or new, stood in the last answer, ``came``
+    how many passages did.
     With an ``embedder``, cosines judge what is new in place of words.
     """
 
@@ -119,7 +119,7 @@ class Memory:
         known, self.said = len(self._owners), 0
         for piece in cut_passages(answer, prompt):
             tokens = plain_tokens(piece)
-            self.said += len(tokens)
+            self.said += len(set(tokens))
             runs = _runs(tokens)
             homes = [self._homes[run] for run in runs if run in self._homes]
             if len(homes) + len(runs.keys() & own) < _KNOWN * len(runs):

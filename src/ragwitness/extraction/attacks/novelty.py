@@ -11,10 +11,10 @@ passages (Thompson sampling); ``auto`` has more kinds.
 from __future__ import annotations
 
 import random
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
 from typing import ClassVar
 
 from ragwitness.extraction.attacks.adaptive import Adaptive, AttackerConfig, ranged
@@ -41,9 +41,8 @@ _FEW = 5  # words of a short prompt
 _LEAST = 0.1  # what remains of a belief
 _FRAGMENTS, _FRESHEST = 60, 8  # drawn; with the most words never asked, of which z decides
 _TRIES, _EVERY = 2, 6  # prompts on which a way is tried; one prompt in so many tries one
-_WHOLE = 0.5  # share of the median answer with a passage that is one too
+_WHOLE = 0.5  # share of the upper quartile of answers, in different words, that is a passage too
 _AHEAD = 1.2  # of the usual kind of prompt: what a model mangles always looks new, of any kind
-_ABLE = 0.5  # share of the best way's answers with a passage; one below it is left
 _FORGETTING = 0.98  # of a way's news, per answer to it that shows a passage
 
 
@@ -82,25 +81,23 @@ class Ways:
             chosen = untried[0]
         else:
             known = [first, *(one for one in others if sum(self._shown[one]) >= 2 + _TRIES)]
-            share = {one: self._shown[one][0] / sum(self._shown[one]) for one in known}
-            most = max(share[one] for one in known)
-            able = [one for one in known if share[one] >= _ABLE * most]
             draw = self._rng.betavariate
-            belief = [draw(*self._shown[one]) * draw(*self._news[one]) for one in able]
-            belief[0] *= self._ahead if able[0] == first else 1.0
-            chosen = able[belief.index(max(belief))]
+            belief = [draw(*self._shown[one]) * draw(*self._news[one]) for one in known]
+            belief[0] *= self._ahead
+            chosen = known[belief.index(max(belief))]
         self._planned[chosen] += 1
         return chosen
 
     def credit(self, way: str | None, words: int, new: float | None) -> None:
-        """Learn from an answer with so many ``words`` of passages, of which a share is ``new``.
+        """Learn from an answer with so many different ``words``, of which a share is ``new``.
 
         The share is None where nearly all passages still are news. An answer shows a passage if it
-        is at least half as long as the median one.
+        has at least half as many different words as the upper quartile: inventions loop.
         """
         if words:
-            self._sizes.append(words)
-        shown = words > 0 and words >= _WHOLE * median(self._sizes)
+            insort(self._sizes, words)
+        long = self._sizes[len(self._sizes) * 3 // 4] if self._sizes else 0
+        shown = words > 0 and words >= _WHOLE * long
         if way is not None:
             self._shown[way][not shown] += 1
             if shown and new is not None:
