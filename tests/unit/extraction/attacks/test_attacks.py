@@ -17,7 +17,8 @@ from ragwitness.extraction.attacks.benign import Benign, BenignConfig
 from ragwitness.extraction.attacks.composite import Composite, CompositeConfig, Pide, PideConfig
 from ragwitness.extraction.attacks.crawler import Crawler, CrawlerConfig
 from ragwitness.extraction.attacks.information import CONDITIONS, LONGEST, aims, fragments
-from ragwitness.extraction.attacks.novelty import Auto, AutoConfig, Novelty, NoveltyConfig
+from ragwitness.extraction.attacks.memory import Memory
+from ragwitness.extraction.attacks.novelty import Auto, AutoConfig, Novelty, NoveltyConfig, Ways
 from ragwitness.extraction.attacks.pirates import Pirates, PiratesConfig
 from ragwitness.extraction.attacks.thief import Thief, ThiefConfig
 from ragwitness.extraction.registry import ATTACKS, build_attack
@@ -393,3 +394,26 @@ def test_short_texts_give_fewer_prompts_rather_than_the_same_again() -> None:
     ):
         asked = [ask.query.prompt for ask in _attack(attack, _nothing)]
         assert len(asked) == len(set(asked)) == 4  # one text whole, three windows of the other
+
+
+@pytest.mark.parametrize("invented", [0, 5])  # different words of an answer that shows nothing
+def test_a_way_that_always_shows_the_same_does_not_end_one_that_shows_news_seldom(
+    invented: int,
+) -> None:
+    rng = random.Random(3)
+    ways, drawn, showed = Ways(["seldom", "same"], rng), [], [1, 1]
+    for _ in range(200):
+        drawn.append(way := ways.draw())
+        shows = way == "same" or rng.random() < 0.4
+        ways.credit(way, 60 if shows else invented, float(way == "seldom"))
+        if way == "seldom":
+            showed[not shows] += 1
+    assert drawn[50:].count("seldom") > 100
+    # What it says of the seldom one is true, though most answers are inventions.
+    assert ways._shown["seldom"][0] == pytest.approx(showed[0], abs=8)
+
+
+def test_a_loop_of_many_words_and_few_different_ones_is_no_passage() -> None:
+    memory = Memory()
+    memory.add("a b c d e f g h " * 2 + "a b x d e f g h " * 10, "")
+    assert 0 < memory.said < 20
