@@ -148,6 +148,16 @@ def worst_epsilon(
 
 
 _MAGIC = b"ragwitness odometer 1\n"
+_AHEAD = 1024
+"""Queries after which the inverse is made anew."""
+_SURE = 1 - 1e-5
+"""Below this the inverse may accept on its own."""
+_DIGITS = 1e7
+"""Largest condition of the inverse at which it is trusted."""
+_MARGIN = 1 - 1e-9
+"""Share of the room that a factorisation may use: its rounding errors are far smaller."""
+_FULL = 1 << 62
+"""Sums stay below, so that whole numbers of 64 bits hold them exactly."""
 
 
 def pack_state(magic: bytes, head: dict[str, Any], rows: NDArray[np.int64]) -> bytes:
@@ -168,18 +178,6 @@ def unpack_state(magic: bytes, state: bytes) -> tuple[dict[str, Any], NDArray[np
         raise InputError("This is not the state of a meter, or it is damaged.")
     head, _, body = state.removeprefix(magic).partition(b"\n")
     return json.loads(head), np.frombuffer(body, "<i8").astype(np.int64)
-
-
-_AHEAD = 1024
-"""Queries after which the inverse is made anew."""
-_SURE = 1 - 1e-5
-"""Below this the inverse may accept on its own."""
-_DIGITS = 1e7
-"""Largest condition of the inverse at which it is trusted."""
-_MARGIN = 1 - 1e-9
-"""Share of the room that a factorisation may use: its rounding errors are far smaller."""
-_FULL = 1 << 62
-"""Sums stay below, so that whole numbers of 64 bits hold them exactly."""
 
 
 class Odometer:

@@ -415,5 +415,8 @@ def test_a_way_that_always_shows_the_same_does_not_end_one_that_shows_news_seldo
 
 def test_a_loop_of_many_words_and_few_different_ones_is_no_passage() -> None:
     memory = Memory()
-    memory.add("a b c d e f g h " * 2 + "a b x d e f g h " * 10, "")
-    assert 0 < memory.said < 20
+    # No exact rounds, so that it is not cut: of the 200 words six differ.
+    memory.add(
+        " ".join(random.Random(1).choices(("fever", "the", "cough", "is", "a", "mild"), k=200)), ""
+    )
+    assert 0 < memory.said <= 6
