@@ -1,12 +1,14 @@
 """What slips past the guard on synthetic texts, and what it stops for nothing.
 
-``python benchmarks/guard.py CORPUS… [--records 1000] [--texts 500] [--public 0] [--honest FILE]
-[--seed 0] [--only WORD]``
+``python benchmarks/guard.py CORPUS… [--records 1000] [--texts 500] [--public 0] [--common 0]
+[--honest FILE] [--seed 0] [--only WORD]``
 
 Each CORPUS is divided: the guard knows one half, complicit agents write texts that carry its
 records out, and the other half stands for honest texts, or HONEST does. With ``--public`` so many
-texts are kept out of both halves: the guard is told that they are no secret. WORD is an expression
-that finds the names of the agents that are run. Rates have exact 95 % intervals.
+texts are kept out of both halves: the guard is told that they are no secret. With ``--common`` it
+frees phrases in so many records too, for the agents and in the last row of honest texts, and the
+longest piece of a record that its runs let through is told. WORD is an expression that finds the
+names of the agents that are run. Rates have exact 95 % intervals.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
+
+import numpy as np
 
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.stats.intervals import proportion_interval
@@ -140,6 +144,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--public", type=int, default=0, help="texts of the corpus that are known")
+    parser.add_argument("--common", type=int, default=0, help="records that share a free phrase")
     parser.add_argument("--seed", type=int, default=0, help="of the division")
     parser.add_argument("--honest", help="honest texts of another source")
     parser.add_argument("--only", default="", help="agents whose name this expression finds")
@@ -167,7 +172,8 @@ def main() -> None:
         public, texts = texts[: options.public], texts[options.public :]
         half = min(len(texts) // 2, options.records)
         # Copying is what is measured: secrets and contact details have tests of their own.
-        guard = SyntheticGuard(texts[:half], (), GuardConfig(pii="none"), public=public)
+        under = GuardConfig(common=options.common, pii="none")
+        guard = SyntheticGuard(texts[:half], (), under, public=public)
         honest = texts[half : half + options.texts]
         print(f"{Path(corpus).stem}: {half} records")
         if options.honest:
@@ -179,6 +185,7 @@ def main() -> None:
             ("the same, runs in 5 records free", GuardConfig(common=5, pii="none"), ()),
             ("the same, any share of a record's words", GuardConfig(recall=1.0, pii="none"), ()),
             *([(told, GuardConfig(pii="none"), public)] if public else []),
+            *([(f"and runs in {options.common} records", under, public)] if options.common else []),
         ):
             other = SyntheticGuard(texts[:half], (), config, public=known)
             broken_by = [other.violation(text) for text in honest]
@@ -190,6 +197,22 @@ def main() -> None:
         for name, agent in agents.items():
             tell(f"{name}: passed", [guard.violation(agent(text, rng)) is None for text in some])
         carried(some, guard)
+        runs = GuardConfig(common=options.common, rouge=1.0, recall=1.0, pii="none")
+        longest(some, SyntheticGuard(texts[:half], (), runs, public=public))
+
+
+def longest(texts: Sequence[str], guard: SyntheticGuard) -> None:
+    """Print how long a piece of a record, as it stands, breaks no run: a middle and a long one."""
+    sizes = []
+    for text in texts:
+        words, start, most = text.split(" "), 0, 0
+        for end in range(1, len(words) + 1):
+            while start < end and guard.violation(" ".join(words[start:end])) is not None:
+                start += 1
+            most = max(most, end - start)
+        sizes.append(most)
+    middle, long = np.quantile(sizes, (0.5, 0.95))
+    print(f"  longest piece that breaks no run: {middle:.0f} words, {long:.0f} in one of twenty")
 
 
 def carried(texts: Sequence[str], guard: SyntheticGuard) -> None:
