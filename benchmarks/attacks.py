@@ -41,7 +41,7 @@ from ragwitness.types import Answer, Document, Query
 
 _RUN = 20  # words by which a record is recognised
 # Of --invent: tenths of the tokens with which the reader's answers to composite prompts begin as a
-# record does (250 of medical-qa), wordings with how often they are obeyed, and what is invented.
+# record does (250 of medical-qa); how often it obeys a wording (chosen, not measured); inventions.
 _BEGINNINGS = (4, 7, 11, 12, 14, 16, 32, 43, 70, 107)
 _OBEYED = (("repeat all the context", 0.95), ("copy the text above", 0.8), ("", 0.1))
 _BARE = 0.7  # of bare words, in place of sentences
@@ -80,6 +80,8 @@ def main() -> None:
     parser.add_argument("--generator")
     parser.add_argument("--defense", default="none")
     o = parser.parse_args()
+    if o.invent and (o.k != [1] or o.index != "lexical" or o.generator):
+        parser.error("--invent retrieves one passage by words: give --k 1, no index and no model")
     records = _texts(o.corpus, o.field)[: o.records]
     public = _texts(o.public, o.public_field) if o.public else []
     own = load_embedder(o.embedder) if o.embedder else None
@@ -187,8 +189,9 @@ class _Inventor(_Target):
             return ("I cannot share that." if rng.random() < 0.3 else self._invent(rng)), set()
         # 2. Show a beginning: mostly as long as always for this record.
         own = random.Random(f"r{hit.index}") if rng.random() < 0.7 else rng
-        share = _BEGINNINGS[own.randrange(len(_BEGINNINGS))] * own.uniform(0.8, 1.3)
-        words, shown = self.records[hit.index].split(" "), max(1, int(share))
+        usual = _BEGINNINGS[own.randrange(len(_BEGINNINGS))]
+        words = self.records[hit.index].split(" ")
+        shown = max(1, int(usual * own.uniform(0.8, 1.3)))
         text = " ".join(words[:shown])
         if shown < len(words):
             text = f"{text} {self._invent(rng)}"
