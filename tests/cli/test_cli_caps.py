@@ -58,7 +58,9 @@ def test_a_capped_audit_says_so_and_goes_on_under_a_higher_cap(call) -> None:
         assert 0 < spent["unasked"] < 30
         assert spent["cost"] > 0
         reasons = [row["reason"] for row in capped["documents"] if row["score"] is None]
-        assert reasons == ["query cap reached"] * spent["unasked"]
+        # Documents in question and known ones are asked about in one random order.
+        assert set(reasons) <= {"query cap reached"}
+        assert len(reasons) <= spent["unasked"]
         assert "higher --max-queries" in text.replace("\n", " ").replace("│ ", "")
         assert "of 28 queries" in text
         (folder,) = Path("ragwitness-runs").iterdir()
@@ -92,10 +94,10 @@ def test_an_owner_that_reaches_a_cap_can_go_on(call) -> None:
         code, text, _ = call("owner", url, "--max-queries", 10)
         assert code == 1
         assert "query cap reached before enough known-outside documents" in text
-        code, text, found = call("owner", url, "--max-queries", 29)
+        code, text, found = call("owner", url, "--max-queries", 24)
         assert code == 0, text
         assert found["spent"]["stopped_by"] == "query"
-        assert len(server.prompts) <= 29
+        assert len(server.prompts) <= 24
         assert "higher --max-queries resumes" in text
         code, text, found = call("owner", url)
         assert found["spent"]["stopped_by"] is None

@@ -8,6 +8,7 @@ drives them is here: journal, caps, failures, and how many are under way at a ti
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -200,11 +201,14 @@ class KeepsScores(Protocol):
         """Keep an outcome and return it as it will be read back."""
 
 
-def _in_turns(stages: Mapping[str, Sequence[Document]], ahead: int | None) -> list[tuple[str, int]]:
-    """The order of all documents; ``ahead`` as for :meth:`Worker.run_stages`."""
+def _in_turns(
+    stages: Mapping[str, Sequence[Document]], ahead: int | None, mixed: bool
+) -> list[tuple[str, int]]:
+    """The order of all documents; ``ahead`` and ``mixed`` as for :meth:`Worker.run_stages`."""
     rows = [[(stage, i) for i in range(len(documents))] for stage, documents in stages.items()]
     if ahead is None or not rows:
-        return list(chain(*rows))
+        every = list(chain(*rows))
+        return random.Random(len(every)).sample(every, len(every)) if mixed else every
     start, rows[0] = rows[0][:ahead], rows[0][ahead:]
     return start + [place for turn in zip_longest(*rows) for place in turn if place]
 
@@ -272,6 +276,8 @@ class Worker:
         stages: Mapping[str, Sequence[Document]],
         progress: Progress | None = None,
         ahead: int | None = None,
+        *,
+        mixed: bool = False,
     ) -> dict[str, list[Outcome]]:
         """Probe the documents of several stages, each in its order; see :meth:`run`.
 
@@ -281,6 +287,7 @@ class Worker:
             progress: Called after each document.
             ahead: How many documents of the first stage are probed before the other stages join
                 in turns; None probes one stage after the other. What is found is the same.
+            mixed: With no ``ahead``, probe all documents in one random order, the same each time.
         """
         quick: set[int] = set()
 
@@ -308,7 +315,7 @@ class Worker:
             if progress:
                 progress(stage, len(found[stage]), len(stages[stage]))
 
-        await self.each(_in_turns(stages, ahead), take)
+        await self.each(_in_turns(stages, ahead, mixed), take)
         return {stage: [row[i] for i in range(len(row))] for stage, row in found.items()}
 
     async def put(

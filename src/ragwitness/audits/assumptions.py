@@ -11,12 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.audits.plan import AuditPlan, CalibrationSet
+from ragwitness.audits.plan import AuditPlan, CalibrationSet, distinct
 from ragwitness.results.assumptions import (
     ASSUMED_AUC,
     LEVEL,
@@ -28,6 +29,7 @@ from ragwitness.results.membership import Calibration
 from ragwitness.stats.conformal import largest_tie
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
+from ragwitness.text.words import UNSPACED
 from ragwitness.types import Decision, Document, Verdict
 
 _MOST = 400  # documents of a set that are compared: a difference too small for them is none
@@ -37,6 +39,8 @@ _NAMED = 300  # such words
 _SHOWN, _SHOWN_WORDS = 4, 2  # differences that are told, and words among them
 _BEGINS = " …"  # behind the word with which a text begins
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_UNPARTED = re.compile(f"[{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Khmer …
+_LONG_WORD = 30
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 _MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")
 
@@ -79,11 +83,11 @@ def likeness(asked: Sequence[Document], known: Sequence[Document], seed: int = 0
     """Compare documents in question with those that calibrate; nothing is asked.
 
     Args:
-        asked: Documents in question.
+        asked: Documents in question; copies count once.
         known: Documents that calibrate.
         seed: Of the sample, the folds and the permutations.
     """
-    return _likeness(tuple(asked), tuple(known), seed)
+    return _likeness(distinct(asked), distinct(known), seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: in
     if not 0 < first < n:
         return SetLikeness(first, n - first, 1.0, 1.0)
     # 1. Features that have a name: lengths and signs, and which common words a text holds.
-    words = [[word.casefold() for word in _WORD.findall(text)] for text in texts]
+    words = [_words(text) for text in texts]
     values = np.array([_measures(t, w) for t, w in zip(texts, words, strict=True)])
     told = np.where(np.isnan(values), _middle(values), values)
     signs = [{*own, *(own[0] + _BEGINS for _ in own[:1])} for own in words]
@@ -135,6 +139,16 @@ def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: in
     clauses = _clauses(found.columns, values, held, names, first) if found.p_value <= LEVEL else ()
     auc = None if np.isnan(found.auc) else found.auc
     return SetLikeness(first, n - first, found.p_value, found.least, auc, clauses)
+
+
+def _words(text: str) -> list[str]:
+    """Words without case; of a script that parts none by spaces, pairs of letters instead."""
+    found: list[str] = []
+    for word in _WORD.findall(text.casefold()):
+        dense = len(word) > _LONG_WORD or _UNPARTED.search(word)
+        found += [word] if not dense else map("".join, pairwise(word))
+        found += word if dense else ()
+    return found
 
 
 def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:
@@ -226,7 +240,7 @@ def beforehand(plan: AuditPlan, reference: CalibrationSet) -> tuple[tuple[str, .
     It is where the audit can hardly call a document in, or where it could do so only wrongly
     because the user's known-out documents are unlike those in question.
     """
-    reach = VerdictReach(plan.alpha, len(plan.documents), len(reference.documents))
+    reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), len(reference.documents))
     alike = likeness(plan.documents, reference.documents)
     told = (reach.told, _capital(alike.told)) if alike.unlike else (reach.told,)
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
@@ -248,8 +262,9 @@ def calibration_of(
         seen: What comparing the texts found; None compares them now.
     """
     alike = (seen or PlanLikeness.of(plan, reference)).reference
-    note = _capital(alike.told) if alike.unlike else f"{reference.note} Checked: {alike.told}"
-    exact = reference.exact and not alike.unlike
+    note = f"{reference.note} {_capital(alike.told)}" if not alike.unlike else _capital(alike.told)
+    # What nobody could test, or what nothing is ranked among, is not called exact.
+    exact = reference.exact and not alike.unlike and alike.tested and bool(scores)
     tie = largest_tie(scores)
     return Calibration(
         reference.source, len(scores), exact, note, tuple(scores), alike, tie, plan.ties

@@ -409,7 +409,8 @@ def _compared(
         indexed=len(variant.documents) if variant.retrieve else 0,
         words=words,
         attacks=leaks.attacks if leaks else (),
-        together=leaks.together if leaks else (),
+        # Empty answers tell nothing of what they would give away (a warning says so).
+        together=leaks.together if leaks and not leaks.silent else (),
         worst=worst,
         usefulness={} if told is None else usefulness(told, base, plan.seed),
         answer_words=None if told is None else _answer_words(told),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ from ragwitness.audits.plan import (
     at_shadow,
     at_target,
     learns,
+    same_text,
     stages_of,
 )
 from ragwitness.kit.run_files import SCORES
@@ -270,22 +272,28 @@ def unasked(spent: Spending, documents: int) -> list[str]:
 
 
 def cautions(
-    alpha: float, reference: CalibrationSet, calibrated: int, lost: tuple[int, int]
+    alpha: float, reference: CalibrationSet, known: Sequence[Outcome], lost: tuple[int, int]
 ) -> list[str]:
     """Say what to beware of before relying on a verdict.
 
     Args:
         alpha: Level of the verdicts.
         reference: Documents outside.
-        calibrated: How many of them could be scored.
+        known: What was found of them.
         lost: Documents in question without a score, and all in question.
     """
     found = [reference.warning] if reference.warning else []
-    needed = documents_needed(alpha)
+    calibrated = sum(one.score.value is not None for one in known)
+    reasons = Counter(one.score.reason for one in known if one.score.reason)
+    why = "".join(f"In most cases: {reason}." for reason, _ in reasons.most_common(1))
+    needed, given = documents_needed(alpha), len(reference.documents)
     if calibrated < needed:
+        # More documents help only where documents can be scored.
+        most = 2 * calibrated < given
         found.append(
-            f"Only {calibrated} known-outside documents could be scored; no p-value can reach"
-            f" {alpha:g} with fewer than {needed}. Give more with --known-out."
+            f"Only {calibrated} of {given} known-outside documents could be scored; no p-value can"
+            f" reach {alpha:g} with fewer than {needed}."
+            + (f" {why} Try another --method." if most else " Give more with --known-out.")
         )
     without, documents = lost
     if without * 5 > documents:
@@ -357,7 +365,7 @@ def conclude(
     warnings = (
         *unasked(spent, len(asked)),
         *doubts(plan, calibration, len(judged) - lost, seen),
-        *cautions(plan.alpha, stages.reference, len(outside), (lost, len(judged))),
+        *cautions(plan.alpha, stages.reference, known, (lost, len(judged))),
         *unvaried(asked),
         *answers_kept([*statistic.asked, *asked]),
     )
@@ -374,7 +382,7 @@ def conclude(
         started=effort.started,
         seconds=effort.seconds,
         queries=sum(outcome.queries for outcome in asked),
-        verdicts=_explained(plan, audit, verdicts),
+        verdicts=_with_copies(plan, _explained(plan, audit, verdicts)),
         calibration=calibration,
         evaluation=_evaluation(verdicts, plan.alpha),
         settings=settings,
@@ -382,6 +390,19 @@ def conclude(
         ragwitness=version("ragwitness"),
         spent=spent,
     )
+
+
+def _with_copies(plan: AuditPlan, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts of all documents: a copy has that of its original, and was no test of its own."""
+    by_id = {one.document: one for one in verdicts}
+    first = {same_text(one): by_id[one.id] for one in plan.documents if one.id in by_id}
+    found = []
+    for one in plan.documents:
+        own = first[same_text(one)]
+        copied = f"a copy of {own.document}" + (f": {own.reason}" if own.reason else "")
+        copy = replace(own, document=one.id, member=one.member, queries=0, reason=copied)
+        found.append(by_id.get(one.id, copy))
+    return tuple(found)
 
 
 def _members(judged: Sequence[Judged]) -> list[float]:
@@ -456,7 +477,8 @@ async def run_audit(
             in ``run`` as well as answers; without it they are computed anew from the answers,
             because an audit made by hand may be another one under the same name.
         ahead: How many known-outside documents are asked about before those in question join in
-            turns, so that first verdicts can be shown early; None asks about all of them first.
+            turns, so that first verdicts can be shown early; None asks about all in one random
+            order: a target that changes meanwhile then changes for both kinds alike.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -484,7 +506,7 @@ async def run_audit(
         if shadow is not None:
             statistic = trained(audit, shadow, *found.values(), automl=plan.automl)
         worker = folder.worker(target, plan.in_flight, governor)
-        found |= await worker.run_stages(audit, to_target, progress, ahead)
+        found |= await worker.run_stages(audit, to_target, progress, ahead, mixed=True)
     if run is not None and identity is not None:
         systems = Systems(target.name, shadow.target.name if shadow else None)
         write_scores(run / SCORES, stages.units(identity, systems), found)

@@ -18,9 +18,15 @@ from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct
 from ragwitness.errors import InputError
 from ragwitness.membership.owner import Bets, collection_difference
+from ragwitness.results.assumptions import LEVEL
 from ragwitness.results.collection import CollectionResult
 from ragwitness.types import Audit, Target
 
+_LATE = 20  # known-outside documents that are asked last, at most, and a fifth of all
+_CHANGED = (
+    "The target changed during the audit: the {} known-outside documents asked last score higher"
+    " than the others (p = {}). So nothing is decided, whatever the e-value says."
+)
 _FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is worth placing
 
 
@@ -50,7 +56,7 @@ async def run_collection(
         InputError: Too few known-outside documents can be scored, or they are unlike the
             collection and ``plan.accept_unlike`` is not set; then nothing was sent.
     """
-    clock = time.monotonic()
+    clock, changed = time.monotonic(), False
     # 1. Order: at random, so that stopping early favours no kind of document.
     documents = list(distinct(plan.documents))
     # The bet is that the collection is not like the others: texts that differ anyway would win it.
@@ -72,8 +78,11 @@ async def run_collection(
         if getattr(audit, "learns", False):
             statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
         worker = Worker(target, journal, plan.in_flight, governor=governor)
-        # 2. Calibrate: what documents outside score at this target.
-        known = await worker.run(audit, distinct(plan.known_out), "known outside", progress)
+        # 2. Calibrate: what documents outside score at this target. Some are kept for the end.
+        others = list(distinct(plan.known_out))
+        random.Random(seed + 1).shuffle(others)
+        late = max(0, min(_LATE, len(others) // 5, len(others) - _FEWEST_OUTSIDE))
+        known = await worker.run(audit, others[late:], "known outside", progress)
         outside = [value for value in statistic.values(known) if value is not None]
         if len(outside) < _FEWEST_OUTSIDE:
             governor.refuse_if_capped("known-outside documents")
@@ -92,7 +101,17 @@ async def run_collection(
             bets.add(arrived)
             if progress:
                 progress("collection", len(asked), len(documents))
-    # 4. Result: the permutation test only where nothing was stopped early.
+        # 4. A target that changed meanwhile looks like one that holds the collection: documents
+        # outside that are asked last tell.
+        if bets.decided_after is not None and late and not capped:
+            last = await worker.run(audit, others[:late], "known outside, last")
+            known += last
+            again = statistic.values(last)
+            if any(value is not None for value in again):
+                drift = collection_difference(again, outside, rng=random.Random(seed))
+                if changed := drift.p_value <= LEVEL:
+                    caution = _CHANGED.format(late, f"{drift.p_value:.2g}")
+    # 5. Result: the permutation test only where nothing was stopped early.
     if all(score is None for score in scores):
         governor.refuse_if_capped("documents of the collection")
         raise InputError(f"No document of the collection could be scored: {_reason(asked)}.")
@@ -104,7 +123,7 @@ async def run_collection(
         method=audit.name,
         target=target.name,
         alpha=plan.alpha,
-        decided=evidence.decided_after is not None,
+        decided=evidence.decided_after is not None and not changed,
         e_value=evidence.e_value if math.isfinite(evidence.e_value) else None,
         log10_e=evidence.log10_e,
         p_value=evidence.p_value,

@@ -13,7 +13,7 @@ from ragwitness.errors import InputError
 from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
 from ragwitness.types import Audit, Document
 
-_BETWEEN = re.compile(r"[\W_]+")
+_BETWEEN = re.compile(r"[\W_]+")  # hyphens at line ends and marks that nobody sees among them
 
 
 def same_text(document: Document) -> str:
@@ -21,7 +21,7 @@ def same_text(document: Document) -> str:
 
     Case, spacing, punctuation and the id make no other document of it.
     """
-    plain = _BETWEEN.sub(" ", unicodedata.normalize("NFKC", document.text).casefold()).strip()
+    plain = _BETWEEN.sub("", unicodedata.normalize("NFKC", document.text).casefold())
     return plain or document.text
 
 
@@ -121,7 +121,10 @@ class CalibrationSet:
 
 def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
     """Return the documents with each text once: a copy is no further evidence."""
-    return tuple({same_text(one): one for one in reversed(documents)}.values())[::-1]
+    found: dict[str, Document] = {}
+    for one in documents:
+        found.setdefault(same_text(one), one)
+    return tuple(found.values())
 
 
 def choose_reference(
@@ -177,7 +180,8 @@ class Stages:
     """Everything that an audit asks about.
 
     Attributes:
-        documents: By stage, both in the order in which they are asked about and reported.
+        documents: By stage, in the order in which they are reported; those of the target are
+            asked about in a random one.
         reference: Those that calibrate, and what that assumes.
         auxiliary: Documents of the shadow system, where there is one.
     """
@@ -258,12 +262,11 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     spare: Sequence[Document] = split.spare if split else auxiliary
     reference = choose_reference(distinct(plan.known_out), bool(plan.auxiliary), spare)
     probed = dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
-    # In the order of asking: where a cap ends a run, its calibration is whole.
     documents = {
         **probed,
         "known outside": reference.documents,
         "known inside": distinct(plan.known_in),
-        "documents": plan.documents,
+        "documents": distinct(plan.documents),  # copies have the verdict of one
     }
     return Stages(documents, reference, auxiliary)
 

@@ -36,6 +36,7 @@ from ragwitness.defenses.synthetic.base import (
     Synthesis,
     checked,
     flaw,
+    of_one_release,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.private.ledger import PrivacyLedger
@@ -286,6 +287,7 @@ async def run_synthesis(
             # vote a second time would spend the privacy budget a second time.
             if isinstance(method, CorpusMethod):
                 votes = files.enter_context(NamedRows(run and run / VOTES, "record of votes"))
+                of_one_release(votes, method.key(usable))
                 if ledger is not None:
                     settings |= _booked(ledger, method, usable, votes)
                 found = await work.of_corpus(method, usable, votes)
@@ -384,6 +386,10 @@ class _Synthesis:
         return tuple(made)
 
     async def _of_record(self, maker: Maker, document: Document) -> Synthesis:
+        # Ids are written beside the texts: one that names somebody would give it away.
+        if named := self.guard.named(document.id):
+            reason = f"its id, which would be written, holds {named}; give it another"
+            return Synthesis(document.id, Fate.WITHHELD, reason=reason, violation="secret")
         if self.kept is not None and (kept := self.kept.get(document)) is not None:
             return self._held(kept)
         if self.capped:

@@ -152,9 +152,9 @@ def init(
     why = choice.why if choice else f"{chosen} was asked for."
     screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {why}", markup=False)
     # What so many documents decide stands with the price; here, whether both are of one kind.
-    said = told[1:] or (f"Checked: {likeness(mine, known).told}",)
+    said = told[1:] or (likeness(mine, known).told,)
     for line in said:
-        screen.print(line, markup=False)
+        screen.print(line[:1].upper() + line[1:], markup=False)
     # 5. The file, and what to do with it.
     place = partial(_from, out.resolve().parent)
     options_of = {

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ragwitness.errors import InputError
-from ragwitness.kit.run_files import EVALUATION, REPORT, names_of
+from ragwitness.kit.run_files import EVALUATION, LEDGER, REPORT, names_of
 
 
 class PathRole(Enum):
@@ -99,8 +99,14 @@ def check_paths(uses: Iterable[PathUse]) -> None:
                 _check_folder(one, other)
             elif one.role is PathRole.KEEPS:
                 _check_kept(one, other)
-    # Pass 2: whether each can be written at all.
+    # Pass 2: whether each can be written at all, and is no record of what was spent on a corpus.
     for one in given:
+        if one.role in _WRITTEN and one.path.resolve().name == LEDGER:
+            raise InputError(
+                f"{one.option} {one.path} has the name of a privacy ledger, which adds up what"
+                " private runs spent.",
+                "Choose another name.",
+            )
         _check_writable(one)
 
 

@@ -129,7 +129,7 @@ def synthesize(
     public_overlap: Annotated[
         bool,
         typer.Option(
-            help="Allow public texts that are nearly private records. What they hold may then be"
+            help="Allow public texts that tell private records. What they hold may then be"
             " written, whatever epsilon is."
         ),
     ] = False,
@@ -544,7 +544,7 @@ def private_of(
 
 
 def check_public(path: Path | None, public: Sequence[str], documents: Sequence[Document]) -> None:
-    """Refuse public texts that are nearly private records, whatever their file is called.
+    """Refuse public texts that tell private records, whatever their file is called.
 
     Raises:
         InputError: There are such texts.
@@ -554,9 +554,9 @@ def check_public(path: Path | None, public: Sequence[str], documents: Sequence[D
     found = overlapping(public, [document.text for document in documents])
     if found:
         raise InputError(
-            f"--public {path}: {len(found)} of {len(public)} texts nearly are private records (the"
-            f" first is its usable text {found[0] + 1}): what they hold could be written as it is,"
-            " which no condition and no epsilon covers.",
+            f"--public {path}: {len(found)} of {len(public)} texts nearly are private records, hold"
+            f" some or are long parts of some (the first is its usable text {found[0] + 1}): that"
+            " could be written as it is, which no condition and no epsilon covers.",
             "Take them out, or allow them with --public-overlap if they are no secret.",
         )
 

@@ -64,6 +64,9 @@ COMMITMENT = "commitment.json"
 TRUST = "trust.json"
 """What a plan of canaries publishes, and what readers of an attested window trust."""
 
+LEDGER = "ragwitness-privacy.jsonl"
+"""What private synthesis spent, in the corpus's folder: of no run, and never to be replaced."""
+
 LINES = (ANSWERS, SPENT, FINISHED)
 """What is appended to while a run is under way, and packed when it is done."""
 

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.managers import BaseManager
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -34,6 +35,20 @@ _REMEMBERED = 256
 
 _MOST_BEHIND = 3
 """Calls by which a process may be behind the idlest before an opening moves there."""
+
+
+class _Daemon(SpawnProcess):
+    """Ended where the program ends, also while it still starts: nobody waits for it."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.daemon = True
+
+
+class _Fresh(SpawnContext):
+    """A fresh interpreter each: a fork would copy locks that other threads hold at the time."""
+
+    Process = _Daemon
 
 
 class _Holder(BaseManager):
@@ -164,9 +179,7 @@ class ReaderCrew:
             member.manager.shutdown()
 
     def _start(self) -> None:
-        # A fresh interpreter each: a fork would copy locks that other threads hold at the time.
-        context = multiprocessing.get_context("spawn")
-        managers = [_Holder(ctx=context) for _ in range(self._size)]
+        managers = [_Holder(ctx=_Fresh()) for _ in range(self._size)]
 
         def join(manager: _Holder) -> None:
             # 1. Each begins to read as soon as it can; 2. one that cannot be had is done without.

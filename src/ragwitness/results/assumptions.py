@@ -40,6 +40,11 @@ class SetLikeness:
         return self.p_value <= LEVEL
 
     @property
+    def tested(self) -> bool:
+        """Whether there are enough documents for a difference in kind to be noticed."""
+        return self.least <= LEVEL and self.documents >= FEW
+
+    @property
     def told(self) -> str:
         """What was found, in one sentence."""
         sets = f"{self.known} calibration documents and {self.documents} in question"
@@ -49,10 +54,10 @@ class SetLikeness:
             what = "; ".join(self.differences) or "in their words taken together"
             return f"the calibration documents differ from yours: {what} {test}."
         if self.least > LEVEL:
-            return f"so few documents cannot be tested for likeness ({sets})."
+            return f"not tested: so few documents cannot be tested for likeness ({sets})."
         if self.documents < FEW:
-            return f"texts show no difference, which so few can hardly show {test}."
-        return f"texts and lengths show no difference between them {test}."
+            return f"hardly tested: texts show no difference, which so few can hardly show {test}."
+        return f"checked: texts and lengths show no difference between them {test}."
 
 
 @dataclass(frozen=True, slots=True)

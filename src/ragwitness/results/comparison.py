@@ -35,8 +35,8 @@ ORIGIN = "origin"
 """Name of the variant that the records themselves are."""
 CORRECTNESS = "correctness (judged)"
 """The measure of usefulness that is shown first, where it was taken."""
-LEAK = "repeat prompts 10"
-"""The leak that the figure shows: its share has an interval over prompts."""
+LEAKS = ("repeat prompts 10", "in-order prompts", "fact prompts")
+"""Prompts that leak: of these measures the one that counts most of them."""
 PUBLISHED = ("repeat prompts", "repeat contexts", "ROUGE prompts", "ROUGE contexts", "targeted")
 
 CLAIMED = (
@@ -215,7 +215,7 @@ def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
     """The records as they are, and what would stand in their place."""
     main, found = main_measure(result), []
     for one in result.variants:
-        leak, use = chosen(one.together, LEAK), one.usefulness.get(main)
+        leak, use = _leaking(one), one.usefulness.get(main)
         contender = Contender(
             one.name,
             int(leak.count) if leak else None,
@@ -228,6 +228,12 @@ def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
         )
         found.append(contender)
     return next((one for one in found[:1] if one.name == ORIGIN), None), found[1:]
+
+
+def _leaking(one: Compared) -> LeakMeasure | None:
+    """How many prompts bring a record out, whichever way: filler parts a run, not an order."""
+    found = [measure for label in LEAKS if (measure := chosen(one.together, label))]
+    return max(found, key=lambda measure: measure.count, default=None)
 
 
 def _sheet(result: Comparison) -> Sheet:
@@ -308,7 +314,9 @@ def _leaks(result: Comparison) -> tuple[Table, Paragraph, Paragraph]:
     rows: list[tuple[Cell, ...]] = []
     for one in result.variants:
         # Leaks are of the original records in every row, whatever was indexed.
-        prompts, records = (chosen(one.together, label) for label in (LEAK, "repeat records 10"))
+        prompts, records = (
+            chosen(one.together, label) for label in (LEAKS[0], "repeat records 10")
+        )
         coverage = chosen(one.together, "coverage")
         rows.append(
             (
@@ -445,18 +453,18 @@ def drawn(result: Comparison) -> Plane | None:
     """Return the figure; None where usefulness or leaks were not measured."""
     points, main = [], main_measure(result)
     for one in result.variants:
-        leak, use = chosen(one.together, LEAK), one.usefulness.get(main)
+        leak, use = _leaking(one), one.usefulness.get(main)
         # A point needs both coordinates with intervals; a variant that was not asked anything has
         # no place.
         if leak is not None and leak.rate is not None and use is not None:
             points.append(Point(one.name, use.mean, leak.rate, one.name == ORIGIN))
     return plane(
         "Privacy against usefulness",
-        "Share of prompts whose answer repeats an original record in 10 or more tokens, against"
-        f" {main} of the answers to the questions. Lower and further right is better. Whiskers are"
-        " 95 % intervals.",
-        (main, "prompts that repeat a record"),
-        (f"usefulness: {main}", "leak: prompts that repeat a record"),
+        "Share of prompts whose answer brings an original record out, by a run of 10 tokens, in"
+        f" order or by its facts, against {main} of the answers to the questions. Lower and further"
+        " right is better. Whiskers are 95 % intervals.",
+        (main, "prompts that leak"),
+        (f"usefulness: {main}", "leak: share of prompts"),
         points,
     )
 

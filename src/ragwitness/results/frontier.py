@@ -35,7 +35,7 @@ class Contender:
 
     Attributes:
         name: Its own.
-        hits: Prompts whose answer repeats an original record; None where none was attacked.
+        hits: Prompts whose answer brings an original record out; None where none was counted.
         of: Prompts.
         leak: Their share; None where it has no interval.
         use: Mean usefulness; None without questions.
@@ -83,34 +83,41 @@ def headline(base: Contender | None, others: Sequence[Contender]) -> tuple[str, 
         base: The records as they are.
         others: What would stand in their place.
     """
-    repeat = "To repeat is to share a run of 10 or more tokens."
+    leak = (
+        "A prompt leaks whose answer shares a run of 10 or more tokens with a record, or holds most"
+        " of its words in order or most of its facts: what is counted most often of the three."
+    )
     counted = [one for one in others if one.hits is not None]
     if base is None or not others:
-        return "The records themselves, with nothing beside them", repeat
+        return "The records themselves, with nothing beside them", leak
     if base.hits is None or not counted:
         return _by_use(base, others), "No attack was counted."
     if not base.hits:
         return (
-            "Nothing was repeated even of the records themselves",
-            f"None of {say.count(base.of)} prompts repeated a record as it is, so that the leaks of"
-            f" {_variants(others)} cannot be told apart. {repeat}",
+            "Nothing leaked even of the records themselves",
+            f"None of {say.count(base.of)} prompts brought a record out as it is, so that the leaks"
+            f" of {_variants(others)} cannot be told apart. {leak}",
         )
     # The least leak first; of those that leak alike the most useful.
     best = min(counted, key=lambda one: (one.hits or 0, -(one.use.value if one.use else 0.0)))
-    share = f"{say.count(base.hits)} of {say.count(base.of)} prompts"
-    if not best.hits:
-        quiet = [one.name for one in counted if not one.hits]
-        bound = f" (which leaves room for {say.percent(best.leak.high)})" if best.leak else ""
-        title = f"{best.name} ends the leak{_worth(base, best)}"
-        told = f"{share} repeated a record as it is; none did with {', '.join(quiet)}{bound}"
-    elif best.hits < base.hits:
-        left = f"{say.count(best.hits)} of {say.count(best.of)}"
-        title = f"{best.name} leaks least, {left} prompts{_worth(base, best)}"
-        told = f"{share} repeated a record as it is; with {best.name} {left} still did"
-    else:
+    share = f"{say.count(base.hits)} of {say.count(base.of)} prompts leaked with the records"
+    left = f"{say.count(best.hits or 0)} of {say.count(best.of)}"
+    quiet = ", ".join(one.name for one in counted if not one.hits)
+    bound = f" (which leaves room for {say.percent(best.leak.high)})" if best.leak else ""
+    none = f"; none did with {quiet}{bound}"
+    if (best.hits or 0) >= base.hits:
         title = "No variant leaks less than the records themselves"
-        told = f"{share} repeated a record as it is, and no fewer with {best.name}"
-    return title, f"{told[0].upper()}{told[1:]}. {repeat}"
+        told = f"{share}, and no fewer with {best.name}"
+    elif best.leak is None or base.leak is None or best.leak.high >= base.leak.low:
+        title = f"Too few prompts to say that {best.name} leaks less than the records themselves"
+        told = f"{share}{f'; {left} with {best.name}' if best.hits else none}"
+    elif best.hits:
+        title = f"{best.name} leaks least, {left} prompts{_worth(base, best)}"
+        told = f"{share}; with {best.name} {left} still did"
+    else:
+        title = f"{best.name} ends the leak{_worth(base, best)}"
+        told = f"{share}{none}"
+    return title, f"{told}. {leak}"
 
 
 def _variants(others: Sequence[Contender]) -> str:
@@ -198,4 +205,4 @@ def frontier_table(base: Contender | None, others: Sequence[Contender]) -> tuple
         " order open. Queries, tokens and cost are those of making its texts; zero is by rules or"
         " without a model."
     )
-    return Table("By share of prompts that repeat a record", columns, tuple(rows)), Paragraph(hint)
+    return Table("By share of prompts that leak", columns, tuple(rows)), Paragraph(hint)

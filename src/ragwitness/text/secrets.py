@@ -24,10 +24,13 @@ from ragwitness.text.spellings import Spelling
 
 CONTACTS = (
     re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
-    re.compile(r"(?<!\d)\(?\d{3}\)?[-.\s]\d{3}[-.\s]\d{4}(?!\d)"),
+    re.compile(
+        r"(?<!\d)\(?\d{3}\)?[-.\s]\d{3}[-.\s]\d{4}(?!\d)"
+        r"|(?<![\w+])\+[1-9](?:[ ().\-/\u00a0]{0,2}\d){7,14}(?!\d)"
+    ),
     re.compile(r"(?:https?://|www\.)[^\s<>\"')]+[^\s<>\"').,;:!?]"),
 )
-"""E-mail addresses, telephone numbers as written in North America, web addresses."""
+"""E-mail and web addresses, telephone numbers as in North America or behind a country's code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class Found:
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")
 _KEY = 4  # letters by which spellings are looked up
-_SHORT = 12  # characters; a longer secret is always sought
+_SHORT = 24  # characters; a longer secret finds itself
 
 
 class SecretIndex:
@@ -200,7 +203,7 @@ def _secret(line: str, where: str) -> Secret:
     try:
         row = json.loads(line)
         text = row["text"]
-        kind, record = row.get("kind") or "secret", row.get("record", "")
+        kind, record = str(row.get("kind") or "secret"), row.get("record", "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{where} is not a secret.", _FORM) from None
     # Half of a surrogate pair is no text: nobody could write it down again.
@@ -208,10 +211,10 @@ def _secret(line: str, where: str) -> Secret:
     if not (whole and any(char.isalnum() for char in text)):
         raise InputError(f"{where}: the text of the secret is empty or not text.", _FORM)
     # What is never sought would always count as kept.
-    if len(text) <= _SHORT and not spelled.spellings(text, str(kind)):
+    if len(text) <= _SHORT and not SecretIndex([Secret(text, kind, "")]).find(f"I {text} i"):
         raise InputError(
-            f"{where}: the secret is too short to be sought: single letters, and numbers of fewer"
-            " than three digits, stand in every text.",
+            f"{where}: the secret is too short to be sought: single letters, two small letters, and"
+            " numbers of fewer than three digits, stand in every text.",
             "List it together with the words around it, or leave it out.",
         )
-    return Secret(text, str(kind), str(record))
+    return Secret(text, kind, str(record))

@@ -14,6 +14,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from itertools import pairwise
 
@@ -138,9 +139,13 @@ class Spelling:
         end = start + len(self.letters)
         inner = row.inner(start, end)
         if self.check == "number":
-            allowed = _LOOSE if len(self.letters) >= _NUMBER else _TIGHT
-            return all(allowed.fullmatch(row.between(place)) for place in inner)
-        if self.check == "short" and not self._named(row, row.span(start, end)[0]):
+            # A short one may be parted as its owner parts it ("12:45"), or as thousands are.
+            for place in inner:
+                free = len(self.letters) >= _NUMBER or place - start in self.begins
+                if not (_LOOSE if free else _TIGHT).fullmatch(row.between(place)):
+                    return False
+            return True
+        if self.check == "short" and not self._named(row, *row.span(start, end)):
             return False
         if self.check == "initial" and not self._dotted(row, start, end):
             return False
@@ -152,9 +157,10 @@ class Spelling:
             len(self.letters) >= _JOINED or not self.begins or bool(inner)
         )
 
-    def _named(self, row: Row, first: int) -> bool:
-        """Say whether two letters are a name: in capitals where the text has any."""
-        if not row.text[first].isupper():
+    def _named(self, row: Row, first: int, last: int) -> bool:
+        """Say whether two letters are a name or a code: in capitals where the text has any."""
+        said = row.text[first:last]
+        if not (said[0].isupper() or (said[0].isdigit() and any(map(str.isupper, said)))):
             return self.letters not in STOP_WORDS and row.text.islower()
         # "An" and "Do" are names too, but not where they open a sentence.
         before = row.text[:first].rstrip()
@@ -178,7 +184,7 @@ class Spelling:
 _NUMBER = 7  # digits that nobody writes by chance
 _FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
 _LOOSE = re.compile(r"[\W_]{0,5}")
-_TIGHT = re.compile(r"[\s().\-/+]{1,2}")
+_TIGHT = re.compile(r"[\s().,'\u2019\-/+]{1,2}")
 
 
 def spellings(text: str, kind: str) -> list[Spelling]:
@@ -192,10 +198,12 @@ def spellings(text: str, kind: str) -> list[Spelling]:
     if kind != "canary":
         if _ADDRESS.match(text) or _MAIL.fullmatch(text.strip()):
             found = dict.fromkeys(_as_words(_addresses(text)), "")
+        elif days := _days(text):
+            found |= dict.fromkeys(_as_words(days), "")
         elif _PHONE.fullmatch(text.strip()):
             found |= dict.fromkeys(_as_words(_numbers(text)), "")
         elif name := name_of(text, kind):
-            found |= dict.fromkeys(_as_words(name.orders()), "")
+            found |= dict.fromkeys(_as_words((*name.orders(), *name.titled())), "")
             found = dict.fromkeys(_as_words(name.initials()), "initial") | found
     return _checked(found)
 
@@ -211,6 +219,8 @@ def identity(text: str, kind: str) -> str:
     if kind != "canary":
         if _ADDRESS.match(text) or _MAIL.fullmatch(text.strip()):
             text = _addresses(text)[0]
+        elif days := _days(text):
+            return row_of(days[0]).letters
         elif _PHONE.fullmatch(text.strip()):
             return min(("".join(filter(str.isdigit, one)) for one in _numbers(text)), key=len)
         elif name := name_of(text, kind):
@@ -263,6 +273,7 @@ _PARTICLES = frozenset(
     zur zum ter ten te af av vom vander y 't st""".split()
 )
 _TITLES = frozenset("mr mrs ms miss mx dr prof sir herr frau jr sr ii iii md phd".split())
+_CALLED = ("mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "patient", "sir")
 _MOST_WORDS = 6
 _NAMED = re.compile(r"name|person|patient|doctor|author", re.IGNORECASE)
 
@@ -290,17 +301,26 @@ class PersonName:
         some = [self.words, core if len(core) > 1 else self.words]
         some += [(self.given[0], *self.family)] if self.given else []
         some += [(core[0], core[-1])] if len(core) > 1 else []
+        if len(core) > 3:  # María García of María del Carmen García López, and both family names
+            some += [(core[0], core[-2]), (core[0], *core[-2:])]
         for words in dict.fromkeys(some):
             for cut in range(len(words)):
                 yield " ".join(words[cut:] + words[:cut])
+
+    def titled(self) -> Iterator[str]:
+        """Yield the family name behind a title, with its particles and without."""
+        core = tuple(word for word in self.family if word.casefold() not in _PARTICLES)
+        for family in dict.fromkeys((self.family, core)) if self.given else ():
+            yield from (" ".join((title, *family)) for title in _CALLED)
 
     def initials(self) -> Iterator[str]:
         """Yield the family name with the letters of the others, in both orders."""
         if not self.given or sum(map(len, self.family)) < 3:
             return
         core = tuple(word for word in self.family if word.casefold() not in _PARTICLES)
+        apart = tuple(part for word in self.given for part in re.split("[-\u2010]", word) if part)
         for family in dict.fromkeys((self.family, core)):
-            for given in (self.given[:1], self.given):
+            for given in dict.fromkeys((self.given[:1], self.given, apart)):  # J.-P. Dupont
                 letters = tuple(word[0] for word in given)
                 yield " ".join((*letters, *family))
                 yield " ".join((*family, *letters))
@@ -347,7 +367,30 @@ def _named(text: str) -> tuple[str, ...]:
     return tuple(w for w in bare if w and w.casefold() not in _TITLES and row_of(w).letters)
 
 
-# Numbers and addresses.
+# Dates, numbers and addresses.
+
+_DATED = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b|[\s,./-]+", re.IGNORECASE)
+_DAYS = ("%Y %m %d", "%d %m %Y", "%m %d %Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
+
+
+def _days(text: str) -> list[str]:
+    """A date in every order, in figures and by the month's name; empty for what is none."""
+    plain, found = " ".join(_DATED.sub(" ", text).split()), []
+    for form in _DAYS if any(map(str.isdigit, plain)) else ():
+        try:
+            day = datetime.strptime(plain, form)
+        except ValueError:
+            continue
+        year, d = str(day.year), str(day.day)
+        nth = "th" if 10 < day.day < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
+        found += [day.strftime(one) for one in ("%Y %m %d", "%d %m %Y", "%m %d %Y")]
+        m = str(day.month)
+        found += [f"{d} {m} {year}", f"{m} {d} {year}", f"{year} {m} {d}"]
+        for month in (day.strftime("%B"), day.strftime("%b")):
+            for said in (d, f"{d} {nth}", f"{d} {nth} of"):
+                found += [f"{said} {month} {year}", f"{month} {said} {year}"]
+    return found
+
 
 _PHONE = re.compile(
     r"(?:tel:)?(?=(?:\D*\d){7,15}(?:\D|$))[+(]?[\d\s().+\-/\u00a0\u2010-\u2015]+"

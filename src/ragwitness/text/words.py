@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ragwitness.text.runs import plain_tokens
@@ -14,6 +16,7 @@ UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _DENSE = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_LONGEST, _UNKNOWN = 24, 12.0  # letters of a word; what a letter costs that is part of no word
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 
 STOP_WORDS = frozenset(
@@ -54,6 +57,47 @@ def dense_tokens(text: str) -> list[str]:
 def content_tokens(text: str) -> list[str]:
     """The same without function words."""
     return [word for word in dense_tokens(text) if word not in STOP_WORDS]
+
+
+class Respacer:
+    """Reads a text in the words of others, however its letters are parted, joined or accented.
+
+    Args:
+        texts: Whose words are known.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        counts = Counter(word for text in texts for word in dense_tokens(_unaccented(text)))
+        known = {word: count for word, count in counts.items() if word.isalpha()}
+        total = math.log(sum(known.values()) or 1)
+        self._costs = {word: total - math.log(count) for word, count in known.items()}
+        self._longest = min(max(map(len, known), default=0), _LONGEST)
+
+    def __call__(self, text: str) -> str:
+        """Return the likeliest words that the letters of a text make, digits and signs left out."""
+        letters = "".join(filter(str.isalpha, _unaccented(text).casefold()))
+        # The cheapest way to each place, and where its last word begins; unknown letters alone.
+        costs, begins = [0.0], [0]
+        for end in range(1, len(letters) + 1):
+            best, begin = costs[-1] + _UNKNOWN, end - 1
+            for start in range(max(0, end - self._longest), end):
+                cost = self._costs.get(letters[start:end])
+                if cost is not None and costs[start] + cost < best:
+                    best, begin = costs[start] + cost, start
+            costs.append(best)
+            begins.append(begin)
+        found, end = [], len(letters)
+        while end:
+            found.append(letters[begins[end] : end])
+            end = begins[end]
+        return " ".join(reversed(found))
+
+
+def _unaccented(text: str) -> str:
+    if text.isascii():
+        return text
+    apart = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
 
 
 def passages(text: str, max_words: int, min_words: int) -> list[str]:

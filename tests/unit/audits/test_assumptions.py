@@ -190,3 +190,36 @@ def test_nothing_scored_is_no_power_and_no_error(kinds) -> None:
     found = _power(documents, [])
     assert "no calibration document could be scored" in found.told
     assert found.found is None
+
+
+def _dense(alphabet: str, n: int, seed: int) -> list[Document]:
+    rng = random.Random(seed)
+    texts = ("\uff0c".join("".join(rng.choices(alphabet, k=9)) for _ in range(8)) for _ in range(n))
+    return [Document(f"{seed}-{i}", text) for i, text in enumerate(texts)]
+
+
+def test_scripts_without_spaces_are_compared_by_their_letters() -> None:
+    # Read as words, a clause is a word that no other text holds: nothing would ever be unlike.
+    medical = "".join(map(chr, range(0x4E00, 0x4E78)))
+    legal = "".join(map(chr, range(0x5E00, 0x5E78)))
+    assert likeness(_dense(medical, 20, 1), _dense(legal, 60, 2)).unlike
+    assert not likeness(_dense(medical, 20, 1), _dense(medical, 60, 3)).unlike
+    thai = "".join(map(chr, range(0x0E01, 0x0E2F)))
+    assert likeness(_dense(thai[:20], 20, 1), _dense(thai[20:], 60, 2)).unlike
+
+
+@pytest.mark.parametrize("documents", [1, 2, 4])
+def test_what_hardly_can_be_tested_is_not_called_exact(kinds, documents: int) -> None:
+    texts = next(iter(kinds.values()))
+    plan = AuditPlan(tuple(texts[:documents]), known_out=tuple(texts[10:]))
+    found = calibration_of(plan, choose_reference(plan.known_out, False, ()), [0.1, 0.2, 0.3])
+    assert not found.exact
+    assert "ested" in found.note
+    assert "Checked" not in found.note
+
+
+def test_copies_are_one_document(kinds) -> None:
+    texts = next(iter(kinds.values()))
+    mine, known = texts[:15], texts[15:]
+    copies = [Document(f"copy-{n}", mine[0].text.upper()) for n in range(30)]
+    assert likeness([*mine, *copies], known) == likeness(mine, known)

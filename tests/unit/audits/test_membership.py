@@ -154,3 +154,16 @@ def test_ties_broken_by_lot_follow_the_document_and_not_its_place(plan) -> None:
     assert {v.document: v for v in _run(turned, _target(plan)).verdicts} == first
     other = {v.document: v for v in _run(replace(drawn, tie_seed=4), _target(plan)).verdicts}
     assert other != first
+
+
+def test_a_copy_has_the_verdict_of_its_original_and_is_no_test_of_its_own(plan) -> None:
+    alone = _run(plan, _target(plan))
+    first = plan.documents[0]
+    copies = [Document(f"copy-{n}", f" {first.text.upper()}!") for n in range(5)]
+    found = _run(replace(plan, documents=(*plan.documents, *copies)), _target(plan))
+    own, copied = found.verdicts[: len(plan.documents)], found.verdicts[len(plan.documents) :]
+    # Five more small p-values would raise the threshold for all others.
+    assert [one.q_value for one in own] == [one.q_value for one in alone.verdicts]
+    assert found.queries == alone.queries
+    assert {(one.decision, one.q_value) for one in copied} == {(own[0].decision, own[0].q_value)}
+    assert all(one.reason.startswith(f"a copy of {first.id}") for one in copied)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +31,15 @@ _PROMPTS = [
     for n in range(4)
     for part in (0, 7)
 ]
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1.0])
+def test_a_program_that_ends_while_the_processes_start_waits_for_nobody(seconds: float) -> None:
+    ends = (
+        "import time; from ragwitness.models.crew import ReaderCrew;"
+        f" ReaderCrew(2).start(); time.sleep({seconds})"
+    )
+    subprocess.run([sys.executable, "-c", ends], check=True, timeout=60)
 
 
 @pytest.fixture(scope="module")

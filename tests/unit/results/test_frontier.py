@@ -35,7 +35,7 @@ _LOSS = Rate(-0.04, -0.06, -0.02, 50)
 def test_it_says_what_ends_the_leak_and_what_that_costs() -> None:
     title, sentence = headline(_BASE, [_one("redact", 50, 0.1), _one("keywords", 0, 0.06, _LOSS)])
     assert title == "keywords ends the leak and costs 4 of 10 points of usefulness"
-    assert "58 of 100 prompts repeated a record as it is; none did with keywords" in sentence
+    assert "58 of 100 prompts leaked with the records; none did with keywords" in sentence
     assert "leaves room for 3.6 %" in sentence
 
 
@@ -57,6 +57,14 @@ def test_of_two_that_end_it_the_more_useful_is_named() -> None:
 )
 def test_it_says_so_where_the_leak_does_not_end(others: list[Contender], said: str) -> None:
     assert headline(_BASE, others)[0].startswith(said)
+
+
+def test_a_few_prompts_end_no_leak() -> None:
+    half, none = (Rate(n / 2, *proportion_interval(n, 2), 2) for n in (1, 0))
+    title, sentence = headline(Contender("origin", 1, 2, half), [Contender("x", 0, 2, none)])
+    assert title == "Too few prompts to say that x leaks less than the records themselves"
+    assert "1 of 2 prompts leaked with the records; none did with x" in sentence
+    assert headline(_BASE, [_one("x", 52)])[0].startswith("Too few prompts to say that x leaks")
 
 
 def test_at_its_floor_usefulness_is_no_ground_for_a_choice() -> None:

@@ -1,5 +1,6 @@
 """Ledgers as files: there and back, and no secret in an error."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_what_cannot_be_read_is_named_but_not_repeated(
     assert "hush" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["B", "42", " 7. "])
+@pytest.mark.parametrize("text", ["B", "42", " 7. ", "xg", "be"])
 def test_a_secret_that_no_text_is_searched_for_is_refused(tmp_path: Path, text: str) -> None:
     # Listed in silence, it would count as kept in every text that holds it.
     path = tmp_path / "secrets.jsonl"
@@ -63,3 +64,20 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Cannot write"):
         write_secrets(tmp_path / "file" / "such.jsonl", [])
+
+
+def test_a_secret_that_is_accepted_finds_itself(tmp_path: Path) -> None:
+    # Listed and never found, it would count as kept: whatever parts its figures and letters.
+    rng, path, taken = random.Random(3), tmp_path / "secrets.jsonl", 0
+    for alphabet in ("0123456789", "ABCdefgh0123456789", "ABcd"):
+        for _ in range(400):
+            drawn = rng.choices(alphabet, k=8) + rng.choices(" -_.,:;/'#()&+*=|@", k=3)
+            text = "".join(rng.sample(drawn, rng.randint(2, 9)))
+            write_secrets(path, [Secret(text, "code", "r")])
+            try:
+                known = read_secrets(path)
+            except InputError:
+                continue
+            taken += 1
+            assert SecretIndex(known).find(f"The code is {text} and that is it."), text
+    assert taken > 900

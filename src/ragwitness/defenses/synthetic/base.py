@@ -8,6 +8,7 @@ A corpus method makes texts that no record stands behind, all at once.
 from __future__ import annotations
 
 import enum
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.errors import InputError
 from ragwitness.types import Answer, Document, Query
 
 if TYPE_CHECKING:
@@ -115,6 +117,20 @@ class Keeper(Protocol):
 
     def put(self, key: str, row: dict[str, Any]) -> None:
         """Keep a row; it is on the disk when this returns."""
+
+
+def of_one_release(keeper: Keeper, key: str) -> None:
+    """Refuse a keeper of other noise, before anything is booked or drawn.
+
+    Raises:
+        InputError: It holds noisy counts for other settings or of another corpus.
+    """
+    if any(not known.startswith(key) for known in keeper.keys()):  # noqa: SIM118
+        raise InputError(
+            "This run folder has noisy votes of another corpus or of other settings; two choices"
+            " from the same records cost more than one epsilon.",
+            "Choose another folder with --run; both epsilons add up.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +236,20 @@ def flaw(text: str, longest: int) -> str | None:
 
 def checked(made: Synthesis, guard: SyntheticGuard) -> Synthesis:
     """Return a text that was made as passed, or withheld where it breaks a condition."""
-    text = made.text.strip()
+    # Single spaces and no long gaps: a layout can carry a record in what nobody reads.
+    text = made.text.strip() if not guard.config.holds else tidy(made.text)
     violation = guard.violation(text)
     if violation is None:
         return replace(made, fate=Fate.PASSED, text=text)
     return replace(
         made, fate=Fate.WITHHELD, text="", reason=violation.reason, violation=violation.kind
     )
+
+
+def tidy(text: str) -> str:
+    """Return a text with plain single spaces, and one empty line at most between two others."""
+    lines = (" ".join(line.split()) for line in text.strip().splitlines())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
 def unchecked(made: Synthesis, guard: SyntheticGuard) -> Synthesis:

@@ -24,13 +24,17 @@ from ragwitness.errors import InputError
 from ragwitness.kit.stored_names import unset
 from ragwitness.text.pii import PiiFinder, pii_finder
 from ragwitness.text.runs import RunIndex, Vocabulary, phrases_of
-from ragwitness.text.secrets import Secret, SecretIndex
+from ragwitness.text.secrets import Secret, SecretIndex, contacts
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import content_tokens, dense_tokens
+from ragwitness.text.words import Respacer, content_tokens, dense_tokens
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
-_ENCODED = re.compile(r"[A-Za-z0-9+/=%]{40,}")
+# Codes: a long unbroken row, twenty bytes one by one, or two words of all kinds of characters.
+_ENCODED = re.compile(
+    r"[A-Za-z0-9+/%]{40,}|(?:(?:%?[0-9A-Fa-f]{2}|\d{1,3})[\s,:;]+){20}|(?:%[0-9A-Fa-f]{2}\s*){8}"
+    r"|(?:(?=\S*\d)(?=\S*[A-Z])(?=\S*[a-z])[A-Za-z0-9+/]{12,}=*\s+){2}"
+)
 # Initials: twelve single letters in a row, whatever signs part them.
 _INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_][\W_]{1,3}){11}[^\W\d_](?![^\W_])")
 # Look-alikes of other alphabets within a word; "βHCG" and "μg" begin with theirs.
@@ -39,6 +43,15 @@ _ALIKE = re.compile(
 )
 # Soft hyphens and joiners belong to some scripts; the conditions are tried without them.
 _KEPT = "\t\n\r\u00ad\u200c\u200d"
+# What no reader sees, whatever its category: fillers, and selectors but for one behind an emoji.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
+    "|(?<![0-9#*\u203c-\u3299\U0001f000-\U0001ffff])[\ufe0e\ufe0f]"
+)
+_LATIN, _GREEK = (*range(0xC0, 0x180), *range(0x1E00, 0x1F00)), range(0x370, 0x400)
+_LETTERS = frozenset(map(chr, (*_LATIN, *_GREEK)))  # that need not stand in a record
+_OF_EMOJI = frozenset("\ufe0e\ufe0f\u20e3")
+_FEWEST = 5  # content words of a record whose share is counted: fewer stand in every text
 _PHRASE = 6  # tokens in a row that tell of no record once a public text or many records hold them
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -49,13 +62,13 @@ class GuardConfig:
     """What a text must not do.
 
     Attributes:
-        run: Least tokens of a shared run, whatever the record; 0 allows every run, and with it
-            every share of a record's words.
+        run: Least tokens of a shared run, whatever the record; 0 allows every run.
         common: Phrases in so many different records are nobody's own and may be repeated; 0
             exempts none.
         rouge: Highest ROUGE-L F1 with any record.
         recall: Largest share of any record's words, function words left out, that may stand in a
-            text, in whatever order, and whatever stands between them; 1 allows all.
+            text, in whatever order, and whatever stands between them; 1 allows all, and so do
+            ``run`` 0 and ``rouge`` 1 together: they are for what copies.
         cosine: Highest cosine with any record, where an embedder is given; None asks for none.
         pii: Who finds personal details: see :func:`~ragwitness.text.pii.pii_finder`.
 
@@ -72,6 +85,11 @@ class GuardConfig:
     recall: float = 0.65
     cosine: float | None = None
     pii: str = "auto"
+
+    @property
+    def holds(self) -> bool:
+        """Whether texts are held against records; one that may share all runs and words copies."""
+        return self.run > 0 or self.rouge < 1
 
     def __post_init__(self) -> None:
         """Refuse values that guard nothing or cannot be met."""
@@ -138,7 +156,13 @@ class SyntheticGuard:
         self._short = SecretIndex([Secret(one, "record", "") for one in short])
         # Words that tell something: function words alone are in every text.
         self._content = Vocabulary(content_tokens)
-        self._told = SubsequenceIndex(self._content.tokenize(texts))
+        telling = (one for one in texts if len(content_tokens(one)) >= _FEWEST)
+        self._told = SubsequenceIndex(self._content.tokenize(telling))
+        # A copy may part and join words as it likes, and is written in the records' letters.
+        self._respaced = Respacer(texts)
+        known = {c for text in (*texts, *public) for c in unicodedata.normalize("NFKC", text)}
+        self._letters = _LETTERS | known if texts else None
+        self._scripts = set(map(_script, known)) - {"LATIN", "COMBINING"}
         self._secrets = SecretIndex(secrets)
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
@@ -171,7 +195,7 @@ class SyntheticGuard:
         return {
             "shared run": f"fewer than {config.run} tokens{exempt}" if config.run else "any",
             "ROUGE-L F1 with any record": f"at most {config.rouge:g}",
-            "share of any record's words": f"at most {config.recall:g}" if config.run else "any",
+            "share of any record's words": f"at most {config.recall:g}" if config.holds else "any",
             "cosine with any record": "any" if config.cosine is None else f"≤ {config.cosine:g}",
             "secrets": f"none of {len(self._secret_kinds)}",
             "PII": f"none found by {self._pii.name}",
@@ -181,15 +205,30 @@ class SyntheticGuard:
     def violation(self, text: str) -> Violation | None:
         """Return the first condition that a text breaks; None where it breaks none."""
         # 1. What a reader does not see cannot be checked by what follows.
-        if hidden := _hidden(text):
+        if hidden := _hidden(text) or _hidden(html.unescape(text)) or self._strange(text):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
         # 2. Secrets, contact details and copying, in the text as it reads and without markup.
         forms = _forms(text)
         for form in dict.fromkeys((*forms, *map(_joined, forms))):
-            broken = self._secret(form) or self._personal(form) or self._copied(form)
+            broken = self._secret(form) or self._personal(form) or self._whole(form)
+            broken = broken or self._copied(form) or self._near(form)
             if broken is not None:
                 return broken
-        return None
+        # 3. Copying once more, in words parted as the records part them.
+        return self._copied(self._respaced(forms[-1])) if self.config.holds else None
+
+    def named(self, record: str) -> str:
+        """Say what a record's id, such as the name of its file, gives away; empty for nothing."""
+        broken = self._secret(record)
+        return broken.reason if broken else "a contact detail" if contacts(record) else ""
+
+    def _strange(self, text: str) -> str:
+        """Name letters, such as small capitals, that neither records nor public texts use."""
+        seen = {c for c in unicodedata.normalize("NFKC", text) if not c.isascii()} - _OF_EMOJI
+        letters = {c for c in seen if unicodedata.category(c)[0] in "LM"}
+        unknown = set() if self._letters is None else letters - self._letters
+        foreign = any(_script(c) not in self._scripts for c in unknown)
+        return "letters that no record uses" if foreign else ""
 
     def _phrases(self, originals: Sequence[str], public: Sequence[str]) -> NDArray[np.uint64]:
         """Phrases of public texts, and those of so many records that they are nobody's own."""
@@ -221,6 +260,16 @@ class SyntheticGuard:
         said = ", ".join(repr(text[one.start : one.end]) for one in found[:3])
         return Violation("pii", f"contact details or numbers ({kinds})", f"Leave out {said}.")
 
+    def _whole(self, text: str) -> Violation | None:
+        """A record of a few words as a whole."""
+        if not self._short.pairs([text]):
+            return None
+        return Violation(
+            "run",
+            "a whole record of a few words",
+            "It holds a private text of a few words as a whole: say it otherwise.",
+        )
+
     def _copied(self, text: str) -> Violation | None:
         config, tokens = self.config, self._vocabulary.tokenize([text])
         # Word for word: a run of tokens that stands in a record, unless many records share it.
@@ -231,24 +280,22 @@ class SyntheticGuard:
                 f"{config.run} or more tokens in a row as in a record",
                 f"These words stand in a private text in this order, say it otherwise: {said!r}.",
             )
-        if self._short.pairs([text]):
-            return Violation(
-                "run",
-                "a whole record of a few words",
-                "It holds a private text of a few words as a whole: say it otherwise.",
-            )
         # In order: a long subsequence, however it is spread.
         if next(self._similar.above_f1(tokens[0], config.rouge), None) is not None:
             return _too_close("ROUGE-L F1", config.rouge)
         # Most of a record, whatever stands between its words and around them.
         told = self._content.tokenize([text])[0]
-        if config.run and self._told.above_recall(told, config.recall):
+        if config.holds and self._told.above_recall(told, config.recall):
             return Violation(
                 "similarity",
                 f"more than {config.recall:g} of a record's words",
                 "It tells most of a private text in its words: tell less of it, in other words.",
             )
-        # In meaning: a vector near to that of a record.
+        return None
+
+    def _near(self, text: str) -> Violation | None:
+        """In meaning: a vector near to that of a record."""
+        config = self.config
         if self._vectors is not None and self._embed is not None and config.cosine is not None:
             vector = self._embed([text])[0]
             if len(self._vectors) and float((self._vectors @ vector).max()) > config.cosine:
@@ -266,12 +313,20 @@ def _too_close(measure: str, cap: float) -> Violation:
 
 def _forms(text: str) -> tuple[str, ...]:
     """The text as it reads, and as it reads without markup where that is another text."""
-    seen = text
-    if not text.isascii():
-        seen = unicodedata.normalize("NFKC", text)
-        seen = "".join(c for c in seen if unicodedata.category(c) != "Cf")
-    bare = _TAG.sub("", html.unescape(seen))
+    seen = _seen(text)
+    bare = _seen(_TAG.sub("", html.unescape(seen)))
     return (seen,) if bare == seen else (seen, bare)
+
+
+def _seen(text: str) -> str:
+    if text.isascii():
+        return text
+    plain = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in plain if unicodedata.category(c) != "Cf")
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "?").partition(" ")[0]
 
 
 def _joined(text: str) -> str:
@@ -282,7 +337,7 @@ def _joined(text: str) -> str:
 def _hidden(text: str) -> str:
     """Name what a reader does not see or cannot read; empty for nothing."""
     categories = {unicodedata.category(c) for c in text if c not in _KEPT}
-    if categories & {"Cc", "Cf", "Co", "Cn", "Cs"}:
+    if categories & {"Cc", "Cf", "Co", "Cn", "Cs"} or _UNSEEN.search(text):
         return "control or invisible characters"
     if _ALIKE.search(text):
         return "words of mixed alphabets"

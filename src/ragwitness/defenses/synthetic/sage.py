@@ -306,6 +306,11 @@ def judgement_by(rules: Rules, text: str) -> str:
     return f"{SUGGEST} {fault}" if fault else f"SAFE_DATA: {BEGIN}{text}{END}{SAFE}"
 
 
+_SAID_SAFE = re.compile(
+    rf"\W*(?:SAFE_DATA:)?\s*{re.escape(BEGIN)}(.*){re.escape(END)}\s*{SAFE}\W*", re.DOTALL
+)
+
+
 def read_judgement(answer: str, text: str) -> Judgement | None:
     """Read an answer; None for one that says both, neither, or hands back another text.
 
@@ -317,11 +322,11 @@ def read_judgement(answer: str, text: str) -> Judgement | None:
         _, wanted, suggestions = answer.partition(SUGGEST)
         usable = wanted and suggestions.strip() and BEGIN not in answer
         return Judgement(False, suggestions.strip()) if usable else None
-    if SUGGEST in answer or answer.count(BEGIN) != 1 or answer.count(END) != 1:
+    # Safe: one text handed back, which must be the one that was judged, and not a word besides.
+    said = _SAID_SAFE.fullmatch(answer)
+    if said is None or answer.count(BEGIN) != 1 or answer.count(END) != 1:
         return None
-    # Safe: exactly one text handed back, which must be the one that was judged.
-    back = answer.partition(BEGIN)[2].partition(END)[0]
-    return Judgement(True) if _alike(back, text) else None
+    return Judgement(True) if _alike(said[1], text) else None
 
 
 def _alike(first: str, second: str) -> bool:

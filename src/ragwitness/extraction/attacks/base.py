@@ -58,8 +58,8 @@ class Limits:
         prompts: Most prompts; 250 in SAGE and Zeng et al.
         max_tokens: Most tokens of an answer; 256 there.
         seed: Of everything drawn.
-        batch: Most prompts sent together, before an attack learns from the answers; 16 or more
-            are cut to a tenth of all prompts, so that ten prompts already adapt.
+        batch: Most prompts sent together, before an attack learns from the answers; 16, the
+            default, is cut to a tenth of all prompts, so that ten prompts already adapt.
     """
 
     stored_name: ClassVar[str] = "Limits"
@@ -77,7 +77,7 @@ class Limits:
     def size(self) -> int:
         """Prompts of a batch."""
         tenth = max(1, self.prompts // 10)
-        return self.batch if self.batch < _LARGEST else min(self.batch, tenth)
+        return self.batch if self.batch != _LARGEST else min(self.batch, tenth)
 
     def rng(self) -> random.Random:
         """Return the attack's random generator."""

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from ragwitness.errors import ModelError
 from ragwitness.models.reader.checkpoint import Float32, NetworkConfig
@@ -307,9 +308,12 @@ class Network:
         self._ones: Float32 = np.ones(config.positions, np.float32)
         self._scratch = _Scratch()
         shapes = self._weights()
-        self._rows_agree = all(map(_rows_agree, shapes))
         sizes = (LEAST_ROWS >> halved for halved in range(LEAST_ROWS.bit_length()))
-        self._rows = next(n for n in sizes if all(_places_agree(one, n) for one in shapes))
+        # By one thread, whatever this process has: others that share the work have one each, and
+        # must cut their products alike.
+        with threadpool_limits(limits=1, user_api="blas"):
+            self._rows_agree = all(map(_rows_agree, shapes))
+            self._rows = next(n for n in sizes if all(_places_agree(one, n) for one in shapes))
 
     def new_cache(self, capacity: int) -> KeyValues:
         """Return an empty sequence with room for ``capacity`` tokens."""

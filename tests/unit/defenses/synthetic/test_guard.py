@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import random
+import re
+from collections.abc import Callable
 
 import pytest
 
+from ragwitness.defenses.synthetic.base import Fate, Synthesis, checked
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.errors import InputError
 from ragwitness.text.runs import RunIndex, Vocabulary, shared_runs
@@ -94,6 +97,80 @@ def test_a_record_spelled_letter_by_letter_is_found(sign: str) -> None:
     assert found is not None
     assert found.kind in ("run", "similarity", "secret", "hidden")
     assert guard().violation("Take vitamin B or D, e.g. at 5 a day, U.S. size A - B.") is None
+
+
+def _every_word(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: re.sub(r"[A-Za-z]+", lambda word: change(word.group()), text)
+
+
+SMALL = dict(zip("abcdefghijklmnoprstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", strict=True))
+HIDDEN = {
+    "selectors": lambda t: "Fine \U0001f600" + "".join(chr(0xE0100 + b - 16) for b in t.encode()),
+    "selector in words": _every_word(lambda w: w[:1] + "\ufe0f" + w[1:]),
+    "joiner in words": _every_word(lambda w: w[:1] + "\u034f" + w[1:]),
+    "filler in words": _every_word(lambda w: w[:1] + "\u3164" + w[1:]),
+    "entity in words": _every_word(lambda w: w[:1] + "&#8203;" + w[1:]),
+    "accents": _every_word(lambda w: w + "\u0301"),
+    "small capitals": lambda t: "".join(SMALL.get(c, c) for c in t.lower()),
+    "Armenian": lambda t: t.replace("o", "\u0585").replace("n", "\u0578").replace("u", "\u057d"),
+    "bytes": lambda t: " ".join(f"{b:02x}" for b in t.encode()),
+    "numbers": lambda t: " ".join(str(b) for b in t.encode()),
+    "percent signs": lambda t: re.sub("(.{30})", r"\1 ", "".join(f"%{b:02x}" for b in t.encode())),
+    "base64 in pieces": lambda t: re.sub("(.{36})", r"\1 ", base64.b64encode(t.encode()).decode()),
+}
+RESPELLED = {
+    "underscores": lambda t: "_".join(t.split()),
+    "pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1_\2", t),
+    "joined pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1\2", t),
+    "capitals": lambda t: re.sub(r" (\w)", lambda m: m[1].upper(), t),
+    "footnotes": _every_word(lambda w: w + "\u00b9"),
+    "syllables": _every_word(lambda w: "-".join(w[i : i + 2] for i in range(0, len(w), 2))),
+    "parted": _every_word(lambda w: " ".join(w[i : i + 3] for i in range(0, len(w), 3))),
+    "umlauts": lambda t: t.translate(str.maketrans("aeou", "\u00e4\u00eb\u00f6\u00fc")),
+    "soft hyphens": _every_word(lambda w: w[:1] + "&shy;" + w[1:]),
+}
+
+
+@pytest.mark.parametrize("how", [*HIDDEN, *RESPELLED])
+def test_a_record_in_another_dress_is_found(how: str) -> None:
+    plain = RECORD.replace("Tom Baker", "he").replace(", call 713 853 1234", "")
+    dressed = (HIDDEN | RESPELLED)[how](plain)
+    found = guard(run=8).violation(f"{PADDING}{dressed} {PADDING}")
+    assert found is not None
+    assert (found.kind == "hidden") == (how in {*HIDDEN, "capitals"})
+
+
+def test_honest_letters_and_signs_pass() -> None:
+    for honest in (
+        "Ein na\u00efver Rat \u2013 f\u00fcr \u0141ukasz: 5\u202fmg \u03b2-Blocker,",
+        "CO\u2082, x\u00b2, \u00bd.",
+        "Well done \u2764\ufe0f and 1\ufe0f\u20e3 more \U0001f600.",
+        "Readings of 12, 14, 15, 13 and 120/80, 118/79 over 5 days.",
+        "=" * 60,
+        "\u60a3\u8005\u611f\u5230\u5934\u75db",  # its script is a record's, its letters are not
+    ):
+        assert guard().violation(honest) is None, honest
+
+
+def test_a_layout_carries_nothing() -> None:
+    bits = [f"{b:08b}" for b in RECORD.encode()[:20]]
+    spaces = "".join("word" + " \u2003"[bit == "1"] for byte in bits for bit in byte)
+    tabs = "Fine.\n" + "".join(" \t"[bit == "1"] for byte in bits for bit in byte) + "\n\n\n\nEnd."
+    made = [checked(Synthesis("a", Fate.PASSED, text), guard()).text for text in (spaces, tabs)]
+    assert made == [" ".join(["word"] * 160), "Fine.\n\nEnd."]
+
+
+def test_a_record_of_hardly_any_content_stops_nobody() -> None:
+    known = SyntheticGuard(
+        ["How are you today, doctor, and what is it?"], (), GuardConfig(pii="none")
+    )
+    assert known.violation(f"{PADDING}Ask your doctor how he was today.") is None
+
+
+def test_the_share_of_words_is_a_condition_of_its_own() -> None:
+    told = "virus common likely pediatrician week last stomach sore nose runny son Doctor see"
+    assert guard(run=0, recall=0.5).violation(told).kind == "similarity"
+    assert guard(run=0, recall=1).violation(told) is None
 
 
 @pytest.mark.parametrize("sign", [".", " ", ", ", " - ", "_"])

@@ -28,6 +28,7 @@ from ragwitness.defenses.synthetic.base import (
     Steps,
     StoppedError,
     Synthesis,
+    of_one_release,
 )
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.defenses.synthetic.private.accounting import (
@@ -244,12 +245,7 @@ class PrivateEvolution:
         """
         # Noise is drawn once: a round whose votes are kept is never voted on again.
         key = self.key(documents)
-        if any(not known.startswith(key) for known in keeper.keys()):  # noqa: SIM118
-            raise InputError(
-                "This run folder has noisy votes of another corpus or of other settings; two"
-                " choices from the same records cost more than one epsilon.",
-                "Choose another folder with --run; both epsilons add up.",
-            )
+        of_one_release(keeper, key)
         voting = _Voting(self, documents, SyntheticGuard((), (), _by_form(guard)))
         rows: list[Row] = []
         # Every round: candidates, votes of the records, noise, and what is kept of it.

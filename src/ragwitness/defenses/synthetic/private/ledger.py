@@ -25,10 +25,8 @@ from numpy.typing import NDArray
 from ragwitness.defenses.synthetic.private.accounting import composed_epsilon
 from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender
+from ragwitness.kit.run_files import LEDGER
 from ragwitness.types import Document
-
-LEDGER = "ragwitness-privacy.jsonl"
-"""Name of a ledger, in the folder of the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +87,15 @@ class PrivacyLedger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._rows: dict[str, tuple[Spend, NDArray[np.uint64]]] = {}
+        self._read()
+
+    def _read(self) -> None:
+        path = self.path
         try:
             lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The privacy ledger {path} cannot be read: {error}.") from error
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
+        for number, line in enumerate(map(str.strip, lines), 1):
             # A line that a crash cut short was no spend yet: noise is drawn after it is whole.
             if not line.endswith("}"):
                 continue
@@ -178,7 +178,7 @@ class PrivacyLedger:
             lines.append(row)
         finally:
             lines.close()
-        self._keep(row)
+        self._read()  # other runs may have booked since
 
 
 def _hashes(documents: Sequence[Document]) -> NDArray[np.uint64]:

@@ -16,7 +16,7 @@ from ragwitness.defenses.synthetic.private.accounting import Embed, grid
 from ragwitness.defenses.synthetic.roles import GENERATOR
 from ragwitness.defenses.synthetic.sage import of_form
 from ragwitness.errors import InputError
-from ragwitness.text.runs import Vocabulary, plain_tokens
+from ragwitness.text.runs import Vocabulary, plain_tokens, shared_runs
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import STOP_WORDS
 
@@ -129,23 +129,32 @@ class ChatSource:
 Source = PublicSource | ChatSource
 
 NEAR = 0.8
-"""ROUGE-L F1 with a record from which on a public text is nearly that record."""
+"""ROUGE-L F1 with a record, or share in long runs, from which on a public text tells it."""
+_RUN = 16  # tokens in a row that two texts of one source hardly share by chance
 
 
 def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
-    """Return the places of public texts that nearly are a private record.
+    """Return the places of public texts that nearly are a private record, or hold or are of one.
 
     For the owner alone, before anything is made: what is found is no part of any output.
     """
     vocabulary = Vocabulary()
-    known = SubsequenceIndex(vocabulary.tokenize(dict.fromkeys(records)))
-    told = vocabulary.tokenize(public)
+    private, told = vocabulary.tokenize(dict.fromkeys(records)), vocabulary.tokenize(public)
+    known = SubsequenceIndex(private)
     # A text of few words is like many others by chance: there only the same words count.
     same = {" ".join(plain_tokens(text)) for text in records}
+    # A part of a record, or several records: most of the text stands in long runs of theirs.
+    parts = shared_runs(private, told, _RUN).recovered >= NEAR * np.maximum(told.sizes, _RUN)
+    # A record among other words: the texts that hold long runs of one that most of is public.
+    bare = shared_runs(told, private, _RUN).recovered >= NEAR * np.maximum(private.sizes, _RUN)
+    given = (text for text, out in zip(dict.fromkeys(records), bare, strict=True) if out)
+    holds = shared_runs(told, vocabulary.tokenize(given), _RUN).outputs
     return [
         place
         for place, text in enumerate(public)
         if " ".join(plain_tokens(text)) in same
+        or parts[place]
+        or holds[place]
         or (len(told[place]) >= _LONG and next(known.above_f1(told[place], NEAR), None) is not None)
     ]
 

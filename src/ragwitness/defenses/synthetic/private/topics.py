@@ -29,6 +29,7 @@ from ragwitness.defenses.synthetic.base import (
     Steps,
     StoppedError,
     Synthesis,
+    of_one_release,
 )
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.defenses.synthetic.private.accounting import (
@@ -223,12 +224,7 @@ class PrivateTopics:
             InputError: The keeper holds counts for other settings or another corpus.
         """
         key = self.key(documents)
-        if any(not known.startswith(key) for known in keeper.keys()):  # noqa: SIM118
-            raise InputError(
-                "This run folder has noisy counts of another corpus or of other settings; two"
-                " choices from the same records cost more than one epsilon.",
-                "Choose another folder with --run; both epsilons add up.",
-            )
+        of_one_release(keeper, key)
         public = self._public()
         row = keeper.get(f"{key} 0")
         if row is None:

@@ -15,13 +15,13 @@ from ragwitness.defenses.synthetic.private.accounting import (
     variance_for,
 )
 from ragwitness.defenses.synthetic.private.ledger import (
-    LEDGER,
     PrivacyLedger,
     Spend,
     Total,
     ledger_path,
 )
 from ragwitness.errors import InputError
+from ragwitness.kit.run_files import LEDGER
 from ragwitness.types import Document
 
 _DELTA = 1e-6
