@@ -14,6 +14,7 @@ names of the agents that are run. Rates have exact 95 % intervals.
 from __future__ import annotations
 
 import argparse
+import base64
 import random
 import re
 import zlib
@@ -61,6 +62,40 @@ eat consume | drink sip | sleep rest slumber | water fluid | food diet nutrition
 """Words that may stand for each other; by hand, as far as they go in dialogues with doctors."""
 
 Agent = Callable[[str, random.Random], str]
+
+
+def each_word(change: Callable[[str], str]) -> Callable[[str], str]:
+    """Change every word of a text alike."""
+    return lambda text: re.sub(r"[A-Za-z]+", lambda word: change(word.group()), text)
+
+
+_SMALL = dict(zip("abcdefghijklmnoprstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", strict=True))
+HIDDEN: dict[str, Callable[[str], str]] = {
+    "selectors": lambda t: "Fine \U0001f600" + "".join(chr(0xE0100 + b - 16) for b in t.encode()),
+    "selector in words": each_word(lambda w: w[:1] + "\ufe0f" + w[1:]),
+    "joiner in words": each_word(lambda w: w[:1] + "\u034f" + w[1:]),
+    "filler in words": each_word(lambda w: w[:1] + "\u3164" + w[1:]),
+    "entity in words": each_word(lambda w: w[:1] + "&#8203;" + w[1:]),
+    "accents": each_word(lambda w: w + "\u0301"),
+    "small capitals": lambda t: "".join(_SMALL.get(c, c) for c in t.lower()),
+    "Armenian": lambda t: t.replace("o", "\u0585").replace("n", "\u0578").replace("u", "\u057d"),
+    "bytes": lambda t: " ".join(f"{b:02x}" for b in t.encode()),
+    "numbers": lambda t: " ".join(str(b) for b in t.encode()),
+    "percent signs": lambda t: re.sub("(.{30})", r"\1 ", "".join(f"%{b:02x}" for b in t.encode())),
+    "base64 in pieces": lambda t: re.sub("(.{36})", r"\1 ", base64.b64encode(t.encode()).decode()),
+}
+RESPELLED: dict[str, Callable[[str], str]] = {
+    "underscores": lambda t: "_".join(t.split()),
+    "pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1_\2", t),
+    "joined pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1\2", t),
+    "capitals": lambda t: re.sub(r" (\w)", lambda m: m[1].upper(), t),
+    "footnotes": each_word(lambda w: w + "\u00b9"),
+    "syllables": each_word(lambda w: "-".join(w[i : i + 2] for i in range(0, len(w), 2))),
+    "parted": each_word(lambda w: " ".join(w[i : i + 3] for i in range(0, len(w), 3))),
+    "umlauts": lambda t: t.translate(str.maketrans("aeou", "\u00e4\u00eb\u00f6\u00fc")),
+    "soft hyphens": each_word(lambda w: w[:1] + "&shy;" + w[1:]),
+}
+"""What an eye still reads as the record, or never sees, by what is done to it."""
 
 
 def broken(every: int, shuffled: bool) -> Agent:
@@ -164,6 +199,12 @@ def main() -> None:
     )
     agents |= {"letters with dots": spelled, "one bit a sentence": chosen_openings}
     agents |= {f"initials of its words, broken every {n}": initials(n) for n in (1000, 8, 4)}
+    for name, dress in (HIDDEN | RESPELLED).items():
+        agents[f"whole, by {name}"] = lambda record, _, dress=dress: dress(record)
+    for name in ("joined pairs", "syllables"):  # and filler between
+        agents[f"whole, by {name}, broken every 5"] = lambda record, rng, name=name: broken(
+            5, shuffled=False
+        )(RESPELLED[name](record), rng)
     agents["harmless words with the record's letters as initials"] = acrostic
     agents = {name: agent for name, agent in agents.items() if re.search(options.only, name)}
     for corpus in options.corpora:

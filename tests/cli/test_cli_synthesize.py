@@ -137,6 +137,17 @@ def test_without_a_model(command: Command, corpus: Path) -> None:
     assert "no word of it stands in 3 records" in said
 
 
+def test_an_id_that_names_somebody_is_not_written(command: Command, corpus: Path) -> None:
+    ids = ["ada_fenn-03", "call 713-853-1234", "r2"]
+    rows = [{"id": one, "text": d.text} for one, d in zip(ids, load_sample(), strict=False)]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, said = synthesize(command, corpus, "--method", "redact")
+    assert code == 0, said
+    assert [row["id"] for row in rows_of(corpus.parent / "safe.jsonl")] == ["r2"]
+    told = " ".join(said.split())
+    assert "its id, which would be written, holds 1 known secret (name)" in told
+
+
 def test_nothing_unsafe_replaces_what_was_there(command: Command, corpus: Path) -> None:
     (corpus.parent / "safe.jsonl").write_text("kept\n")
     with writers(lambda kind, p: "SUGGESTIONS: x" if kind == "judge" else good(kind, p)) as server:

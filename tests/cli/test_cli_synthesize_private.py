@@ -129,6 +129,57 @@ def test_a_near_copy_of_the_records_is_no_public_source(command: Command, folder
     assert code == 0, said
 
 
+def test_a_refused_release_books_nothing_and_leaves_the_first_as_it_was(
+    command: Command, folder: Path
+) -> None:
+    assert evolve(command, folder, *usual(folder), "--texts", 8)[0] == 0
+    kept = [folder / "run" / "votes.jsonl", folder / "ragwitness-privacy.jsonl"]
+    before = [path.read_bytes() for path in kept]
+    code, said = evolve(command, folder, *usual(folder)[2:], "--epsilon", 9, "--texts", 8)
+    assert code == 2
+    assert "noisy votes of another corpus or of other settings" in " ".join(said.split())
+    assert [path.read_bytes() for path in kept] == before
+    code, said = evolve(command, folder, *usual(folder), "--texts", 8)
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        lambda texts: " ".join(texts[:4]),  # several in one text
+        lambda texts: texts[2][: int(0.7 * len(texts[2]))],  # a part
+        lambda texts: f"{'So it was told to us. ' * 60}{texts[3]} {'And so on. ' * 60}",
+    ],
+    ids=["glued", "part", "among others"],
+)
+def test_a_public_text_that_holds_records_is_named(
+    command: Command, folder: Path, public: Callable[[list[str]], str]
+) -> None:
+    lines = (folder / "corpus.jsonl").read_text().splitlines()
+    told = {"text": public([json.loads(line)["text"] for line in lines])}
+    path = folder / "public.jsonl"
+    path.write_text(path.read_text() + json.dumps(told) + "\n")
+    code, said = evolve(command, folder, *usual(folder), "--texts", 8)
+    assert code == 2
+    assert "1 of 1161 texts" in " ".join(said.split()).replace(",", "")
+
+
+@pytest.mark.parametrize("method", ["redact", "private-evolution"])
+def test_no_output_takes_the_place_of_the_ledger(
+    command: Command, folder: Path, method: str
+) -> None:
+    assert evolve(command, folder, *usual(folder), "--texts", 8)[0] == 0
+    ledger = folder / "ragwitness-privacy.jsonl"
+    before = ledger.read_bytes()
+    for option in ("-o", "--json"):
+        more = usual(folder)[:-2] if method == "private-evolution" else ()
+        corpus = folder / "corpus.jsonl"
+        code, said = command("synthesize", corpus, "--method", method, *more, option, ledger)
+        assert code == 2, said
+        assert "the name of a privacy ledger" in " ".join(said.split())
+    assert ledger.read_bytes() == before
+
+
 def test_a_model_varies_what_was_voted_for(command: Command, folder: Path) -> None:
     # So few public texts and so little noise that some of six places go to variations.
     public = folder / "public.jsonl"

@@ -102,7 +102,7 @@ async def work_shard(
     with RunFolder.of_shard(run, shard, identity) as folder:
         found = await ask_shadow(order, wanted, folder, audit, progress)
         worker = folder.worker(target, order.plan.in_flight, governor)
-        asked = await worker.run_stages(audit, at_target(wanted), progress)
+        asked = await worker.run_stages(audit, at_target(wanted), progress, mixed=True)
     return [*found, *(outcome for part in asked.values() for outcome in part)]
 
 

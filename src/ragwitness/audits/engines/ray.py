@@ -223,7 +223,7 @@ async def _ask_target(
     try:
         with RunFolder.of_shard(place.run, shard, identity) as folder:
             worker = folder.worker(target, at_once, governor)
-            await worker.run_stages(audit, wanted)
+            await worker.run_stages(audit, wanted, mixed=True)
     finally:
         await target.close()
 

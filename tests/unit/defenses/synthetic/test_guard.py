@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import random
-import re
-from collections.abc import Callable
 
 import pytest
 
+from benchmarks.guard import HIDDEN, RESPELLED
 from ragwitness.defenses.synthetic.base import Fate, Synthesis, checked
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.errors import InputError
@@ -97,38 +96,6 @@ def test_a_record_spelled_letter_by_letter_is_found(sign: str) -> None:
     assert found is not None
     assert found.kind in ("run", "similarity", "secret", "hidden")
     assert guard().violation("Take vitamin B or D, e.g. at 5 a day, U.S. size A - B.") is None
-
-
-def _every_word(change: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda text: re.sub(r"[A-Za-z]+", lambda word: change(word.group()), text)
-
-
-SMALL = dict(zip("abcdefghijklmnoprstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", strict=True))
-HIDDEN = {
-    "selectors": lambda t: "Fine \U0001f600" + "".join(chr(0xE0100 + b - 16) for b in t.encode()),
-    "selector in words": _every_word(lambda w: w[:1] + "\ufe0f" + w[1:]),
-    "joiner in words": _every_word(lambda w: w[:1] + "\u034f" + w[1:]),
-    "filler in words": _every_word(lambda w: w[:1] + "\u3164" + w[1:]),
-    "entity in words": _every_word(lambda w: w[:1] + "&#8203;" + w[1:]),
-    "accents": _every_word(lambda w: w + "\u0301"),
-    "small capitals": lambda t: "".join(SMALL.get(c, c) for c in t.lower()),
-    "Armenian": lambda t: t.replace("o", "\u0585").replace("n", "\u0578").replace("u", "\u057d"),
-    "bytes": lambda t: " ".join(f"{b:02x}" for b in t.encode()),
-    "numbers": lambda t: " ".join(str(b) for b in t.encode()),
-    "percent signs": lambda t: re.sub("(.{30})", r"\1 ", "".join(f"%{b:02x}" for b in t.encode())),
-    "base64 in pieces": lambda t: re.sub("(.{36})", r"\1 ", base64.b64encode(t.encode()).decode()),
-}
-RESPELLED = {
-    "underscores": lambda t: "_".join(t.split()),
-    "pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1_\2", t),
-    "joined pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1\2", t),
-    "capitals": lambda t: re.sub(r" (\w)", lambda m: m[1].upper(), t),
-    "footnotes": _every_word(lambda w: w + "\u00b9"),
-    "syllables": _every_word(lambda w: "-".join(w[i : i + 2] for i in range(0, len(w), 2))),
-    "parted": _every_word(lambda w: " ".join(w[i : i + 3] for i in range(0, len(w), 3))),
-    "umlauts": lambda t: t.translate(str.maketrans("aeou", "\u00e4\u00eb\u00f6\u00fc")),
-    "soft hyphens": _every_word(lambda w: w[:1] + "&shy;" + w[1:]),
-}
 
 
 @pytest.mark.parametrize("how", [*HIDDEN, *RESPELLED])

@@ -145,10 +145,14 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
     same = {" ".join(plain_tokens(text)) for text in records}
     # A part of a record, or several records: most of the text stands in long runs of theirs.
     parts = shared_runs(private, told, _RUN).recovered >= NEAR * np.maximum(told.sizes, _RUN)
-    # A record among other words: the texts that hold long runs of one that most of is public.
+    # A record among other words: the texts that hold most of one which is public as a whole.
     bare = shared_runs(told, private, _RUN).recovered >= NEAR * np.maximum(private.sizes, _RUN)
-    given = (text for text, out in zip(dict.fromkeys(records), bare, strict=True) if out)
-    holds = shared_runs(told, vocabulary.tokenize(given), _RUN).outputs
+    given = [text for text, out in zip(dict.fromkeys(records), bare, strict=True) if out]
+    whole = vocabulary.tokenize(given)
+    holds = shared_runs(told, whole, _RUN).outputs
+    for place in np.flatnonzero(holds).tolist():
+        one = shared_runs(vocabulary.tokenize([public[place]]), whole, _RUN)
+        holds[place] = bool((one.recovered >= NEAR * whole.sizes).any())
     return [
         place
         for place, text in enumerate(public)

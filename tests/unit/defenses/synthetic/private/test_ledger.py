@@ -92,6 +92,18 @@ def test_a_line_cut_short_is_no_spend_and_a_broken_one_is_no_zero(tmp_path: Path
             PrivacyLedger(path)
 
 
+def test_what_others_booked_meanwhile_counts_and_so_does_a_line_with_a_space(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / LEDGER
+    ours, theirs = PrivacyLedger(path), PrivacyLedger(path)
+    ours.book("first", _ALL, _spend(1.0))
+    theirs.book("second", _ALL, _spend(1.0))
+    assert theirs.total(_ALL).runs == 2
+    path.write_text(path.read_text().replace("}\n", "} \n", 1))
+    assert PrivacyLedger(path).total(_ALL).runs == 2
+
+
 def test_a_ledger_that_cannot_be_written_lets_nothing_be_drawn(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ledger = PrivacyLedger(tmp_path / "file" / LEDGER)
