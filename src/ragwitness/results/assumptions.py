@@ -216,6 +216,11 @@ class VerdictPower:
             like = f"{say.count(self.inside)} {_INSIDE.get(self.source, self.source)}"
             share = f"it could call in {self.found:.0%} {spread}."
             return f"Of documents that score like the {like}, {share}"
+        if self.tied == self.known:  # nothing is known of how scores of this target spread
+            return (
+                "How many of the documents inside it could call in is not known: all calibration"
+                " scores are equal, and no document known to be inside was scored (--known-in FILE)."
+            )
         return (
             "How many of the documents inside it could call in is not known, as no document known"
             f" to be inside was scored (--known-in FILE): {self.found:.0%} {spread} if a document"

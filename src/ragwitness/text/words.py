@@ -74,8 +74,13 @@ class Respacer:
         self._longest = min(max(map(len, known), default=0), _LONGEST)
 
     def __call__(self, text: str) -> str:
-        """Return the likeliest words that the letters of a text make, digits and signs left out."""
-        letters = "".join(filter(str.isalpha, _unaccented(text).casefold()))
+        """Return figures as they stand, and the likeliest words that the letters between make."""
+        found: list[str] = []
+        for part in re.split(r"(\d+)", _unaccented(text).casefold()):
+            found += [part] if part.isdigit() else self._parted("".join(filter(str.isalpha, part)))
+        return " ".join(found)
+
+    def _parted(self, letters: str) -> list[str]:
         # The cheapest way to each place, and where its last word begins; unknown letters alone.
         costs, begins = [0.0], [0]
         for end in range(1, len(letters) + 1):
@@ -90,7 +95,7 @@ class Respacer:
         while end:
             found.append(letters[begins[end] : end])
             end = begins[end]
-        return " ".join(reversed(found))
+        return found[::-1]
 
 
 def _unaccented(text: str) -> str:

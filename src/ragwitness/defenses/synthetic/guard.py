@@ -214,8 +214,10 @@ class SyntheticGuard:
             broken = broken or self._copied(form) or self._near(form)
             if broken is not None:
                 return broken
-        # 3. Copying once more, in words parted as the records part them.
-        return self._copied(self._respaced(forms[-1])) if self.config.holds else None
+        # 3. Copying once more, in words parted as the records part them. A word too many or too
+        # few between honest ones is no copy yet, so a run is half as long again.
+        more = self.config.run // 2
+        return self._copied(self._respaced(forms[-1]), more) if self.config.holds else None
 
     def named(self, record: str) -> str:
         """Say what a record's id, such as the name of its file, gives away; empty for nothing."""
@@ -270,10 +272,10 @@ class SyntheticGuard:
             "It holds a private text of a few words as a whole: say it otherwise.",
         )
 
-    def _copied(self, text: str) -> Violation | None:
+    def _copied(self, text: str, more: int = 0) -> Violation | None:
         config, tokens = self.config, self._vocabulary.tokenize([text])
         # Word for word: a run of tokens that stands in a record, unless many records share it.
-        if config.run and (place := self._runs.first(tokens)) is not None:
+        if config.run and (place := self._runs.first(tokens, more)) is not None:
             said = " ".join(dense_tokens(text)[place : place + config.run])
             return Violation(
                 "run",
