@@ -219,7 +219,8 @@ class VerdictPower:
         if self.tied == self.known:  # nothing is known of how scores of this target spread
             return (
                 "How many of the documents inside it could call in is not known: all calibration"
-                " scores are equal, and no document known to be inside was scored (--known-in FILE)."
+                " scores are equal, and no document known to be inside was scored (--known-in"
+                " FILE)."
             )
         return (
             "How many of the documents inside it could call in is not known, as no document known"
