@@ -15,14 +15,7 @@ from dataclasses import dataclass
 
 from ragwitness.canary.draw import Design, Draw, Slot
 from ragwitness.canary.examples import Example
-from ragwitness.canary.families import (
-    contains,
-    markers_in,
-    shuffled,
-    tells,
-    worded,
-    wordings_of,
-)
+from ragwitness.canary.families import contains, markers_in, shuffled, tells, worded, wordings_of
 from ragwitness.canary.pools import (
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,

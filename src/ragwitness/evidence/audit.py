@@ -28,13 +28,7 @@ from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refu
 from ragwitness.audits.assumptions import PlanLikeness
 from ragwitness.audits.membership import Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
-from ragwitness.audits.plan import (
-    SHADOW_STAGES,
-    Stages,
-    auxiliary_of,
-    choose_reference,
-    learns,
-)
+from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.errors import InputError, MissingExtraError, ModelError
 from ragwitness.evidence.pack import PackText
 from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject, without_words
@@ -188,15 +182,7 @@ def _read(case: PackCase) -> _Recorded:
     # 3. The method, as the target's answers allowed it.
     most = pack.manifest.chain.alternatives
     audit, _ = fitted(order.method, order.config, order.proxy, most, order.plan)
-    return _Recorded(
-        order,
-        stages,
-        audit,
-        found,
-        whole,
-        Replies(case.exchanges),
-        seen,
-    )
+    return _Recorded(order, stages, audit, found, whole, Replies(case.exchanges), seen)
 
 
 def _document(text: PackText) -> Document:

@@ -22,14 +22,7 @@ from ragwitness.audits.order import refuse_secrets
 from ragwitness.errors import CapReachedError
 from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject
-from ragwitness.evidence.verifier import (
-    KEPT,
-    TAKEN,
-    PackCase,
-    Replies,
-    check_spent,
-    same_result,
-)
+from ragwitness.evidence.verifier import KEPT, TAKEN, PackCase, Replies, check_spent, same_result
 from ragwitness.extraction.attacks.base import Ask, Attack, Limits, Thought
 from ragwitness.extraction.registry import build_attack
 from ragwitness.extraction.score.table import LeakPlan

@@ -420,12 +420,7 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
         if claim.scale is not None:
             return provable_mechanism(dimension, claim.capacity, claim.top, sigma, claim.scale)
         return mechanism_for(
-            dimension,
-            claim.capacity,
-            claim.top,
-            sigma,
-            clip=claim.clip,
-            sampler=claim.sampler,
+            dimension, claim.capacity, claim.top, sigma, clip=claim.clip, sampler=claim.sampler
         )
 
     if claim.sigma is not None:

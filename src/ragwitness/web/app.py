@@ -37,10 +37,7 @@ _GONE = "There is no such run; it may have been moved or deleted."
 
 
 def create_app(
-    roots: Sequence[Path],
-    access: Access | None = None,
-    jobs: Jobs | None = None,
-    address: str = "",
+    roots: Sequence[Path], access: Access | None = None, jobs: Jobs | None = None, address: str = ""
 ) -> ASGIApp:
     """Return the pages over run folders.
 

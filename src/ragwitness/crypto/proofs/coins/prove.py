@@ -19,12 +19,7 @@ from ragwitness.crypto.proofs.coins.statement import (
 )
 from ragwitness.crypto.proofs.curve import G1, R, encode_g1
 from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
-from ragwitness.crypto.proofs.native import (
-    from_native_g1,
-    native_commit,
-    native_msm,
-    native_ring,
-)
+from ragwitness.crypto.proofs.native import from_native_g1, native_commit, native_msm, native_ring
 from ragwitness.crypto.proofs.norms.polynomials import (
     MASK_COEFFICIENTS,
     combine,

@@ -13,15 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragwitness.crypto.proofs.curve import (
-    G1_BYTES,
-    G2_BYTES,
-    P,
-    R,
-    encode_g1,
-    encode_g2,
-    parse_g1,
-)
+from ragwitness.crypto.proofs.curve import G1_BYTES, G2_BYTES, P, R, encode_g1, encode_g2, parse_g1
 from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey
 from ragwitness.crypto.proofs.native import (
     from_native_g1,
