@@ -222,15 +222,11 @@ def _measures(case: PackCase) -> str:
     }
     mine["ragwitness"] = said["ragwitness"]
     for one in (mine, said):
-        one["warnings"] = [line for line in one["warnings"] if not _of_start(line)]
+        one["warnings"] = [line for line in one["warnings"] if not KEPT.match(line)]
     same_result("measures", mine, said, TAKEN)
     return (
         f"{say.count(len(mine['together']))} measures of {len(ended)} attacks, as the result says"
     )
-
-
-def _of_start(line: str) -> bool:
-    return bool(KEPT.match(line))
 
 
 def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
