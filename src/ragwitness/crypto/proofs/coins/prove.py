@@ -27,8 +27,8 @@ from ragwitness.crypto.proofs.norms.polynomials import (
     powers,
     split_parts,
 )
-from ragwitness.crypto.proofs.norms.proof import Evaluations, cut
-from ragwitness.crypto.proofs.norms.prove import summed
+from ragwitness.crypto.proofs.norms.proof import cut
+from ragwitness.crypto.proofs.norms.prove import evaluate, summed
 from ragwitness.crypto.proofs.opening import divide
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.selection.prove import HiddenNoise
@@ -269,14 +269,7 @@ def _prove(
     z = talk.place(sides)
     # Round 5, evaluations.
     inverse, upper_at = pow(z, -1, R), xi * z % R
-    values = Evaluations(
-        columns.at(upper_at),
-        columns.at(inverse),
-        divide(a, z)[0],
-        divide(b, inverse)[0],
-        divide(parts.p, z)[0],
-        divide(parts.q, inverse)[0],
-    )
+    values = evaluate(columns.at, parts, xi, z)
     end, end_quotient = divide(ends, xi)
     weights = talk.weights(values, end)
     # Round 6, openings.
