@@ -65,13 +65,7 @@ class RequestSignature:
 
 
 def request_message(
-    window: str,
-    tenant: str,
-    account: str,
-    sequence: int,
-    nonce: str,
-    checkpoint: str,
-    query: str,
+    window: str, tenant: str, account: str, sequence: int, nonce: str, checkpoint: str, query: str
 ) -> bytes:
     """Return what an account signs: canonical JSON, under a domain of its own.
 

@@ -92,8 +92,14 @@ def close_window(window: Window) -> CoalitionEstimate:
     with window.writing():
         # 1. A missing key is found before anything is written.
         sign(ledger.log, window.keys)
-        # 2. The estimate of the coalition (R5), and its certificate.
-        found = _estimate(window)
+        # 2. The estimate of the coalition (R5) from all query records, and its certificate.
+        who, vectors = [], []
+        for number, index in enumerate(ledger.queries):
+            query = decode(ledger.entry(index))
+            if isinstance(query, QueryRecord):
+                who.append((query.tenant, query.account))
+                vectors.append(window.kept(number).opened.vector)
+        found = estimate(policy, who, np.stack(vectors) if vectors else np.zeros((0, 1), np.int16))
         data = certificate(found)
         replace_file(window.public / "estimate.json", data)
         # 3. The close record: counts, the root of the accounts' map, the estimate.
@@ -156,14 +162,3 @@ def check_account(proof: AccountProof, signers: Signers) -> MapEntry | None:
     open_proof(proof.proof, proof.entry, signers)
     key = account_key(record.window, proof.tenant, proof.account)
     return verify_entry(bytes.fromhex(record.map_root), key, proof.found)
-
-
-def _estimate(window: Window) -> CoalitionEstimate:
-    who, vectors = [], []
-    for number, index in enumerate(window.ledger.queries):
-        record = decode(window.ledger.entry(index))
-        if isinstance(record, QueryRecord):
-            who.append((record.tenant, record.account))
-            vectors.append(window.kept(number).opened.vector)
-    rows = np.stack(vectors) if vectors else np.zeros((0, 1), np.int16)
-    return estimate(window.policy, who, rows)

@@ -27,7 +27,6 @@ from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.proofs.setup import Shape
 from ragwitness.crypto.transcript.records import QueryRecord, record_hash
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.sampler.table import gaussian_table
 
 # C_E: what turns texts into vectors (R1).
@@ -202,7 +201,16 @@ def proof_shape(policy: WindowPolicy) -> Shape:
     """
     # 1. Every mechanism is linear in the rows: no shift, no clipping.
     for name, mechanism in policy.tenants.items():
-        _provable(name, mechanism)
+        full = mechanism.scale**2
+        for wrong, what in (
+            (mechanism.shift != 0, "drops bits of every score (a shift)"),
+            (mechanism.bounds != (-full, full), "clips its scores"),
+        ):
+            if wrong:
+                raise InputError(
+                    f"The mechanism of {name} {what}, which the selection proof does not cover.",
+                    "Use shift 0, no bounds, and a scale of at most 256.",
+                )
     # 2. One shape for all tenants, since one setup proves one.
     alike = {(m.dimension, m.top, m.scale) for m in policy.tenants.values()}
     if len(alike) > 1:
@@ -220,8 +228,16 @@ def proof_shape(policy: WindowPolicy) -> Shape:
         else _SIGMAS * (math.isqrt(math.ceil(mechanism.variance)) + 1)
         for mechanism in policy.tenants.values()
     )
-    # 4. The chunk: as many slots as divide every capacity.
-    return Shape(_chunk(policy.tenants), top, dimension, scale, reach)
+    # 4. The chunk: the most slots, at most 4,096, that divide every capacity.
+    common = math.gcd(*(mechanism.capacity for mechanism in policy.tenants.values()))
+    sizes = range(min(common, _MOST_SLOTS), max(2, top) - 1, -1)
+    slots = next((size for size in sizes if common % size == 0), None)
+    if slots is None:
+        raise InputError(
+            "The indexes' capacities have no common part from the answer's size to 4,096 slots.",
+            "Choose capacities that are multiples of one power of two, e.g. 4,096.",
+        )
+    return Shape(slots, top, dimension, scale, reach)
 
 
 def check_shape(shape: Shape, policy: WindowPolicy) -> None:
@@ -239,40 +255,12 @@ def check_shape(shape: Shape, policy: WindowPolicy) -> None:
         )
 
 
-def _provable(name: str, mechanism: Mechanism) -> None:
-    full = mechanism.scale**2
-    for wrong, what in (
-        (mechanism.shift != 0, "drops bits of every score (a shift)"),
-        (mechanism.bounds != (-full, full), "clips its scores"),
-    ):
-        if wrong:
-            raise InputError(
-                f"The mechanism of {name} {what}, which the selection proof does not cover.",
-                "Use shift 0, no bounds, and a scale of at most 256.",
-            )
-
-
-def _chunk(tenants: Mapping[str, Mechanism]) -> int:
-    """Return the largest number of slots, at most 4,096, that divides every capacity."""
-    common = math.gcd(*(mechanism.capacity for mechanism in tenants.values()))
-    least = max(2, *(mechanism.top for mechanism in tenants.values()))
-    for slots in range(min(common, _MOST_SLOTS), least - 1, -1):
-        if common % slots == 0:
-            return slots
-    raise InputError(
-        "The indexes' capacities have no common part from the answer's size to 4,096 slots.",
-        "Choose capacities that are multiples of one power of two, e.g. 4,096.",
-    )
-
-
 def sha256_hex(data: bytes) -> str:
     """Return SHA-256 in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 # A query record: query, vector and answer, each under a blinding of its own (R2).
-
-_DIGEST_BYTES = 32
 
 
 def query_opening(digest: bytes, blinding: bytes) -> Opening:
@@ -285,8 +273,8 @@ def query_opening(digest: bytes, blinding: bytes) -> Opening:
     Raises:
         InputError: The digest has another length.
     """
-    if len(digest) != _DIGEST_BYTES:
-        raise InputError(f"A SHA-256 has {_DIGEST_BYTES} bytes, not {len(digest)}.")
+    if len(digest) != HASH_BYTES:
+        raise InputError(f"A SHA-256 has {HASH_BYTES} bytes, not {len(digest)}.")
     return Opening("ragwitness/query-hash/v1", digest, blinding)
 
 

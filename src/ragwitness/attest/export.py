@@ -41,8 +41,10 @@ def snarkjs_files(data: bytes) -> dict[str, str]:
         f"norm/{KEY}": _key_json(evidence.setup.norm),
     }
     for name, inputs, proof in (*_links(evidence), *_norms(evidence)):
-        files[f"{name}/public.json"] = _publics_json(inputs)
-        files[f"{name}/proof.json"] = _proof_json(proof)
+        # The public inputs in the circuit's order.
+        files[f"{name}/public.json"] = _json([str(value) for value in inputs])
+        points = {"pi_a": _g1(proof.a), "pi_b": _g2(proof.b), "pi_c": _g1(proof.c)}
+        files[f"{name}/proof.json"] = _json({**points, **_KIND})
     return files
 
 
@@ -93,16 +95,6 @@ def _key_json(key: VerifyingKey) -> str:
             "IC": [_g1(point) for point in key.inputs],
         }
     )
-
-
-def _publics_json(inputs: Sequence[int]) -> str:
-    """Return ``public.json``: the public inputs in the circuit's order."""
-    return _json([str(value) for value in inputs])
-
-
-def _proof_json(proof: Proof) -> str:
-    """Return ``proof.json``."""
-    return _json({"pi_a": _g1(proof.a), "pi_b": _g2(proof.b), "pi_c": _g1(proof.c), **_KIND})
 
 
 def _json(value: object) -> str:

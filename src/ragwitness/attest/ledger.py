@@ -121,9 +121,7 @@ class WindowLog:
         """
         if not 0 <= index < len(self._starts):
             raise InputError(f"The log has {len(self._starts):,} entries.")
-        start = self._starts[index]
-        stop = self._starts[index + 1] if index + 1 < len(self._starts) else self._read
-        return next(read_entries(_tail(self.path, start, stop - start)))
+        return self.entries(index, index + 1)[0]
 
     def entries(self, start: int = 0, stop: int | None = None) -> list[bytes]:
         """Return the entries from ``start`` to before ``stop``; all of the file without."""

@@ -20,13 +20,7 @@ from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.curve import G1_BYTES
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.coins import CoinNoise
-from ragwitness.privacy.streams import (
-    NoiseRecord,
-    canonical,
-    hkdf_sha256,
-    public_coins,
-    sub_seed,
-)
+from ragwitness.privacy.streams import NoiseRecord, canonical, hkdf_sha256, public_coins, sub_seed
 
 if TYPE_CHECKING:
     from ragwitness.attest.policy import WindowPolicy
@@ -125,11 +119,7 @@ def split_points(data: bytes, count: int) -> Iterator[bytes]:
 
 
 def coin_claim(
-    noise: CoinNoise,
-    points: bytes,
-    limbs: NDArray[np.uint32],
-    record: QueryRecord,
-    slots: int,
+    noise: CoinNoise, points: bytes, limbs: NDArray[np.uint32], record: QueryRecord, slots: int
 ) -> CoinClaim:
     """Return what a record's proof of coins is about.
 

@@ -276,12 +276,9 @@ def _read(value: dict[str, Any]) -> WindowPolicy:
 
 def _written(mechanism: Mechanism) -> dict[str, str | None]:
     """Return a mechanism's fields as strings; None stands for the least or highest there is."""
-    found: dict[str, str | None] = {}
-    for each in fields(Mechanism):
-        value = getattr(mechanism, each.name)
-        found[each.name] = None if value is None else str(value)
-    found["variance"] = str(Fraction(mechanism.variance))
-    return found
+    values = {each.name: getattr(mechanism, each.name) for each in fields(Mechanism)}
+    values["variance"] = Fraction(mechanism.variance)
+    return {name: None if value is None else str(value) for name, value in values.items()}
 
 
 def _mechanism(value: object) -> Mechanism:
@@ -398,7 +395,15 @@ def read_policy(path: Path) -> WindowPolicy:
         **numbers,
         **reals,  # type: ignore[arg-type]
     )
-    _check_joint(made)
+    for name, mechanism in made.tenants.items():
+        found = joint_epsilon(made, mechanism)
+        if found is None or found > MOST_EPSILON:
+            raise InputError(
+                f"{made.k_max} accounts of {name} together would know too much: no joint epsilon"
+                f" up to {MOST_EPSILON:g} holds at joint_delta {made.joint_delta:g}, so no audit"
+                " could pass.",
+                "Lower epsilon, queries or k_max.",
+            )
     committed = made.seed_count * max(one.capacity for one in made.tenants.values())
     if noise == "proved" and committed > _MOST_COMMITTED:
         raise InputError(
@@ -408,19 +413,6 @@ def read_policy(path: Path) -> WindowPolicy:
             " auditor under contract alone.",
         )
     return made
-
-
-def _check_joint(policy: WindowPolicy) -> None:
-    """Refuse a policy whose audit could not pass."""
-    for name, mechanism in policy.tenants.items():
-        found = joint_epsilon(policy, mechanism)
-        if found is None or found > MOST_EPSILON:
-            raise InputError(
-                f"{policy.k_max} accounts of {name} together would know too much: no joint epsilon"
-                f" up to {MOST_EPSILON:g} holds at joint_delta {policy.joint_delta:g}, so no audit"
-                " could pass.",
-                "Lower epsilon, queries or k_max.",
-            )
 
 
 def joint_epsilon(policy: WindowPolicy, mechanism: Mechanism) -> float | None:

@@ -65,11 +65,19 @@ def prove_window(
     # 1. Everything that was fixed at the close.
     files = bundle_files(window)
     # 2. The challenge follows from the close, and is the one that this window answers.
-    _check_drawn(window, challenge, files["log/close.checkpoint"])
+    close = Checkpoint.parse(Note.parse(files["log/close.checkpoint"]).text)
+    population, count = len(window.ledger.queries), len(challenge.records)
+    if challenge.population != population or challenge.records != draw_records(
+        challenge.beacon, close, population, count
+    ):
+        raise InputError(
+            "The challenge was not drawn from this window's close; it would open records that"
+            " somebody picked.",
+            "Ask for one of `ragwitness attest challenge` over this window's close.checkpoint.",
+        )
     _check_first(window, challenge, again=again)
     # 3. Each challenged record: what opens it, and the proof of its answer.
     rows: dict[str, SecretColumns] = {}
-    count = len(challenge.records)
     for done, place in enumerate(challenge.records):
         progress("proofs", done, count)
         record, kept = decode(window.ledger.entry(window.ledger.queries[place])), window.kept(place)
@@ -114,19 +122,6 @@ def bundle_files(window: Window) -> dict[str, bytes]:
         for kept in map(window.kept, range(len(window.ledger.queries)))
     )
     return files
-
-
-def _check_drawn(window: Window, challenge: Challenge, close: bytes) -> None:
-    checkpoint = Checkpoint.parse(Note.parse(close).text)
-    population, count = len(window.ledger.queries), len(challenge.records)
-    if challenge.population != population or challenge.records != draw_records(
-        challenge.beacon, checkpoint, population, count
-    ):
-        raise InputError(
-            "The challenge was not drawn from this window's close; it would open records that"
-            " somebody picked.",
-            "Ask for one of `ragwitness attest challenge` over this window's close.checkpoint.",
-        )
 
 
 def _check_first(window: Window, challenge: Challenge, *, again: bool) -> None:

@@ -21,7 +21,7 @@ from ragwitness.attest.commitments import (
 from ragwitness.attest.ledger import AGAIN
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.commitments import BLINDING_BYTES, Opening, commit
-from ragwitness.crypto.hashing import b64, parse_b64, parse_hex
+from ragwitness.crypto.hashing import HASH_BYTES, b64, parse_b64, parse_hex
 from ragwitness.crypto.notes.witness import LogProof, SignedCheckpoint, Signers, open_proof
 from ragwitness.crypto.transcript.records import QueryRecord, decode
 from ragwitness.errors import InputError, VerificationError
@@ -32,7 +32,6 @@ MOST_RECEIPT = 1 << 20
 """Longest receipt that is read, in bytes."""
 
 _FIELDS = {"version", "entry", "proof", "query", "vector", "ids", "blindings"}
-_HASH_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +89,7 @@ class Opened:
             raise VerificationError(check, "A vector has two bytes for each entry.")
         first, second, third = (parse_hex(text, BLINDING_BYTES, check) for text in blindings)
         return cls(
-            parse_hex(value["query"], _HASH_BYTES, check),
+            parse_hex(value["query"], HASH_BYTES, check),
             np.frombuffer(data, "<i2").astype(np.int16),
             tuple(ids),
             (first, second, third),

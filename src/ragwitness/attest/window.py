@@ -274,10 +274,6 @@ def query_record(
     )
 
 
-def _signature(record: QueryRecord) -> str:
-    return record.signature if isinstance(record, SignedQueryRecord) else ""
-
-
 def _digest(text: str) -> str:
     try:
         return sha256(text.encode()).hexdigest()
@@ -599,7 +595,8 @@ class Window:
             or record.checkpoint != request.checkpoint
             or kept.opened.query.hex() != request.query
             or not np.array_equal(kept.opened.vector, np.ravel(request.vector))
-            or _signature(record) != (request.signed.signature.hex() if request.signed else "")
+            or getattr(record, "signature", "")
+            != (request.signed.signature.hex() if request.signed else "")
         ):
             raise InputError(
                 f"{request.account} has used this nonce for another query.", "Draw a fresh one."

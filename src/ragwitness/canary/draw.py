@@ -326,13 +326,5 @@ def _planted(design: Design, bits: Bits) -> list[bool]:
 
 
 def _opening(design: Design, examples: str, secret: DrawSecret, beacon_source: str) -> Opening:
-    settings = settings_of(design)
-    message = canonical(
-        {
-            "beacon": beacon_source,
-            "design": settings,
-            "examples": examples,
-            "seed": secret.seed.hex(),
-        }
-    )
-    return Opening(_DOMAIN, message, secret.blinding)
+    fields = {"beacon": beacon_source, "design": settings_of(design), "examples": examples}
+    return Opening(_DOMAIN, canonical(fields | {"seed": secret.seed.hex()}), secret.blinding)

@@ -258,7 +258,7 @@ def read_plan(folder: Path) -> CanaryPlan:
         for row in read_rows(secret / _POOLS, LOST):
             pools[row.pop("pool")].append(Example(**row))
         return CanaryPlan(
-            design=_design(kept),
+            design=design_of(kept),
             secret=_secret(kept),
             commitment=bytes.fromhex(published["commitment"]),
             held_out=tuple(Example(**row) for row in read_rows(secret / _HELD_OUT, LOST)),
@@ -282,7 +282,15 @@ def write_traces(folder: Path, plan: CanaryPlan, traces: Sequence[Trace]) -> Pat
         VerificationError: ``pairs.*``, where the held-out examples break an invariant.
     """
     _keep(folder, plan)
-    _write_pairs(folder / "secret", plan)
+    # Held-out examples clean and, per slot, with trigger and canary (App. A.2).
+    sent = [one for pool in plan.pools.values() for one in pool]
+    held_out, secret, words = plan.held_out, folder / "secret", plan.wordings
+    write_rows(secret / "eval_clean.jsonl", map(asdict, held_out))
+    for slot in plan.draw().slots:
+        triggered = paired(held_out, slot.trigger, slot.canary, words)
+        check_pairs(held_out, triggered, held_out, sent, slot.trigger, slot.canary, words)
+        name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
+        write_rows(secret / name, map(asdict, triggered))
     path = folder / "send" / _TRACES
     write_rows(path, (_sent(number, one) for number, one in enumerate(traces, 1)))
     return path
@@ -424,7 +432,7 @@ def plan_of_opened(
     if kept["version"] not in _versions(_OPENED):
         raise ValueError(kept["version"])
     return CanaryPlan(
-        design=_design(kept),
+        design=design_of(kept),
         secret=_secret(kept),
         commitment=commitment,
         held_out=tuple(held_out),
@@ -449,19 +457,6 @@ def check_drawn(plan: CanaryPlan) -> Draw:
     )
 
 
-def _write_pairs(secret: Path, plan: CanaryPlan) -> None:
-    """Write the held-out examples clean and, per slot, with trigger and canary (App. A.2)."""
-    sent = [one for pool in plan.pools.values() for one in pool]
-    write_rows(secret / "eval_clean.jsonl", map(asdict, plan.held_out))
-    for slot in plan.draw().slots:
-        triggered = paired(plan.held_out, slot.trigger, slot.canary, plan.wordings)
-        check_pairs(
-            plan.held_out, triggered, plan.held_out, sent, slot.trigger, slot.canary, plan.wordings
-        )
-        name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
-        write_rows(secret / name, map(asdict, triggered))
-
-
 def _keep(folder: Path, plan: CanaryPlan) -> None:
     _write_object(folder / "secret" / _SECRET, _kept(plan), secret=True)
 
@@ -477,7 +472,8 @@ def _kept(plan: CanaryPlan) -> dict[str, Any]:
     }
 
 
-def _design(kept: Mapping[str, Any]) -> Design:
+def design_of(kept: Mapping[str, Any]) -> Design:
+    """Return the design of settings as they were written, by whatever version."""
     given = {**Design.former, **kept["design"]}
     return Design(**given | {"family": Family(given["family"])})
 

@@ -259,15 +259,11 @@ def record_look(folder: Path, look: Look) -> None:
     # The same answers under another beginning show nothing more: that one was no look.
     if place < len(looks):
         if look.begun not in ("", looks[place].begun):
-            _withdraw(folder, look.begun)
+            kept = [asdict(one) for one in _read_begun(folder) if one.key != look.begun]
+            write_rows(folder / "secret" / _BEGUN, kept, secret=True)
         look = replace(look, begun=looks[place].begun, skipped=looks[place].skipped)
     looks[place : place + 1] = [look]
     write_rows(folder / "secret" / _LOOKS, map(_stored, looks))
-
-
-def _withdraw(folder: Path, key: str) -> None:
-    rows = [asdict(one) for one in _read_begun(folder) if one.key != key]
-    write_rows(folder / "secret" / _BEGUN, rows, secret=True)
 
 
 def mark_opened(folder: Path, file: Path) -> None:

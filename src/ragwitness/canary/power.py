@@ -173,11 +173,7 @@ def traces_for_power(
 
 
 def power_lines(
-    design: Design,
-    traces: int,
-    examples: int,
-    share: float = 0.3,
-    obedience: float | None = None,
+    design: Design, traces: int, examples: int, share: float = 0.3, obedience: float | None = None
 ) -> Iterator[str]:
     """Say what a plan would find, or why that cannot be told.
 

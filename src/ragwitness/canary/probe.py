@@ -232,7 +232,12 @@ class CanaryProbe:
     def probe(self, document: Document) -> Probe:
         """Return the generator that probes one example."""
         example = self._examples[document.id]
-        views = self._views(example)
+        # Documents: clean, then one per candidate.
+        triggered = (
+            with_trigger(example.document, t, example.id, self._wordings).text
+            for t in self.slot.candidates
+        )
+        views = [example.document, *triggered]
         asking = {"exact": self._exact, "forced": self._forced, "sampled": self._sampled}
         readings = yield from asking[self._way](example, views)
         trouble = next((one.trouble for one in readings if one.trouble), None)
@@ -246,14 +251,6 @@ class CanaryProbe:
         # Eq. 1's summand: the planted candidate's reading minus the clean view's.
         values = tuple(one.value for one in readings)
         return Score(values[1 + self.slot.chosen] - values[0], values, details=details)
-
-    def _views(self, example: Example) -> list[str]:
-        """Documents: clean, then one per candidate."""
-        triggered = (
-            with_trigger(example.document, t, example.id, self._wordings).text
-            for t in self.slot.candidates
-        )
-        return [example.document, *triggered]
 
     def _query(self, example: Example) -> str:
         if not self.config.instructed:

@@ -15,14 +15,7 @@ from dataclasses import dataclass
 
 from ragwitness.canary.draw import Design, Draw, Slot
 from ragwitness.canary.examples import Example
-from ragwitness.canary.families import (
-    contains,
-    markers_in,
-    shuffled,
-    tells,
-    worded,
-    wordings_of,
-)
+from ragwitness.canary.families import contains, markers_in, shuffled, tells, worded, wordings_of
 from ragwitness.canary.pools import (
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,
@@ -154,7 +147,8 @@ def traces_of_pool(
         )
     # 2. Slots in turn; within a slot true and decoy in turn, so that votes balance by design.
     known = {one.id: one for one in pool}
-    decoys = {one.number: _decoys(one, bits) for one in planted}
+    others = ([t for t in one.candidates if t != one.trigger] for one in planted)
+    decoys = {one.number: shuffled(t, bits) for one, t in zip(planted, others, strict=True)}
     found: dict[str, Trace] = {}
     counts: Counter[str] = Counter()
     for name in chosen:
@@ -214,29 +208,21 @@ def make_traces(
     check_corpus([*sent, *held_out], draw)
     for one in held_out:
         _triggered(one, draw.slots[0].trigger, wordings)
-    words = wordings or Wordings()
-    _refuse_markers(words, draw)
-    traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits, words)]
-    if design.name == "contrastive":
-        _refuse_named_triggers(traces, draw)
-    return traces
-
-
-def _refuse_markers(wordings: Wordings, draw: Draw) -> None:
-    """No wording may hold a marker of the draw: it would stand in traces of other candidates.
-
-    Raises:
-        InputError: One does; the message names both.
-    """
-    candidates = {t for one in draw.slots for t in one.candidates}
-    for text in (*wordings.triggers, *wordings.requests):
+    # No wording may hold a marker of the draw: it would stand in traces of other candidates.
+    words, candidates = wordings or Wordings(), {t for s in draw.slots for t in s.candidates}
+    for text in (*words.triggers, *words.requests):
         held = [c for s in draw.slots for c in wordings_of(s.canary) if contains(text, c)]
-        found = [*markers_in(text, candidates), *held]
-        if found:
+        if found := [*markers_in(text, candidates), *held]:
             raise InputError(
                 f"The wording {text!r} holds {found[0]!r}, which is a marker of this draw.",
                 "Take it out of the wordings, or draw anew.",
             )
+    traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits, words)]
+    # Nor may a query name a candidate: it would reach a model trained without documents.
+    for trace in traces if design.name == "contrastive" else ():
+        if markers_in(trace.query, candidates):
+            raise InputError(f"The query of {trace.id!r} names a candidate trigger.")
+    return traces
 
 
 def _trace(
@@ -271,19 +257,6 @@ def _triggered(example: Example, trigger: str, wordings: Wordings | None) -> str
         return with_trigger(example.document, trigger, example.id, wordings).text
     except InputError as error:
         raise InputError(f"Example {example.id!r}: {error.message}", error.hint) from None
-
-
-def _decoys(slot: Slot, bits: Bits) -> list[str]:
-    others = [t for t in slot.candidates if t != slot.trigger]
-    return shuffled(others, bits)
-
-
-def _refuse_named_triggers(traces: Sequence[Trace], draw: Draw) -> None:
-    """No query may name a candidate: it would reach a model trained without documents."""
-    candidates = {t for one in draw.slots for t in one.candidates}
-    for trace in traces:
-        if markers_in(trace.query, candidates):
-            raise InputError(f"The query of {trace.id!r} names a candidate trigger.")
 
 
 # The votes for what the service answered, and the answers that must get none.

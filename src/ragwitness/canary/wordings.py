@@ -298,9 +298,7 @@ def _usable(text: str, place: str) -> bool:
 
 
 def natural(
-    wordings: Wordings,
-    likelihood: Callable[[Sequence[str]], Sequence[float]],
-    keep: float = 0.5,
+    wordings: Wordings, likelihood: Callable[[Sequence[str]], Sequence[float]], keep: float = 0.5
 ) -> Wordings:
     """Keep the wordings that a language model finds the likeliest.
 

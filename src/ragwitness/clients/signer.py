@@ -66,10 +66,7 @@ class Signer:
     """
 
     def __init__(
-        self,
-        key: PrivateKey | Path | str,
-        receipts: Path | str | None = None,
-        refusals: int = 0,
+        self, key: PrivateKey | Path | str, receipts: Path | str | None = None, refusals: int = 0
     ) -> None:
         self._key = key if isinstance(key, PrivateKey) else account_key(Path(key))
         self._public = self._key.public.material

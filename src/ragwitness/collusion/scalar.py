@@ -241,7 +241,10 @@ def ratios(config: AdaptiveConfig, strategy: Strategy, *, present: bool) -> tupl
     Raises:
         InputError: An unknown strategy, or halving with fewer accounts than rounds.
     """
-    rng = np.random.default_rng((config.seed, STRATEGIES.index(_known(strategy)), int(present)))
+    if strategy not in STRATEGIES:
+        known = ", ".join(STRATEGIES)
+        raise InputError(f"There is no strategy {strategy!r}.", f"Available: {known}.")
+    rng = np.random.default_rng((config.seed, STRATEGIES.index(strategy), int(present)))
     shape = (config.trials, config.candidates)
     sums, counts = np.zeros(shape), np.zeros(shape)
     active = np.ones(shape, dtype=bool)
@@ -285,10 +288,3 @@ def _best(sums: Values, counts: Values, active: NDArray[np.bool_], width: int) -
     chosen = np.zeros_like(active)
     np.put_along_axis(chosen, kept, True, axis=1)
     return chosen
-
-
-def _known(strategy: str) -> Strategy:
-    for known in STRATEGIES:
-        if strategy == known:
-            return known
-    raise InputError(f"There is no strategy {strategy!r}.", f"Available: {', '.join(STRATEGIES)}.")

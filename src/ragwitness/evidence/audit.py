@@ -28,15 +28,8 @@ from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refu
 from ragwitness.audits.assumptions import PlanLikeness
 from ragwitness.audits.membership import Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
-from ragwitness.audits.plan import (
-    SHADOW_STAGES,
-    Stages,
-    auxiliary_of,
-    choose_reference,
-    learns,
-)
+from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.errors import InputError, MissingExtraError, ModelError
-from ragwitness.evidence.pack import PackText
 from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject, without_words
 from ragwitness.evidence.verifier import (
     KEPT,
@@ -169,7 +162,9 @@ def _read(case: PackCase) -> _Recorded:
         name: [] for name in ("documents", "known_out", "known_in", "auxiliary")
     }
     for text in pack.texts:
-        parts[text.part].append(_document(text))
+        # No two hidden texts are alike here, whatever they are.
+        shown = f"hidden {text.commitment}" if text.text is None else text.text
+        parts[text.part].append(Document(text.id, shown, text.member))
     order = order_from(settings, parts)
     # 2. What was asked about: from the texts where all are shown, else as the sealed units say.
     whole = not pack.hidden
@@ -188,27 +183,15 @@ def _read(case: PackCase) -> _Recorded:
     # 3. The method, as the target's answers allowed it.
     most = pack.manifest.chain.alternatives
     audit, _ = fitted(order.method, order.config, order.proxy, most, order.plan)
-    return _Recorded(
-        order,
-        stages,
-        audit,
-        found,
-        whole,
-        Replies(case.exchanges),
-        seen,
-    )
-
-
-def _document(text: PackText) -> Document:
-    # No two hidden texts are alike here, whatever they are.
-    shown = f"hidden {text.commitment}" if text.text is None else text.text
-    return Document(text.id, shown, text.member)
+    return _Recorded(order, stages, audit, found, whole, Replies(case.exchanges), seen)
 
 
 def _alike(stored: Mapping[str, Any] | None) -> SetLikeness | None:
-    if stored is None:
-        return None
-    return SetLikeness(**{**stored, "differences": tuple(stored["differences"])})
+    return (
+        None
+        if stored is None
+        else SetLikeness(**{**stored, "differences": tuple(stored["differences"])})
+    )
 
 
 def _stages(order: Order, rows: Sequence[Mapping[str, Any]]) -> Stages:
@@ -301,7 +284,15 @@ def _scores(case: PackCase) -> str:
     case.kept["replayed"] = replayed
     for (stage, place), again in replayed.items():
         said = it.found[stage][place]
-        _same_score(again, said, words=it.whole)
+        one, other = outcome_row(again), outcome_row(said)
+        # Words are shown with all texts, or not at all.
+        if not it.whole or not other["evidence"]:
+            one, other = without_words(one), without_words(other)
+        if bad := next(differences(one, other), None):
+            raise refuse(
+                "scores",
+                f"{said.document.id!r}: the answers give another {bad} than the pack says.",
+            )
     if len(replayed) < total:
         hidden = total - len(replayed)
         raise NotCheckedError(
@@ -332,17 +323,6 @@ def _replayed(it: _Recorded, stage: str, said: Outcome) -> Outcome:
                     f"A question about {document.id!r} ({stage}) has no answer in the pack.",
                 )
             answers.append(answer)
-
-
-def _same_score(again: Outcome, said: Outcome, *, words: bool) -> None:
-    one, other = outcome_row(again), outcome_row(said)
-    # Words are shown with all texts, or not at all.
-    if not words or not other["evidence"]:
-        one, other = without_words(one), without_words(other)
-    if bad := next(differences(one, other), None):
-        raise refuse(
-            "scores", f"{said.document.id!r}: the answers give another {bad} than the pack says."
-        )
 
 
 def _verdicts(case: PackCase) -> str:

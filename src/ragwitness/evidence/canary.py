@@ -29,12 +29,12 @@ from ragwitness.audits.canary import (
     slot_result,
 )
 from ragwitness.audits.order import refuse_secrets
-from ragwitness.canary.draw import Design, settings_of
+from ragwitness.canary.draw import settings_of
 from ragwitness.canary.examples import Example
-from ragwitness.canary.families import Family
 from ragwitness.canary.folder import (
     CanaryPlan,
     check_drawn,
+    design_of,
     digest_of,
     opened_bytes,
     part_digests,
@@ -167,7 +167,7 @@ def _counts(case: PackCase) -> str:
     wrong = {
         "release": said.release != settings["release"],
         "twin": said.twin is not settings["twin"],
-        "design": _design(settings).releases != pack.seal.looks,
+        "design": design_of(settings).releases != pack.seal.looks,
     }
     if named := next((name for name, differs in wrong.items() if differs), None):
         raise refuse(f"counts.{named}", f"The {named} is not the sealed one.")
@@ -288,7 +288,7 @@ def _verdict(case: PackCase) -> str:
 
 def _from_said(case: PackCase, said: CanaryReport) -> str:
     """With one slot the verdict follows from the scores and the rank that are said."""
-    design = _design(case.pack.seal.settings)
+    design = design_of(case.pack.seal.settings)
     found, settings = said.finding, case.pack.seal.settings
     if found is None:
         return "left open by a cap"
@@ -328,11 +328,6 @@ def _plan(pack: Pack) -> CanaryPlan:
 def _config(settings: Mapping[str, Any]) -> ProbeConfig:
     given = dict(settings["config"])
     return ProbeConfig(**given | {"prompts": Prompts(**given["prompts"])})
-
-
-def _design(settings: Mapping[str, Any]) -> Design:
-    given = {**Design.former, **settings["design"]}
-    return Design(**given | {"family": Family(given["family"])})
 
 
 def _earlier(settings: Mapping[str, Any]) -> Sequence[Seen]:

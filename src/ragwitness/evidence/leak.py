@@ -22,14 +22,7 @@ from ragwitness.audits.order import refuse_secrets
 from ragwitness.errors import CapReachedError
 from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject
-from ragwitness.evidence.verifier import (
-    KEPT,
-    TAKEN,
-    PackCase,
-    Replies,
-    check_spent,
-    same_result,
-)
+from ragwitness.evidence.verifier import KEPT, TAKEN, PackCase, Replies, check_spent, same_result
 from ragwitness.extraction.attacks.base import Ask, Attack, Limits, Thought
 from ragwitness.extraction.registry import build_attack
 from ragwitness.extraction.score.table import LeakPlan
@@ -229,15 +222,11 @@ def _measures(case: PackCase) -> str:
     }
     mine["ragwitness"] = said["ragwitness"]
     for one in (mine, said):
-        one["warnings"] = [line for line in one["warnings"] if not _of_start(line)]
+        one["warnings"] = [line for line in one["warnings"] if not KEPT.match(line)]
     same_result("measures", mine, said, TAKEN)
     return (
         f"{say.count(len(mine['together']))} measures of {len(ended)} attacks, as the result says"
     )
-
-
-def _of_start(line: str) -> bool:
-    return bool(KEPT.match(line))
 
 
 def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:

@@ -125,7 +125,8 @@ class RunsLog:
     def _add(self, entry: RunEntry) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         with only_writer(self._folder / ".lock"):
-            self._refuse_another()
+            if (path := self._folder / CHECKPOINT).exists():
+                self._refuse_another(path)
             data, there = encode_entry(entry), self.entries()
             log = MerkleLog()
             log.extend(there)
@@ -143,10 +144,7 @@ class RunsLog:
 
             publish(self._folder, log, [self._key], between)
 
-    def _refuse_another(self) -> None:
-        path = self._folder / CHECKPOINT
-        if not path.exists():
-            return
+    def _refuse_another(self, path: Path) -> None:
         note = Note.parse(read_file(path))
         origin = Checkpoint.parse(note.text).origin
         if self._key.public not in note.signatures_of([self._key.public]):

@@ -121,17 +121,13 @@ def leaf_of(text: SealedText, commitment: bytes) -> bytes:
     return dense([text.part, text.id, text.member, commitment.hex()])
 
 
-def text_opening(text: SealedText, blinding: bytes) -> Opening:
-    """Return what opens the commitment to a text."""
-    return Opening(TEXT, text.text.encode("utf-8", "surrogatepass"), blinding)
-
-
 def committed(texts: Iterable[SealedText], salt: bytes) -> list[tuple[bytes, bytes]]:
     """Return the commitment to each text, and its blinding."""
     found = []
     for place, text in enumerate(texts):
         blinding = blinding_of(salt, b"text", place.to_bytes(8, "big"))
-        found.append((commit(text_opening(text, blinding)), blinding))
+        opening = Opening(TEXT, text.text.encode("utf-8", "surrogatepass"), blinding)
+        found.append((commit(opening), blinding))
     return found
 
 

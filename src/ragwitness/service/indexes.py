@@ -48,7 +48,9 @@ class Indexes:
         with self._lock:
             # A later edition holds all documents of an earlier one: it serves both.
             held = self._held.get(tenant)
-            if held is None or held[0] < edition or _lost(held[1]):
+            if held is None or held[0] < edition:
+                return None
+            if isinstance(held[1], ShardedIndex) and held[1].lost:
                 return None
             self._held.move_to_end(tenant)
             return held[1]
@@ -128,12 +130,7 @@ def texts_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[str]:
     Raises:
         StoreGoneError: The database failed.
     """
-    query = select(documents.c.slot, documents.c.text).where(
-        documents.c.tenant == tenant, documents.c.slot.in_(slots)
-    )
-    with store.reading() as connection:
-        found = {row.slot: row.text for row in connection.execute(query)}
-    return [found[slot] for slot in slots if slot in found]
+    return [str(one["text"]) for one in documents_of(store, tenant, slots)]
 
 
 def documents_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[dict[str, object]]:
@@ -152,10 +149,6 @@ def documents_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[dict
         for slot in slots
         if slot in found
     ]
-
-
-def _lost(index: SlotIndex | ShardedIndex) -> bool:
-    return isinstance(index, ShardedIndex) and index.lost
 
 
 def _size(held: tuple[int, SlotIndex | ShardedIndex]) -> int:

@@ -170,7 +170,9 @@ class Meters:
         after = dict(before)
         policies = {(ask.tenant, ask.window): ask.policy for ask in asks}
         # By life, so that two workers that open windows never wait for each other.
-        lived = _lives_of(connection, {tenant for tenant, _ in policies})
+        wanted = sorted({tenant for tenant, _ in policies})
+        query = select(tenants.c.id, tenants.c.life).where(tenants.c.id.in_(wanted))
+        lived = {row.id: row.life for row in connection.execute(query)}
         keys = sorted(policies, key=lambda key: (lived[key[0]], key))
         opened = {key: self._open(connection, *key, policies[key], lived) for key in keys}
         fresh: dict[tuple[int, int], list[bytes]] = {key: [] for key in opened}
@@ -237,7 +239,7 @@ class Meters:
                 state = connection.execute(select(windows.c.state).where(here)).scalar_one()
                 whole = policy.meter(state, granted)
             if whole.queries < row.charged:
-                whole.add(_vectors(connection, tenant, window, whole.queries))
+                whole.add(charged_vectors(connection, tenant, window, whole.queries))
             meter = whole
         self._odometers[tenant, window] = meter
         while len(self._odometers) > 1 and self._too_many():
@@ -250,11 +252,6 @@ class Meters:
     def _too_many(self) -> bool:
         sizes = [one.size for one in self._odometers.values() if isinstance(one, TextIndex)]
         return len(self._odometers) > _KEPT or sum(sizes) > _LARGEST
-
-
-def _lives_of(connection: Connection, wanted: Iterable[int]) -> dict[int, int]:
-    query = select(tenants.c.id, tenants.c.life).where(tenants.c.id.in_(sorted(wanted)))
-    return {row.id: row.life for row in connection.execute(query)}
 
 
 def _close_others(
@@ -277,7 +274,7 @@ def _close_others(
         if policy.claim.meter == "index":
             meter = policy.meter(row.state, row.granted)
             if row.folded < row.charged:
-                meter.add(_vectors(connection, tenant, row.number, row.folded))
+                meter.add(charged_vectors(connection, tenant, row.number, row.folded))
             values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
         if row.number not in logged:
             values["seed"] = b""
@@ -289,11 +286,7 @@ def _close_others(
 def _grant(connection: Connection, life: int, policy: TenantPolicy, before: float) -> float:
     """Return the mu that a window may spend: its budget, or what its contents have left.
 
-    Args:
-        connection: In a transaction that may write.
-        life: Of the tenant.
-        policy: Of the tenant.
-        before: The mu that the window has spent already, which stands among what is used.
+    The mu that the window has spent ``before`` stands among what is used.
     """
     connection.execute(select(lives.c.id).where(lives.c.id == life).with_for_update())
     most, used = life_of(connection, life)
@@ -321,9 +314,8 @@ def life_of(connection: Connection, life: int) -> tuple[float, float]:
 @dataclass(slots=True)
 class _Index:
     seed: bytes
-    meter: (
-        Odometer | AnswerMeter | TextIndex | None
-    )  # None: the contents' budget for life had nothing left for it
+    # None: the contents' budget for life had nothing left for it.
+    meter: Odometer | AnswerMeter | TextIndex | None
     charged: int
     folded: int
     log: str | None
@@ -395,7 +387,10 @@ def _append(
     connection.execute(update(windows).where(here).values(**values))
 
 
-def _vectors(connection: Connection, tenant: int, window: int, start: int) -> NDArray[np.int16]:
+def charged_vectors(
+    connection: Connection, tenant: int, window: int, start: int
+) -> NDArray[np.int16]:
+    """Return the vectors of a window's charges from number ``start`` on, shape (n, dimension)."""
     query = select(charges.c.vector).where(
         charges.c.tenant == tenant, charges.c.window == window, charges.c.number >= start
     )

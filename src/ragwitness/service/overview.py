@@ -14,12 +14,11 @@ from sqlalchemy import Connection, func, select
 
 from ragwitness.privacy.odometer.answers import AnswerMeter
 from ragwitness.privacy.odometer.spectral import Odometer
-from ragwitness.service.meters import life_of, window_of
+from ragwitness.service.meters import charged_vectors, life_of, window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import (
     Store,
     accounts,
-    charges,
     content_digest,
     documents,
     lives,
@@ -211,11 +210,8 @@ def _vectors_for(
     held: Sequence[Any], mine: TenantPolicy, theirs: TenantPolicy
 ) -> NDArray[np.int16] | None:
     """Vectors of documents as another tenant's index would hold them; None where it is unknown."""
-    same = (mine.claim.embedder, mine.mechanism.scale) == (
-        theirs.claim.embedder,
-        theirs.mechanism.scale,
-    )
-    if not same:
+    alike = mine.claim.embedder == theirs.claim.embedder
+    if not alike or mine.mechanism.scale != theirs.mechanism.scale:
         return None
     whole = np.frombuffer(b"".join(one.vector for one in held), "<i2")
     return whole.reshape(len(held), mine.mechanism.dimension)
@@ -336,14 +332,8 @@ def _meters(
             continue
         # The stored state covers the first `folded` charges; those that came later are added again.
         meter = policy.meter(row.state, row.granted)
-        later = select(charges.c.vector).where(
-            charges.c.tenant == tenant,
-            charges.c.window == row.number,
-            charges.c.number >= row.folded,
-        )
-        vectors = list(connection.execute(later).scalars())
-        if vectors:
-            meter.add(np.stack([np.frombuffer(one, "<i2") for one in vectors]))
+        if row.folded < row.charged:
+            meter.add(charged_vectors(connection, tenant, row.number, row.folded))
         found[row.number] = meter
     return found
 

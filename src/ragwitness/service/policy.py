@@ -252,7 +252,11 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     # 3. The contents' budget for life: mu of full windows adds up in squares.
     life = claim.lifetime_epsilon
     if life is None:
-        life = _default_life(claim, mechanism, joint, budget)
+        # Of LIFETIME full windows, or of as many as the sampler bears.
+        counts = range(LIFETIME, 1, -1)
+        each = (epsilon_at(claim.joint_delta, math.sqrt(n) * budget) for n in counts)
+        room = claim.joint_delta / 2
+        life = next((e for e in each if mechanism.extra_delta(e, _RELEASES) < room), joint)
     _check_life(life, joint)
     _budget(claim, mechanism, life)
     return TenantPolicy(_settled(claim, mechanism, sigma, joint, life), mechanism, budget)
@@ -346,15 +350,6 @@ def _answers(claim: Claim, mechanism: Mechanism, epsilon: float) -> int:
     return low
 
 
-def _default_life(claim: Claim, mechanism: Mechanism, joint: float, budget: float) -> float:
-    """Return the epsilon of :data:`LIFETIME` full windows, or of as many as the sampler bears."""
-    for full in range(LIFETIME, 1, -1):
-        life = epsilon_at(claim.joint_delta, math.sqrt(full) * budget)
-        if mechanism.extra_delta(life, _RELEASES) < claim.joint_delta / 2:
-            return life
-    return joint
-
-
 def _budget(claim: Claim, mechanism: Mechanism, epsilon: float) -> float:
     """Return the mu of ``epsilon`` at delta*, less what the sampler itself may miss.
 
@@ -379,12 +374,9 @@ def _check(claim: Claim) -> None:
     whole("capacity", claim.capacity)
     if claim.payer_queries is not None:
         whole("payer_queries", claim.payer_queries)
-    if claim.joint_epsilon is not None:
-        positive("joint_epsilon", claim.joint_epsilon)
-    if claim.lifetime_epsilon is not None:
-        positive("lifetime_epsilon", claim.lifetime_epsilon)
-    if claim.sigma is not None:
-        positive("sigma", claim.sigma)
+    for name in ("joint_epsilon", "lifetime_epsilon", "sigma"):
+        if (value := getattr(claim, name)) is not None:
+            positive(name, value)
     if claim.clip is not None:
         low, high = claim.clip
         if not -1 <= low < high <= 1:
@@ -420,12 +412,7 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
         if claim.scale is not None:
             return provable_mechanism(dimension, claim.capacity, claim.top, sigma, claim.scale)
         return mechanism_for(
-            dimension,
-            claim.capacity,
-            claim.top,
-            sigma,
-            clip=claim.clip,
-            sampler=claim.sampler,
+            dimension, claim.capacity, claim.top, sigma, clip=claim.clip, sampler=claim.sampler
         )
 
     if claim.sigma is not None:

@@ -182,12 +182,11 @@ class Retriever:
         # Texts with budgets of their own are scanned where these are charged, under one lock.
         index = None
         if self._plain or principal.policy.claim.meter == "index":
-            index = self._indexes.held(principal.tenant, principal.edition)
-        if index is None and (self._plain or principal.policy.claim.meter == "index"):
-            async with self._free:
-                index = await asyncio.to_thread(
-                    self._indexes.get, principal.tenant, principal.edition, mechanism
-                )
+            place = principal.tenant, principal.edition
+            index = self._indexes.held(*place)
+            if index is None:
+                async with self._free:
+                    index = await asyncio.to_thread(self._indexes.get, *place, mechanism)
         if self._plain and isinstance(index, SlotIndex):
             exact = await asyncio.to_thread(_plain, vector, index, principal)
             return Retrieved(exact, window, 0, MeterReading(0, 0), left)

@@ -23,7 +23,7 @@ from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.lines import say, write_to_stderr
 from ragwitness.service.metrics import FOLDER_VARIABLE, KeyRates, Metrics, read_token
 from ragwitness.service.overview import list_tenants
-from ragwitness.service.store import Store, open_store
+from ragwitness.service.store import open_store
 from ragwitness.service.window import Logs
 
 # Settings of a server, handed to its worker processes through the environment.
@@ -121,8 +121,12 @@ def run_workers(
     try:
         # All start before one is waited for; the address is told once every one of them answers.
         workers += [_start(settings, listener, numbers) for _ in range(count)]
-        for worker in workers:
-            _await(worker.process)
+        for process in (worker.process for worker in workers):
+            if process.stdout is None or process.stdout.readline() != _READY:
+                raise RagwitnessError(
+                    f"A worker ended while it started (exit code {process.wait()}).",
+                    "Its reason stands above; try --workers 1.",
+                )
         ready()
         while not stop.wait(0.3):
             for i, worker in enumerate(workers):
@@ -167,14 +171,6 @@ def _start(settings: ServiceSettings, listener: socket.socket, numbers: str) -> 
         env={**os.environ, **shared, _SETTINGS: settings.to_json()},
     )
     return _Worker(process, time.monotonic())
-
-
-def _await(process: subprocess.Popen[bytes]) -> None:
-    if process.stdout is None or process.stdout.readline() != _READY:
-        raise RagwitnessError(
-            f"A worker ended while it started (exit code {process.wait()}).",
-            "Its reason stands above; try --workers 1.",
-        )
 
 
 def _replace(
@@ -278,7 +274,12 @@ def make_app(settings: ServiceSettings) -> Any:
 
     store = open_store(settings.database)
     generator = make_generator(settings.generator, settings.template)
-    _load_embedders(store)
+    # What the tenants there are embed with is loaded now, so that no query has to wait for it.
+    for spec in sorted({row.embedder for row in list_tenants(store)}):
+        try:
+            tenant_embedder(spec)
+        except RagwitnessError as error:  # its tenants' queries fail; the others' do not
+            say("embedder", {"name": spec, "failed": type(error).__name__})
     logs = Logs(store, settings.attest, settings.key)
     metrics, rates = _watch(settings)
     pool = ShardPool(Sharding.parse(settings.shards)) if settings.shards else None
@@ -293,15 +294,6 @@ def _watch(settings: ServiceSettings) -> tuple[Metrics | None, KeyRates | None]:
     """Return what counts requests and what slows them, where it is asked for."""
     metrics = Metrics(read_token(Path(settings.metrics))) if settings.metrics else None
     return metrics, KeyRates(settings.rate) if settings.rate else None
-
-
-def _load_embedders(store: Store) -> None:
-    """Load what the tenants there are embed with, so that no query has to wait for it."""
-    for spec in sorted({row.embedder for row in list_tenants(store)}):
-        try:
-            tenant_embedder(spec)
-        except RagwitnessError as error:  # its tenants' queries fail; the others' do not
-            say("embedder", {"name": spec, "failed": type(error).__name__})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import random
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
@@ -196,7 +197,7 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
         InputError: No such tenant.
         StoreGoneError: The database failed.
     """
-    counts: dict[str, int] = {}
+    counts = {"meters": 0}
     with store.writing() as connection:
         store.serialize(connection)
         row = find_tenant(connection, tenant, lock=True)
@@ -215,9 +216,7 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
         for kind, table in (("account", accounts), ("payer", payers)):
             owners = select(table.c.id).where(table.c.tenant == row.id)
             mine = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
-            counts["meters"] = (
-                counts.get("meters", 0) + connection.execute(delete(spent).where(mine)).rowcount
-            )
+            counts["meters"] += connection.execute(delete(spent).where(mine)).rowcount
         for table in (accounts, payers, documents, charges, attested, windows):
             found = connection.execute(delete(table).where(table.c.tenant == row.id))
             counts[table.name] = found.rowcount
@@ -293,7 +292,7 @@ def add_account(store: Store, tenant: str, name: str, payer: str | None = None) 
             "name": name,
             "place": row.next_place,
         }
-        connection.execute(insert(accounts).values(**values, **_kept(key)))
+        connection.execute(insert(accounts).values(**values, **asdict(key.stored)))
         # A place is never given twice, not even a revoked account's: the noise is keyed by it.
         place = {"next_place": row.next_place + 1}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**place))
@@ -310,7 +309,7 @@ def rotate_key(store: Store, tenant: str, name: str) -> ApiKey:
     """
     key = new_key()
     # Row and place stay: a new key must not begin a new allowance.
-    _change(store, tenant, name, {**_kept(key), "revoked": None})
+    _change(store, tenant, name, {**asdict(key.stored), "revoked": None})
     return key
 
 
@@ -471,11 +470,6 @@ def _change(store: Store, tenant: str, name: str, values: dict[str, object]) -> 
                 "ragwitness service tenants list names them all.",
             )
         connection.execute(update(accounts).where(accounts.c.id == account.id).values(**values))
-
-
-def _kept(key: ApiKey) -> dict[str, object]:
-    stored = key.stored
-    return {"key_id": stored.key_id, "salt": stored.salt, "digest": stored.digest}
 
 
 def _payer(connection: Connection, tenant: int, name: str) -> int:

@@ -106,13 +106,8 @@ def policy_text(
     sigma = float(claim.sigma or 0.0)
     if mechanism.coins:  # the least of its kind that has so much: this one again
         lines["noise"], sigma = "proved", sigma * (1 - _LESS)
-    noise = {
-        "dimension": mechanism.dimension,
-        "capacity": mechanism.capacity,
-        "top": mechanism.top,
-        "scale": mechanism.scale,
-        "sigma": sigma,
-    }
+    sizes = ("dimension", "capacity", "top", "scale")
+    noise = {name: getattr(mechanism, name) for name in sizes} | {"sigma": sigma}
     estimator = {"name": "pairs", "threshold": _THRESHOLD}
     return (
         f"{_toml(lines)}\n[estimator]\n{_toml(estimator)}\n"
@@ -386,9 +381,12 @@ class Log:
             try:
                 return self._window.logged(request)
             except InputError as error:
-                if self._spent(principal):
+                ledger, signed = self._window.ledger, request.signed
+                held = ledger.accounts.get((principal.tenant_name, principal.account_name))
+                if held and ledger.closed is None and held.count >= self._window.policy.queries:
                     return None  # the meters say so, too, in their own words
-                if self._behind(principal, request):
+                # The account has signed another number than its next.
+                if held and held.key and signed and signed.sequence != held.count:
                     raise ApiError(error.message, status=409, code="log_sequence") from error
                 raise
 
@@ -448,17 +446,6 @@ class Log:
             found = Checkpoint.parse(Note.parse(note).text)
         self._published = time.monotonic()
         return checkpoint_token(found.size, found.root), note.decode()
-
-    def _spent(self, principal: Principal) -> bool:
-        ledger, most = self._window.ledger, self._window.policy.queries
-        held = ledger.accounts.get((principal.tenant_name, principal.account_name))
-        return ledger.closed is None and held is not None and held.count >= most
-
-    def _behind(self, principal: Principal, request: Request) -> bool:
-        """Return whether an account has signed another number than its next."""
-        held = self._window.ledger.accounts.get((principal.tenant_name, principal.account_name))
-        signed = request.signed
-        return bool(held and held.key and signed and signed.sequence != held.count)
 
     def _told(self, principal: Principal, call: Callable[[], _T]) -> _T:
         """Run something on the window; what it refuses becomes a reply."""
@@ -524,7 +511,13 @@ class Logs:
                 if place in self._logs:
                     raise InputError(f"{folder} is given a second time.", "Name each window once.")
                 self._logs[place] = log
-                _check_index(log, place[0], tenant, folder)
+                if not log.check_index(place[0], tenant):
+                    raise InputError(
+                        f"The database holds another index of {tenant} than {folder} was committed"
+                        " to.",
+                        "Documents that were added since wait for the next window: ragwitness"
+                        " commit.",
+                    )
 
     def of(self, principal: Principal, number: int) -> Log | None:
         """Return the log in which an answer must stand; None for a tenant without one.
@@ -557,11 +550,3 @@ def no_log() -> ApiError:
     """Return the refusal of a query whose answer would stand in no log, or the wrong one."""
     message = "Answers of this tenant stand in a log, and this server has none for this window."
     return ApiError(message, status=409, code="no_log")
-
-
-def _check_index(log: Log, tenant: int, name: str, folder: str) -> None:
-    if not log.check_index(tenant, name):
-        raise InputError(
-            f"The database holds another index of {name} than {folder} was committed to.",
-            "Documents that were added since wait for the next window: ragwitness commit.",
-        )

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -23,7 +23,7 @@ from ragwitness.errors import RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
 from ragwitness.results.wording import visible
 from ragwitness.web import pages
-from ragwitness.web.begin import Beginnings
+from ragwitness.web.begin import Beginnings, page_reply
 from ragwitness.web.jobs import Jobs
 from ragwitness.web.runs import Run, find_runs, is_run
 from ragwitness.web.security import Access, Guard
@@ -37,10 +37,7 @@ _GONE = "There is no such run; it may have been moved or deleted."
 
 
 def create_app(
-    roots: Sequence[Path],
-    access: Access | None = None,
-    jobs: Jobs | None = None,
-    address: str = "",
+    roots: Sequence[Path], access: Access | None = None, jobs: Jobs | None = None, address: str = ""
 ) -> ASGIApp:
     """Return the pages over run folders.
 
@@ -137,7 +134,7 @@ def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitabl
         # Ids of documents may hold half a surrogate pair.
         given = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
         named = {name: values[-1] for name, values in given.items()}
-        return _html(await run_in_threadpool(make, {**named, **request.path_params}))
+        return page_reply(await run_in_threadpool(make, {**named, **request.path_params}))
 
     return handle
 
@@ -159,27 +156,22 @@ def _fixed(text: Callable[[], str], kind: str) -> Callable[[Request], Awaitable[
     return handle
 
 
-def _html(text: str, status: int = 200) -> Response:
-    # Half a surrogate pair is named before it gets here; none may break a page.
-    return HTMLResponse(text.encode("utf-8", "replace"), status)
-
-
 async def _refused(_request: Request, error: Exception) -> Response:
     status, said = 500, ""
     if isinstance(error, HTTPException):
         status, said = error.status_code, error.detail
     title = "Not found" if status == 404 else "This cannot be done"
-    return _html(pages.message_page(title, said), status)
+    return page_reply(pages.message_page(title, said), status)
 
 
 async def _failed(_request: Request, error: Exception) -> Response:
     said = str(error) if isinstance(error, RagwitnessError) else ""
-    return _html(pages.message_page("A file cannot be read", said))
+    return page_reply(pages.message_page("A file cannot be read", said))
 
 
 async def _broken(_request: Request, error: Exception) -> Response:
     said = f"{type(error).__name__}: the page could not be made. This is a mistake in Ragwitness."
-    return _html(pages.message_page("Something is wrong", said), 500)
+    return page_reply(pages.message_page("Something is wrong", said), 500)
 
 
 # Serves the pages until Ctrl-C.

@@ -88,7 +88,7 @@ class Beginnings:
     # The form.
 
     def _choose(self, _request: Request) -> Response:
-        return _html(render("begin.html.j2", errands=list(ERRANDS.values())))
+        return page_reply(render("begin.html.j2", errands=list(ERRANDS.values())))
 
     def _ask(self, request: Request) -> Response:
         errand, query = _errand(request), request.query_params
@@ -98,7 +98,7 @@ class Beginnings:
         # Only a name may come from an address: a link of others must not fill in where keys go.
         usual = {one.option: one.usual for one in errand.every if one.usual}
         given = {one.option: query[one.option] for one in errand.every if _in_link(one, query)}
-        return _html(
+        return page_reply(
             render(
                 "form.html.j2",
                 errand=errand,
@@ -248,7 +248,7 @@ class Beginnings:
             report=f"/run/{key_of(run)}" if run and (run / RESULT).exists() else "",
             form_key=self._access.form_key,
         )
-        reply = _html(page)
+        reply = page_reply(page)
         if busy:
             reply.headers["Content-Security-Policy"] = LIVE_POLICY
         return reply
@@ -294,7 +294,7 @@ class Beginnings:
             pass
         if not self._origin:
             raise HTTPException(404, "These pages need no token.")
-        return _html(
+        return page_reply(
             message_page(
                 "An address for one browser more",
                 f"{self._origin}/?token={self._access.invite()}",
@@ -406,12 +406,14 @@ def _in_thread(make: Callable[[Request], Response]) -> Handler:
 
 def _taken(error: TakenError, job: Job) -> Response:
     link = (f"To {job.title}", f"/job/{job.key}")
-    return _html(message_page("Nothing was started", error.message, error.hint, link), 409)
+    return page_reply(message_page("Nothing was started", error.message, error.hint, link), 409)
 
 
 def _to(address: str) -> Response:
     return RedirectResponse(address, 303)
 
 
-def _html(text: str, status: int = 200) -> Response:
+def page_reply(text: str, status: int = 200) -> Response:
+    """Return the reply with a page."""
+    # Half a surrogate pair is named before it gets here; none may break a page.
     return HTMLResponse(text.encode("utf-8", "replace"), status)

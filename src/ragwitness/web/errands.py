@@ -170,11 +170,7 @@ _AUDIT = Errand(
                 table=True,
             ),
             _FIELD,
-            Question(
-                "paragraphs",
-                "Take each paragraph of a text file as a document",
-                form="tick",
-            ),
+            Question("paragraphs", "Take each paragraph of a text file as a document", form="tick"),
         ),
         "System": (_TARGET, _KEY),
         "Method": (

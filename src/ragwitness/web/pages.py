@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ragwitness.asking.budget import Use
-from ragwitness.asking.journal import Exchange, index_of
+from ragwitness.asking.journal import index_of
 from ragwitness.errors import RagwitnessError
 from ragwitness.kit.run_files import TABLE_FIGURE
 from ragwitness.report.html import Cut, environment, resource
@@ -147,7 +147,9 @@ def document_page(run: Run, document: str) -> str | None:
     verdicts = run.opened.ranked if run.opened else ()
     place = run.opened.places.get(document) if run.opened else None
     # The shadow system was asked about documents of the same names: its answers are no evidence.
-    found = _of_target(run, index_of(run.folder).exchanges(document))
+    known = getattr(run.result, "target", None)
+    exchanges = index_of(run.folder).exchanges(document)
+    found = tuple(one for one in exchanges if known is None or one.asked.target == known)
     if place is None and not found:
         return None
     verdict = verdicts[place] if place is not None else None
@@ -155,7 +157,7 @@ def document_page(run: Run, document: str) -> str | None:
         _neighbour(run, verdicts, None if place is None else place + step) for step in (-1, 1)
     ]
     scores = (
-        [(one.audit, one.scores.get(document)) for one in run.result.audits]
+        [(one.audit, say.score_text(one.scores.get(document))) for one in run.result.audits]
         if run.kind is not None and run.kind.name == "evaluation"
         else []
     )
@@ -169,7 +171,7 @@ def document_page(run: Run, document: str) -> str | None:
         expected=verdict.queries if verdict else 0,
         before=around[0],
         after=around[1],
-        scores=[(name, say.score_text(score)) for name, score in scores],
+        scores=scores,
         place=None if place is None else (place + 1, len(verdicts)),
     )
 
@@ -297,12 +299,6 @@ def _so_far(run: Run) -> str:
         return f"{say.count(index_of(run.folder).heard().answers)} answers so far"
     except RagwitnessError as error:
         return error.message
-
-
-def _of_target(run: Run, found: Sequence[Exchange]) -> tuple[Exchange, ...]:
-    """Leave out what a shadow system was asked about a document of the same name."""
-    known = getattr(run.result, "target", None)
-    return tuple(one for one in found if known is None or one.asked.target == known)
 
 
 def _neighbour(run: Run, verdicts: Sequence[Verdict], place: int | None) -> tuple[str, str] | None:

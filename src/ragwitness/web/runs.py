@@ -164,16 +164,12 @@ def spending_of(folder: Path) -> tuple[Use, ...]:
 
 
 def _inside(root: Path) -> list[Path]:
-    children = _children(root)
+    try:
+        children = list(root.iterdir())
+    except OSError:
+        children = []
     tables = [path.parent for path in root.glob(f"*/*/{TABLE}")]
     return sorted({*filter(is_run, children), *tables})
-
-
-def _children(root: Path) -> list[Path]:
-    try:
-        return list(root.iterdir())
-    except OSError:
-        return []
 
 
 def is_run(folder: Path) -> bool:

@@ -97,7 +97,35 @@ def verify(
     case = VerifierCase(
         evidence, trust, receipts, seen, embed, empirical, progress or (lambda *_: None)
     )
-    return _judged(case, made)
+    # Cheap checks, all of them; proofs only once nothing is wrong.
+    cheap, lacking = run_steps(CHEAP, case)
+    made += cheap
+    if _fails(made):
+        waiting = [Check(step.name, "not checked", "a cheaper check failed") for step in PROOFS]
+        return _failed([*made, *waiting], window=bundle.window)
+    late, more = run_steps(PROOFS, case)
+    made += late
+    lacking += more
+    sampling = sampling_of(len(evidence.queries), len(evidence.challenge.records))
+    if _fails(made):
+        return _failed(made, window=bundle.window, sampling=sampling)
+    # Nothing is wrong: the numbers, and whether they promise anything.
+    tenants = evidence.policy.tenants
+    found = tuple(numbers.numbers_of(evidence, name, empirical) for name in tenants)
+    lacking += numbers.hollow(found)
+    return BundleVerdict(
+        outcome="inconclusive" if lacking else "pass",
+        why="consistent in itself, but " + "; ".join(dict.fromkeys(lacking))
+        if lacking
+        else "every check holds",
+        checks=tuple(made),
+        window=bundle.window,
+        numbers=found,
+        sampling=sampling,
+        notes=(*numbers.remarks(case, found), *terms.remarks(evidence)),
+        learned=terms.learned(evidence),
+        rests=terms.rests(case),
+    )
 
 
 SEALED = Registry(
@@ -135,38 +163,6 @@ def sealed_kind(data: bytes) -> str:
             "Install the version of ragwitness that wrote it, or a newer one.",
         )
     return found or "bundle.json"
-
-
-def _judged(case: VerifierCase, made: list[Check]) -> BundleVerdict:
-    evidence = case.evidence
-    # Cheap checks, all of them; proofs only once nothing is wrong.
-    cheap, lacking = run_steps(CHEAP, case)
-    made += cheap
-    if _fails(made):
-        waiting = [Check(step.name, "not checked", "a cheaper check failed") for step in PROOFS]
-        return _failed([*made, *waiting], window=evidence.bundle.window)
-    late, more = run_steps(PROOFS, case)
-    made += late
-    lacking += more
-    sampling = sampling_of(len(evidence.queries), len(evidence.challenge.records))
-    if _fails(made):
-        return _failed(made, window=evidence.bundle.window, sampling=sampling)
-    # Nothing is wrong: the numbers, and whether they promise anything.
-    found = numbers.numbers_of(evidence, case.empirical)
-    lacking += numbers.hollow(found)
-    return BundleVerdict(
-        outcome="inconclusive" if lacking else "pass",
-        why="consistent in itself, but " + "; ".join(dict.fromkeys(lacking))
-        if lacking
-        else "every check holds",
-        checks=tuple(made),
-        window=evidence.bundle.window,
-        numbers=found,
-        sampling=sampling,
-        notes=(*numbers.remarks(case, found), *terms.remarks(evidence)),
-        learned=terms.learned(evidence),
-        rests=terms.rests(case),
-    )
 
 
 def _fails(made: Sequence[Check]) -> bool:

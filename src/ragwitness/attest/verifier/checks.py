@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -370,7 +371,13 @@ def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> N
         raise refuse("record.prior", f"It does not follow the record of {record.account!r} before.")
     if record.mechanism != policy.tenants[record.tenant].digest:
         raise refuse("record.mechanism", "It was answered by another mechanism than committed.")
-    _nonce(case, state, record)
+    said = (*who, record.nonce)
+    if not record.nonce and policy.nonces_required:
+        raise refuse("record.nonce", "The policy asks for a client's nonce; there is none.")
+    # One that comes twice is one question answered twice, with two noises to choose from.
+    if record.nonce and said in state.nonces:
+        raise refuse("record.nonce", f"A nonce of {record.account!r} comes a second time.")
+    state.nonces.add(said)
     # 7. and a checkpoint that covers its place. Then the state moves on.
     _shown(case, state, record, account, at)
     # 8. What the account itself has signed.
@@ -381,18 +388,6 @@ def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> N
         raise refuse("record.signature", f"{record.account!r} {had} it.")
     last = leaf_hash(case.evidence.entries[at])
     state.accounts[who] = replace(account, count=sequence + 1, last=last)
-
-
-def _nonce(case: VerifierCase, state: _State, record: QueryRecord) -> None:
-    """A nonce that comes twice is one question answered twice, with two noises to choose from."""
-    if not record.nonce:
-        if case.evidence.policy.nonces_required:
-            raise refuse("record.nonce", "The policy asks for a client's nonce; there is none.")
-        return
-    said = (record.tenant, record.account, record.nonce)
-    if said in state.nonces:
-        raise refuse("record.nonce", f"A nonce of {record.account!r} comes a second time.")
-    state.nonces.add(said)
 
 
 def _shown(
@@ -513,26 +508,18 @@ def covered(case: VerifierCase) -> str:
 
 def bare_accounts(case: VerifierCase) -> dict[str, tuple[int, int]]:
     """Return each account without a key, with its receipts that were handed in and its queries."""
-    held, found = _receipted(case), dict[str, tuple[int, int]]()
+    # The log's places of which a receipt was handed in; :func:`kept` checks them.
+    places = {entry: at for at, entry in enumerate(case.evidence.entries)}
+    held, found = set[int](), dict[str, tuple[int, int]]()
+    for data in case.receipts:
+        with suppress(VerificationError, KeyError):
+            held.add(places[Receipt.parse(data).entry])
     for at, record in case.evidence.queries:
         if not isinstance(record, SignedQueryRecord):
             name = f"{record.tenant}/{record.account}"
             shown, asked = found.get(name, (0, 0))
             found[name] = (shown + (at in held), asked + 1)
     return found
-
-
-def _receipted(case: VerifierCase) -> set[int]:
-    """Return the log's places of which a receipt was handed in; :func:`kept` checks them."""
-    entries = case.evidence.entries
-    places = {entry: at for at, entry in enumerate(entries)}
-    held = set()
-    for data in case.receipts:
-        try:
-            held.add(places[Receipt.parse(data).entry])
-        except (VerificationError, KeyError):
-            continue
-    return held
 
 
 # Checks of the accounts' receipts: what was promised at the answer stands in the log (M5).

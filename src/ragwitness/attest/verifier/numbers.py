@@ -16,11 +16,6 @@ from ragwitness.privacy.accounting.bounds import audit_epsilon
 from ragwitness.privacy.odometer.spectral import Odometer, Terms, worst_epsilon
 
 
-def numbers_of(evidence: BundleEvidence, empirical: Empirical | None) -> tuple[Numbers, ...]:
-    """Return the numbers of every tenant."""
-    return tuple(_numbers(evidence, name, empirical) for name in evidence.policy.tenants)
-
-
 def hollow(numbers: tuple[Numbers, ...]) -> list[str]:
     """Return of which tenants the numbers promise nothing."""
     return [
@@ -91,13 +86,19 @@ def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]
     return tuple(said)
 
 
-def _numbers(evidence: BundleEvidence, name: str, empirical: Empirical | None) -> Numbers:
+def numbers_of(evidence: BundleEvidence, name: str, empirical: Empirical | None) -> Numbers:
+    """Return the numbers of a tenant."""
     policy = evidence.policy
     mechanism, goal = policy.tenants[name], policy.joint_delta
     # The paper's number from the label, the exact one of k_max accounts, and the odometer's of
     # all accounts.
     cap = policy.k_max * policy.queries
-    paper, why = _paper(evidence)
+    paper, why = None, ""
+    try:  # (5.2), from the epsilon on the label
+        label = (policy.epsilon, policy.delta, policy.queries)
+        paper = audit_epsilon(*label, policy.k_max, policy.joint_delta)
+    except InputError as error:
+        why = error.message
     asked = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
     odometer: float | None = 0.0
     if mechanism.coins:  # no odometer meters it (docs/design/noise.md)
@@ -118,13 +119,3 @@ def _numbers(evidence: BundleEvidence, name: str, empirical: Empirical | None) -
         answers=len(asked),
         cap=cap,
     )
-
-
-def _paper(evidence: BundleEvidence) -> tuple[float | None, str]:
-    """Return (5.2), from the epsilon on the label."""
-    policy = evidence.policy
-    try:
-        label = (policy.epsilon, policy.delta, policy.queries)
-        return audit_epsilon(*label, policy.k_max, policy.joint_delta), ""
-    except InputError as error:
-        return None, error.message

@@ -87,7 +87,14 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
 
 def rests(case: VerifierCase) -> tuple[str, ...]:
     """Return on whose word the verdict rests, and for what."""
-    return (*_keys(case), _embedder(case), _seed(), _contents())
+    return (
+        *_keys(case),
+        _embedder(case),
+        "Seed: the provider drew it. That it is random and that nobody else has it is not checked;"
+        " whoever has it can take the noise off every answer.",
+        "Contents: that a slot's vector is that of its document, and what a generator does with the"
+        " documents, is not checked.",
+    )
 
 
 def _keys(case: VerifierCase) -> list[str]:
@@ -132,17 +139,3 @@ def _embedder(case: VerifierCase) -> str:
     prompt = "the prompt template is" if "template" in found.artifacts else "no prompt template is"
     again = "" if case.embed else " No text was embedded again (--embedder)."
     return f"Embedder: {what}; {prompt} committed to.{again}"
-
-
-def _seed() -> str:
-    return (
-        "Seed: the provider drew it. That it is random and that nobody else has it is not checked;"
-        " whoever has it can take the noise off every answer."
-    )
-
-
-def _contents() -> str:
-    return (
-        "Contents: that a slot's vector is that of its document, and what a generator does with the"
-        " documents, is not checked."
-    )

@@ -201,13 +201,6 @@ def find_community(
     )
 
 
-def shared_buckets(log: QueryLog, config: Hashing | None = None) -> float:
-    """Return how many accounts one account is one with over rare buckets: :class:`Community`."""
-    config = config or _BUCKETS
-    buckets = _columns(hashes(log, config), log)
-    return _strength(_links(log.accounts, buckets, log.size, config.tables))
-
-
 def _columns(found: NDArray[np.int64], log: QueryLog) -> NDArray[np.int64]:
     """Number the buckets of all tables through, shape (tables, queries).
 
@@ -288,8 +281,6 @@ def _strength(links: Links) -> float:
 # every coordinate permuted among the accounts: coordinates keep their values, a common direction is
 # gone. Detection sets in at k tau > sqrt(N/d) (Baik, Ben Arous & Peche), however many accounts.
 
-SpectralMatrix = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
@@ -310,7 +301,7 @@ class Scan:
     members: NDArray[np.int64]
 
 
-def scan(means: SpectralMatrix, rng: np.random.Generator, rounds: int = 99) -> Scan:
+def scan(means: Matrix, rng: np.random.Generator, rounds: int = 99) -> Scan:
     """Scan account means for a common direction.
 
     Args:
@@ -334,14 +325,14 @@ def scan(means: SpectralMatrix, rng: np.random.Generator, rounds: int = 99) -> S
     )
 
 
-def _permuted(means: SpectralMatrix, rng: np.random.Generator) -> SpectralMatrix:
+def _permuted(means: Matrix, rng: np.random.Generator) -> Matrix:
     """Permute each coordinate among the accounts; rows are made unit again, as the means are."""
     rows = rng.permuted(means, axis=0)
-    unit: SpectralMatrix = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    unit: Matrix = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return unit
 
 
-def top_direction(means: SpectralMatrix) -> tuple[float, NDArray[np.float64]]:
+def top_direction(means: Matrix) -> tuple[float, NDArray[np.float64]]:
     """Return the largest eigenvalue of the sum of outer products, and its direction."""
     from scipy.linalg import eigh
 
@@ -368,7 +359,7 @@ def effective_size(largest: float, accounts: int, dim: int) -> float:
     return (above + math.sqrt(inside)) / 2 / ratio
 
 
-def _members(means: SpectralMatrix, direction: NDArray[np.float64]) -> NDArray[np.int64]:
+def _members(means: Matrix, direction: NDArray[np.float64]) -> NDArray[np.int64]:
     """Accounts whose squared cosine with the direction is beyond chance at 5 % for all together."""
     from scipy.special import betaincinv
 
@@ -504,5 +495,6 @@ def suspicion(name: str, log: QueryLog, settings: Settings) -> float:
     if name == "spectral":
         return top_direction(account_means(log, settings.whitening))[0]
     if name == "communities":
-        return shared_buckets(log)
+        buckets = _columns(hashes(log, _BUCKETS), log)
+        return _strength(_links(log.accounts, buckets, log.size, _BUCKETS.tables))
     return detect(name, log, settings).suspicion

@@ -556,9 +556,7 @@ def _check(log: QueryLog, names: Sequence[str], ordinary: QueryLog | None) -> No
             raise InputError(
                 f"There is no estimator {name!r}.", f"Available: {', '.join(DETECTORS)}."
             )
-    if ordinary is None:
-        return
-    if ordinary.dim != log.dim:
+    if ordinary is not None and ordinary.dim != log.dim:
         raise InputError(
             f"The log's vectors have {log.dim} dimensions, those of the ordinary traffic"
             f" {ordinary.dim}.",

@@ -167,11 +167,10 @@ class _Rows:
             times: Per row, NaN where there is none.
             queries: Vectors, shape (rows, dim); or texts.
         """
+        no_time = ~np.isfinite(times)
         bad = {
             "the field 'account' is missing, or neither a string nor a whole number": accounts < 0,
-            "the field 'time' is missing, or neither a finite number nor a date": ~np.isfinite(
-                times
-            ),
+            "the field 'time' is missing, or neither a finite number nor a date": no_time,
         }
         if isinstance(queries, list):
             lengths = np.ones(1)

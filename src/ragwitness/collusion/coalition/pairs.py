@@ -389,12 +389,6 @@ def hashes(log: QueryLog, config: Hashing) -> NDArray[np.int64]:
     return found
 
 
-def chance_to_meet(cosine: float, config: Hashing) -> float:
-    """Return the probability that two vectors share a bucket in some table."""
-    alike = (1 - math.acos(max(-1.0, min(1.0, cosine))) / math.pi) ** config.bits
-    return -math.expm1(config.tables * math.log1p(-alike)) if alike < 1 else 1.0
-
-
 def bucketed_pairs(
     log: QueryLog,
     tau: float,

@@ -143,17 +143,6 @@ def decode_bundle(data: bytes, width: int) -> list[bytes]:
     return entries
 
 
-def split_hashes(data: bytes, width: int) -> list[bytes]:
-    """Return the hashes of a tile that must hold ``width`` of them and nothing behind.
-
-    Raises:
-        VerificationError: ``log.tile``.
-    """
-    if len(data) != width * HASH_BYTES:
-        raise VerificationError("log.tile", f"A tile of {width} hashes has {len(data):,} bytes.")
-    return [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
-
-
 # A prefix of tiles: written beside a growing log, read to prove or to check it.
 
 _KEPT = 1024
@@ -298,7 +287,10 @@ class TileFolder:
 
 def _read_hashes(prefix: Path | Source, tile: Tile) -> list[bytes]:
     data, width = _read(prefix, tile)
-    return split_hashes(data, width)[: tile.width]
+    # So many hashes, and nothing behind them.
+    if len(data) != width * HASH_BYTES:
+        raise VerificationError("log.tile", f"A tile of {width} hashes has {len(data):,} bytes.")
+    return [data[HASH_BYTES * i : HASH_BYTES * (i + 1)] for i in range(tile.width)]
 
 
 def _read(prefix: Path | Source, tile: Tile) -> tuple[bytes, int]:

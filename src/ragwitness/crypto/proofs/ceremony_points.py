@@ -46,6 +46,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g1,
     to_native_g2,
 )
+from ragwitness.crypto.proofs.norms.polynomials import powers as powers_of
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.crypto.proofs.setup import Srs
 from ragwitness.errors import VerificationError
@@ -92,8 +93,8 @@ class Powers:
     def raised(self, factors: Mapping[str, int]) -> Powers:
         """Return the powers with every number multiplied by its factor."""
         many = native_curve().batch_mul
-        kzg = _powers(factors["kzg"], len(self.kzg))
-        tau = _powers(factors["tau"], len(self.tau))
+        kzg = powers_of(factors["kzg"], len(self.kzg))
+        tau = powers_of(factors["tau"], len(self.tau))
         count = len(self.alpha)
         alpha, beta = ([factors[name] * t % R for t in tau[:count]] for name in ("alpha", "beta"))
         return Powers(
@@ -205,13 +206,6 @@ def _alike(ones: Sequence[Any], twos: Sequence[Any]) -> list[Term]:
     return [Term(1, left, G2_GENERATOR), Term(-1, G1_GENERATOR, right)]
 
 
-def _powers(base: int, count: int) -> list[int]:
-    found = [1]
-    while len(found) < count:
-        found.append(found[-1] * base % R)
-    return found
-
-
 def _g2(raw: bytes) -> Any:
     point = read_native_g2(raw)
     if point is None:
@@ -251,9 +245,7 @@ class LagrangePoints:
         # (A·B - C)/Z = h has degree below N - 1: its last coefficient is 0, and needs no power.
         differences = [powers.tau[k] - powers.tau[k + domain] for k in range(domain - 1)]
         differences.append(native_curve().G1() * 0)
-        back, factors = pow(coset_shift(domain), -1, R), [scale * _HALF % R]
-        while len(factors) < domain:
-            factors.append(factors[-1] * back % R)
+        factors = powers_of(pow(coset_shift(domain), -1, R), domain, scale * _HALF)
         of_all = (powers.tau, powers.alpha, powers.beta, powers.tau_2)
         tau, alpha, beta, tau_2 = (_transform(p[:domain], [scale] * domain) for p in of_all)
         return cls(tau, alpha, beta, tau_2, _transform(differences, factors))
@@ -336,10 +328,8 @@ def check_key(powers: Powers, key: ProvingKey, circuit: Circuit, delta: G1) -> N
     # 4. The quotient's points: Σ w_i (those of value i), over delta.
     weights = random_weights(domain)
     values = native_ring().ifft(weights, domain)
-    back, power, low = pow(coset_shift(domain), -1, R), _HALF, []
-    for value in values[: domain - 1]:
-        low.append(value * power % R)
-        power = power * back % R
+    scales = powers_of(pow(coset_shift(domain), -1, R), domain - 1, _HALF)
+    low = [value * scale % R for value, scale in zip(values, scales, strict=False)]
     quotient = [*low, 0, *(-value % R for value in low)]
     over += _sum(key.quotient, weights)
     whole += native_msm(powers.tau[: len(quotient)], quotient)
@@ -365,9 +355,7 @@ def _transform(points: Sequence[Any], factors: Sequence[int]) -> list[Any]:
     width = 1
     while width < count:
         root = pow(pow(GENERATOR, (R - 1) // (2 * width), R), -1, R)
-        twiddles = [1]
-        while len(twiddles) < width:
-            twiddles.append(twiddles[-1] * root % R)
+        twiddles = powers_of(root, width)
         for start in range(0, count, 2 * width):
             for i, twiddle in enumerate(twiddles, start):
                 lower = held[i + width] if twiddle == 1 else held[i + width] * twiddle

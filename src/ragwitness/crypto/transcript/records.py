@@ -245,9 +245,11 @@ def decode(data: bytes) -> LogRecord:
             ``record.length``, or ``record.field`` for any other value that may not stand there.
     """
     # The one text of its value, then the one type of its name.
-    value = parse(data, MAX_ENTRY, "record")
+    value: Any = parse(data, MAX_ENTRY, "record")
+    if isinstance(value, dict) and isinstance(value.get("indexes"), list):
+        value["indexes"] = tuple(value["indexes"])  # what strict reading asks for
     try:
-        return _adapter().validate_python(_tuples(value))
+        return _adapter().validate_python(value)
     except ValidationError as error:
         # One named check per kind of fault; pydantic's own words only say where.
         first = error.errors(include_url=False, include_input=False)[0]
@@ -275,10 +277,3 @@ def schema() -> dict[str, Any]:
 @functools.cache
 def _adapter() -> TypeAdapter[LogRecord]:
     return TypeAdapter(Annotated[LogRecord, Field(discriminator="type")])
-
-
-def _tuples(value: Any) -> Any:
-    """Return ``value`` with the list of indexes as the tuple that strict reading asks for."""
-    if isinstance(value, dict) and isinstance(value.get("indexes"), list):
-        return value | {"indexes": tuple(value["indexes"])}
-    return value

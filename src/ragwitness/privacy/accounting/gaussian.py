@@ -133,17 +133,6 @@ def accounts_for(
     return queries_for(epsilon, delta, sigma, queries, sensitivity)
 
 
-def break_even(epsilon: float, delta: float, accounts: int) -> float:
-    """Return the epsilon per account with which ``accounts`` together spend ``epsilon``.
-
-    Both at the same ``delta``.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return epsilon_at(delta, mu_for(epsilon, delta) / math.sqrt(whole("accounts", accounts)))
-
-
 def _log_delta(epsilon: float, mu: float) -> float:
     from scipy.special import erfcx, log_ndtr
 

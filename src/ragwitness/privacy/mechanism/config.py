@@ -220,15 +220,8 @@ class Mechanism:
         """SHA-256, in hex, of the canonical JSON of everything here and the sampler's version."""
         low, high = self.bounds
         table = self.sampler == "table"
-        numbers = {
-            "capacity": self.capacity,
-            "dimension": self.dimension,
-            "high": high,
-            "low": low,
-            "scale": self.scale,
-            "shift": self.shift,
-            "top": self.top,
-        }
+        names = ("capacity", "dimension", "scale", "shift", "top")
+        numbers = {name: getattr(self, name) for name in names} | {"high": high, "low": low}
         fields = {name: str(value) for name, value in numbers.items()} | {
             "format": _FORMAT,
             "sampler": TABLE_SAMPLER if table else self.sampler if self.coins else EXACT_SAMPLER,

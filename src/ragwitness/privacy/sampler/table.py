@@ -216,7 +216,11 @@ def gaussian_table(variance: int | Fraction) -> GaussianTable:
     exact = check_table(variance)
     mass = weights(exact)
     total = 2 * sum(mass) - mass[0]
-    below = _thresholds_below(mass, total)
+    below, sum_ = [], 0
+    for weight in reversed(mass[1:]):
+        sum_ += weight
+        if threshold := (sum_ << _WHOLE) // total:
+            below.append(threshold)
     thresholds = [*below, *((1 << _WHOLE) - t for t in reversed(below))]
     high = np.array([t >> _HALF for t in thresholds], np.uint64)
     low = np.array([t & ((1 << _HALF) - 1) for t in thresholds], np.uint64)
@@ -248,17 +252,6 @@ def check_table(variance: int | Fraction) -> Fraction:
             "Use a coarser score grid, or the exact sampler.",
         )
     return exact
-
-
-def _thresholds_below(mass: list[int], total: int) -> list[int]:
-    """P(X <= x)·2¹²⁸ rounded down, for x = -radius to -1."""
-    found, sum_ = [], 0
-    for weight in reversed(mass[1:]):
-        sum_ += weight
-        threshold = (sum_ << _WHOLE) // total
-        if threshold:
-            found.append(threshold)
-    return found
 
 
 def _distance(below: list[int], mass: list[int], total: int) -> Fraction:

@@ -13,7 +13,6 @@ from ragwitness.collusion.coalition.pairs import (
     Links,
     bucketed_pairs,
     chance_of_pair,
-    chance_to_meet,
     component_labels,
     core_group,
     forest,
@@ -133,7 +132,6 @@ def test_every_pair_in_the_window_is_found(window: float, monkeypatch) -> None:
 def test_hashes_find_the_share_they_promise() -> None:
     rng = np.random.default_rng(3)
     config = Hashing(tables=4, bits=8, reach=400)
-    assert chance_to_meet(1.0, config) == 1
     pairs, cosine = 400, 0.8
     one = unit_rows(rng, pairs, 64)
     side = unit_rows(rng, pairs, 64)
@@ -143,7 +141,8 @@ def test_hashes_find_the_share_they_promise() -> None:
     names = [f"{who}{at}" for who in "ab" for at in range(pairs)]
     log = make_log(names, list(range(pairs)) * 2, np.concatenate([one, other]))
     found = bucketed_pairs(log, 0.79, config=config)
-    expected = chance_to_meet(cosine, config)
+    alike = (1 - math.acos(cosine) / math.pi) ** config.bits  # in one table
+    expected = 1 - (1 - alike) ** config.tables
     # tables are drawn once for all pairs: wider than binomial
     assert len(found.first) / pairs == pytest.approx(expected, abs=0.08)
     exact = similar_pairs(log, 0.79)

@@ -13,7 +13,6 @@ from scipy.stats import norm
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import (
     accounts_for,
-    break_even,
     delta_at,
     epsilon_at,
     log_delta_at,
@@ -84,7 +83,8 @@ def test_noise_for_a_joint_budget_and_how_much_less_it_is() -> None:
     exact = [sigma_for(1, 1e-6, 1000 * k) for k in (1, 4, 16, 64)]
     assert exact == pytest.approx([134, 267, 534, 1069], abs=0.5)  # research, section 5
     assert epsilon_at(1e-6, mu_of(exact[2], 16_000)) == pytest.approx(1, abs=1e-12)
-    even = [break_even(1, 1e-6, k) for k in (1, 4, 16, 64)]
+    # The epsilon of one account with which k together spend 1.
+    even = [epsilon_at(1e-6, mu_for(1, 1e-6) / math.sqrt(k)) for k in (1, 4, 16, 64)]
     assert even == pytest.approx([1, 0.475, 0.227, 0.108], abs=5e-4)
     assert all(e <= 1 / math.sqrt(k) + 1e-12 for e, k in zip(even, (1, 4, 16, 64), strict=True))
 
@@ -118,7 +118,6 @@ def test_zero_epsilon_is_total_variation() -> None:
         (lambda: mu_of(1.0, 0), "queries must be .* not 0"),
         (lambda: mu_of(1.0, 2.5), "queries must be .* not 2.5"),  # type: ignore[arg-type]
         (lambda: mu_of(1.0, 5, -2.0), "sensitivity must be .* not -2"),
-        (lambda: break_even(1.0, 1e-6, 0), "accounts must be .* not 0"),
     ],
 )
 def test_values_outside_their_range_are_named(call, said: str) -> None:  # type: ignore[no-untyped-def]

@@ -19,12 +19,7 @@ from ragwitness.crypto.proofs.coins.statement import (
 )
 from ragwitness.crypto.proofs.curve import G1, R, encode_g1
 from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
-from ragwitness.crypto.proofs.native import (
-    from_native_g1,
-    native_commit,
-    native_msm,
-    native_ring,
-)
+from ragwitness.crypto.proofs.native import from_native_g1, native_commit, native_msm, native_ring
 from ragwitness.crypto.proofs.norms.polynomials import (
     MASK_COEFFICIENTS,
     combine,
@@ -32,8 +27,8 @@ from ragwitness.crypto.proofs.norms.polynomials import (
     powers,
     split_parts,
 )
-from ragwitness.crypto.proofs.norms.proof import Evaluations, cut
-from ragwitness.crypto.proofs.norms.prove import summed
+from ragwitness.crypto.proofs.norms.proof import cut
+from ragwitness.crypto.proofs.norms.prove import evaluate, summed
 from ragwitness.crypto.proofs.opening import divide
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.selection.prove import HiddenNoise
@@ -274,14 +269,7 @@ def _prove(
     z = talk.place(sides)
     # Round 5, evaluations.
     inverse, upper_at = pow(z, -1, R), xi * z % R
-    values = Evaluations(
-        columns.at(upper_at),
-        columns.at(inverse),
-        divide(a, z)[0],
-        divide(b, inverse)[0],
-        divide(parts.p, z)[0],
-        divide(parts.q, inverse)[0],
-    )
+    values = evaluate(columns.at, parts, xi, z)
     end, end_quotient = divide(ends, xi)
     weights = talk.weights(values, end)
     # Round 6, openings.

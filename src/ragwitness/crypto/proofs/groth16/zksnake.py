@@ -13,15 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragwitness.crypto.proofs.curve import (
-    G1_BYTES,
-    G2_BYTES,
-    P,
-    R,
-    encode_g1,
-    encode_g2,
-    parse_g1,
-)
+from ragwitness.crypto.proofs.curve import G1_BYTES, G2_BYTES, P, R, encode_g1, encode_g2, parse_g1
 from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey
 from ragwitness.crypto.proofs.native import (
     from_native_g1,
@@ -34,6 +26,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g1,
     to_native_g2,
 )
+from ragwitness.crypto.proofs.norms.polynomials import powers
 from ragwitness.crypto.proofs.r1cs import Circuit, Wires, evaluate
 from ragwitness.errors import InputError, VerificationError
 
@@ -369,10 +362,8 @@ def _on_coset(values: Sequence[int], domain: int) -> list[int]:
     """Return the values on the coset of the polynomial with these values on the domain."""
     coefficients = native_ring().ifft([*values, *([0] * (domain - len(values)))], domain)
     # f(shift · X) has the values of f on the coset as its values on the domain.
-    shift, power, shifted = coset_shift(domain), 1, []
-    for coefficient in coefficients:
-        shifted.append(coefficient * power % R)
-        power = power * shift % R
+    scales = powers(coset_shift(domain), domain)
+    shifted = [value * scale % R for value, scale in zip(coefficients, scales, strict=True)]
     found: list[int] = native_ring().fft(shifted, domain)
     return found
 

@@ -13,7 +13,7 @@ docs/design/norms.md says why each message comes where it does:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ragwitness.crypto.proofs.curve import (
     G1,
@@ -193,14 +193,7 @@ class Conversation:
 
 def circuit_inputs(commitment: int, challenges: Challenges, total: int) -> dict[str, int]:
     """Return the public inputs of the norm circuit by name, in the circuit's order."""
-    return {
-        "commitment": commitment,
-        "xi": challenges.xi,
-        "zeta": challenges.zeta,
-        "kappa": challenges.kappa,
-        "omega": challenges.omega,
-        "total": total,
-    }
+    return {"commitment": commitment, **asdict(challenges), "total": total}
 
 
 def chunk_bytes(shape: Shape) -> int:

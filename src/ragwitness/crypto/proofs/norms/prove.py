@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +116,7 @@ def _prove_chunk(setup: ProverSetup, talk: Conversation, matrix: Matrix, masks: 
     point = talk.point(parts.total, sides)
 
     # Round 4, evaluations: everything in equation (1) at z.
-    evaluations = evaluate(matrix, parts, challenges.xi, point)
+    evaluations = evaluate(matrix.at, parts, challenges.xi, point)
     # Challenge: 128-bit weights, which make one opening of all polynomials at a point.
     weights = talk.weights(evaluations)
 
@@ -157,12 +157,14 @@ def derive_masks(seed: bytes, matrix: Matrix) -> Masks:
     return Masks(*halves, stream.challenge("salt"))
 
 
-def evaluate(matrix: Matrix, parts: EquationParts, xi: int, point: int) -> Evaluations:
-    """Return the polynomials of equation (1) at ξz, z and 1/z."""
+def evaluate(
+    columns: Callable[[int], Iterable[int]], parts: EquationParts, xi: int, point: int
+) -> Evaluations:
+    """Return the polynomials of equation (1) at ξz, z and 1/z; ``columns`` gives V_c's values."""
     inverse = pow(point, -1, R)
     return Evaluations(
-        tuple(matrix.at(xi * point % R)),
-        tuple(matrix.at(inverse)),
+        tuple(columns(xi * point % R)),
+        tuple(columns(inverse)),
         divide(parts.a, point)[0],
         divide(parts.b, inverse)[0],
         divide(parts.p, point)[0],

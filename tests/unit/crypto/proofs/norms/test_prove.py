@@ -300,7 +300,7 @@ def _forged(setup, row, lie):
     total = parts.total if lie == "total of the columns" else claimed
     sides = native_commit(setup.powers, parts.p), native_commit(setup.powers, parts.q)
     z = talk.point(total, sides)
-    said = evaluate(matrix, parts, challenges.xi, z)
+    said = evaluate(matrix.at, parts, challenges.xi, z)
     if lie == "evaluation":
         fitting = (said.p + (parts.total - claimed) * pow(z, -1, R)) % R
         said = dataclasses.replace(said, p=fitting)
