@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.models.reader.cache import PrefixStore
+from ragwitness.models.reader.cache import BLOCK_TOKENS, PrefixStore
 from ragwitness.models.reader.checkpoint import read_config, read_weights
 from ragwitness.models.reader.forward import Network
 from ragwitness.models.reader.model import Reader
@@ -33,7 +33,10 @@ def test_scores_are_equal_with_and_without(folder: Path, long_context: str) -> N
             np.testing.assert_array_equal(ours.ranks, theirs.ranks)
             assert ours.prompt_tokens == theirs.prompt_tokens
     assert plain.prefixes.reused_tokens == 0
-    assert cached.prefixes.reused_tokens > 1000
+    told = f"{len(cached.prefixes)} blocks of {BLOCK_TOKENS}, {cached.prefixes.read_tokens} read"
+    assert cached.prefixes.reused_tokens > 1000, (
+        f"{told}, prompts {[p.prompt_tokens for p in found]}"
+    )
 
 
 def test_answers_are_equal_with_and_without(folder: Path, long_context: str) -> None:
