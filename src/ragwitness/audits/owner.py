@@ -22,7 +22,9 @@ from ragwitness.results.assumptions import LEVEL
 from ragwitness.results.collection import CollectionResult
 from ragwitness.types import Audit, Target
 
-_LATE = 20  # known-outside documents that are asked last, at most, and a fifth of all
+# Known-outside documents that are asked last: at most so many, a fifth of all, and none where
+# there are few.
+_LATE, _MANY = 20, 40
 _CHANGED = (
     "The target changed during the audit: the {} known-outside documents asked last score higher"
     " than the others (p = {}). So nothing is decided, whatever the e-value says."
@@ -81,7 +83,7 @@ async def run_collection(
         # 2. Calibrate: what documents outside score at this target. Some are kept for the end.
         others = list(distinct(plan.known_out))
         random.Random(seed + 1).shuffle(others)
-        late = max(0, min(_LATE, len(others) // 5, len(others) - _FEWEST_OUTSIDE))
+        late = min(_LATE, len(others) // 5) if len(others) >= _MANY else 0
         known = await worker.run(audit, others[late:], "known outside", progress)
         outside = [value for value in statistic.values(known) if value is not None]
         if len(outside) < _FEWEST_OUTSIDE:

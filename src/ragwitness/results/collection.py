@@ -149,7 +149,11 @@ def _sheet(result: CollectionResult) -> Sheet:
             "Where nothing is decided, it does not say that the collection is outside.",
         ),
         rests_on=(
-            ("Assumption", "The known-outside documents are of the same source, date and kind."),
+            (
+                "Assumption",
+                "The known-outside documents are of the same source, date and kind, and the system"
+                " did not change while it was asked.",
+            ),
         ),
         closing=(
             "It rests on the known-outside documents being of the same source, date and kind.",
