@@ -12,17 +12,22 @@ from ragwitness.models.reader.model import Reader
 from tests.unit.evidence.forger import Forger, audited, called
 
 
-@pytest.fixture(scope="session", autouse=True)
+_known: dict[tuple, TextScores] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _reader_remembers() -> Iterator[None]:
-    """The reader scores a text once: the same packs are verified again and again here."""
-    known: dict[tuple, TextScores] = {}
+    """The reader scores a text once: the same packs are verified again and again here.
+
+    No longer than a module: other tests of the same process must meet the reader as it is.
+    """
     score_one = Reader._score_one
 
     def remembered(self: Reader, text: str, prompt, top: int, *, reuse: bool) -> TextScores:
-        key = (text, prompt.tobytes(), top)
-        if key not in known:
-            known[key] = score_one(self, text, prompt, top, reuse=reuse)
-        return known[key]
+        key = (self.name, text, prompt.tobytes(), top)
+        if key not in _known:
+            _known[key] = score_one(self, text, prompt, top, reuse=reuse)
+        return _known[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Reader, "_score_one", remembered)
