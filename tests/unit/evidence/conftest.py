@@ -11,7 +11,6 @@ from ragwitness.models.base import TextScores
 from ragwitness.models.reader.model import Reader
 from tests.unit.evidence.forger import Forger, audited, called
 
-
 _known: dict[tuple, TextScores] = {}
 
 
