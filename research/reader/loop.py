@@ -404,6 +404,19 @@ _KINDS = {
 }
 
 
+def _compiled(reader: Reader, config: TrainConfig) -> Callable[[Tensor], Tensor]:
+    """The forward pass, compiled where that is asked for and can be had."""
+    # On a CPU the compiled pass needs a C++ compiler; without one only time is lost.
+    if not config.compile or (config.device == "cpu" and shutil.which("g++") is None):
+        return reader.hidden
+    if config.device == "cpu":
+        whole: Callable[[Tensor], Tensor] = torch.compile(reader.hidden, dynamic=False)
+        return whole
+    # On a GPU a machine is lent by the minute: one layer is compiled once for all of them.
+    blocks = [torch.compile(block, dynamic=False) for block in reader.blocks]
+    return lambda tokens: reader.hidden(tokens, blocks)
+
+
 def run_training(
     config: TrainConfig, work: Path, out: Path, stop_after: float | None = None
 ) -> Run:
@@ -416,9 +429,7 @@ def run_training(
         stop_after: leave after so many seconds with a checkpoint written (for time-boxed machines).
     """
     run = prepare(config, work)
-    # On a CPU the compiled pass needs a C++ compiler; without one only time is lost.
-    able = config.compile and (config.device != "cpu" or shutil.which("g++") is not None)
-    hidden_of = torch.compile(run.reader.hidden, dynamic=False) if able else run.reader.hidden
+    hidden_of = _compiled(run.reader, config)
     schedule, began, tokens, smooth = config.schedule, time.monotonic(), 0, None
     for batch in _batches(run):
         seen = train_step(run, batch, hidden_of)
@@ -437,7 +448,7 @@ def run_training(
                 "gradient": round(seen["gradient"], 3),
                 "rate": round(rate_at(schedule, run.step), 4),
                 "tokens_per_second": round(tokens / spent),
-                "seconds": round(spent),
+                "seconds": round(spent, 1),
             }
             _log(work, line)
         overtime = (

@@ -9,6 +9,7 @@ name, and because a compiled forward pass of 150 lines is easier to trust than a
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as functional
@@ -107,12 +108,15 @@ class Reader(nn.Module):  # type: ignore[misc]
             fan_in = parameter.shape[1] * (2 * self.config.layers if residual else 1)
             nn.init.normal_(parameter, std=0.5 / math.sqrt(fan_in))
 
-    def hidden(self, tokens: Tensor) -> Tensor:
-        """Final hidden states (batch, time, width) of ``tokens`` (batch, time)."""
+    def hidden(self, tokens: Tensor, blocks: Iterable[nn.Module] | None = None) -> Tensor:
+        """Final hidden states (batch, time, width) of ``tokens`` (batch, time).
+
+        ``blocks`` stand in for the layers, compiled ones for example.
+        """
         time = tokens.shape[1]
         state = self.embedding(tokens)
         cosine, sine = self.cosine[:time], self.sine[:time]
-        for block in self.blocks:
+        for block in self.blocks if blocks is None else blocks:
             state = block(state, cosine, sine)
         normed: Tensor = self.norm(state)
         return normed

@@ -125,3 +125,23 @@ def test_options_without_a_method_are_those_of_s_rag(command, files):
     assert code == 0
     assert "auto" not in text
     assert "s-rag" in text
+
+
+def test_a_folder_given_to_another_question_keeps_the_first_ones_result(command, files, tmp_path):
+    line = ("--method", "rag-mia", "--concurrency", "1", "--yes", "--accept-unlike")
+    asked, folder = files[1], tmp_path / "run"
+    with loopback(_MODELS, _NO) as server:
+        assert command("audit", f"{server.url}#m", *files, *line)[0] == 0
+        # The same question again: nothing is kept twice.
+        code, text = command("audit", f"{server.url}#m", *files, *line)
+        assert code == 0, text
+        assert "earlier result" not in text
+        assert not list(folder.glob("result-*"))
+        first = (folder / "result.json").read_bytes()
+        rows = asked.read_text().splitlines()
+        asked.write_text(rows[1].replace("a", "e") + "\n")
+        code, text = command("audit", f"{server.url}#m", *files, *line)
+        assert code == 0, text
+    assert "earlier result of this folder is kept" in " ".join(text.split())
+    assert (folder / "result-1.json").read_bytes() == first
+    assert (folder / "result.json").read_bytes() != first

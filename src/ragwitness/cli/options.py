@@ -249,7 +249,8 @@ RunPath = Annotated[
     Path | None,
     PathRole.FILLS,
     typer.Option(
-        help="The run folder. The same folder resumes the run.",
+        help="The run folder. The same folder resumes the run; a finished result that another one"
+        " replaces is kept beside it.",
         show_default="a folder in ragwitness-runs, named by the inputs",
     ),
 ]

@@ -107,7 +107,7 @@ def folder_of(base: Path, parts: tuple[object, ...], *, again: bool = True) -> P
     digest = hashlib.sha256(json.dumps(parts, default=_stored).encode()).hexdigest()[:10]
     n = 1
     # A finished run is left alone: the system may have changed, and its answers are of their day.
-    while again and _finished(base / f"{digest}-{n}" / RESULT):
+    while again and finished_result(base / f"{digest}-{n}") is not None:
         n += 1
     return base / f"{digest}-{n}"
 
@@ -117,12 +117,37 @@ def _stored(part: object) -> str:
     return str(part) if isinstance(part, Path) else stored_text(part)
 
 
-def _finished(path: Path) -> bool:
-    """Whether a result was written whole, of a run that no cap stopped."""
+def finished_result(folder: Path) -> bytes | None:
+    """Return the result in a run folder, if it was written whole and no cap stopped the run."""
     try:
-        result = json.loads(path.read_bytes())
+        written = (folder / RESULT).read_bytes()
+        result = json.loads(written)
         # Audits of documents keep their spending under "summary", all other kinds at the top.
         spent = (result.get("summary") or result).get("spent") or {}
-        return spent.get("stopped_by") is None
+        return written if spent.get("stopped_by") is None else None
     except (OSError, ValueError, AttributeError):
-        return False
+        return None
+
+
+def _found(written: bytes) -> object:
+    """What a result says of its subject, whenever it was found and whatever was asked anew."""
+    result = json.loads(written)
+    of_the_day = ("started", "seconds", "warnings", "spent")
+    for part in (result, result.get("summary")):
+        for name in of_the_day if isinstance(part, dict) else ():
+            part.pop(name, None)
+    return result
+
+
+def keep_earlier(folder: Path, earlier: bytes) -> Path | None:
+    """Keep a finished result under a free name where another one has taken its place.
+
+    A folder that is given by name may hold the result of another question.
+    """
+    if _found(earlier) == _found((folder / RESULT).read_bytes()):
+        return None
+    n = 1
+    while (kept := folder / f"result-{n}.json").exists():
+        n += 1
+    kept.write_bytes(earlier)
+    return kept
