@@ -262,6 +262,29 @@ def test_unusable_input_ends_in_two_lines(
     assert "next: " in text
 
 
+@pytest.mark.parametrize("option", ["--background", "--information", "--decoys"])
+def test_what_the_corpus_holds_is_no_background_no_knowledge_and_no_decoy(
+    files: dict[str, Path], command: Command, option: str
+) -> None:
+    folder, corpus = files["folder"], files["corpus"]
+    # One record among texts of elsewhere, under another name and without its last words.
+    rows = [json.loads(line) for line in corpus.read_text().splitlines()]
+    mixed = [{"text": d.text} for d in load_sample()[60:70]]
+    mixed.insert(4, {"text": " ".join(rows[7]["text"].split()[:-3])})
+    if option == "--decoys":
+        mixed = [{"text": f"212-555-09{i}", "kind": "phone"} for i in range(10, 14)]
+        mixed.insert(4, {"text": "(212) 555-0107", "kind": "phone"})
+    given = _write(folder / "given.jsonl", mixed)
+    ledger = _write(folder / "own.jsonl", [{"text": "212-555-0101", "kind": "phone"}])
+    arguments = ["--corpus", corpus, "--secrets", ledger, option, given, "--prompts", 2]
+    code, text = command("leak", _TELL, *arguments)
+    assert code == 2, text
+    said = " ".join(text.split())
+    assert "1 of 5 decoys" in said if option == "--decoys" else f"1 of 11 texts of {option}" in said
+    assert " 5)" in said
+    assert not list(folder.rglob("answers.jsonl")), "a query was sent"
+
+
 def _leak(server: Rough, corpus: Path, run: Path, prompts: int) -> list[str]:
     arguments = ["leak", f"{server.url}#m", "--corpus", corpus, "--run", run, "--prompts", prompts]
     arguments += ["--attacks", "composite,composite-contacts", "--answer-tokens", 8]

@@ -178,6 +178,7 @@ def leak(
         seed=seed,
         pii=pii,
     )
+    refuse_records("--information", texts, plan.records)
     # Whatever cannot be loaded must be known before anything is spent.
     measure = load_embedder(embedder) if embedder else None
     files_read = {"corpus": corpus, "background": background, "transcripts": transcripts}
@@ -302,12 +303,14 @@ def plan_of(
         pii: Who finds them.
 
     Raises:
-        InputError: A ledger cannot be read, or there are decoys without secrets.
+        InputError: A ledger cannot be read, there are decoys without secrets, or the corpus holds
+            what it should not.
     """
     from ragwitness.extraction.score.table import LeakPlan
     from ragwitness.text.pii import personal_of, pii_finder
-    from ragwitness.text.secrets import read_secrets
+    from ragwitness.text.secrets import SecretIndex, read_secrets
 
+    refuse_records("--background", [one.text for one in background], records)
     # Secrets are what is private for certain; decoys are planted nowhere, and what is "found" of
     # them is chance.
     known, planted_nowhere = (read_secrets(path) if path else [] for path in ledgers)
@@ -316,7 +319,29 @@ def plan_of(
     # A rate of decoys is a background and needs a rate above it.
     if planted_nowhere and not known:
         raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")
+    if held := {n for _, n in SecretIndex(planted_nowhere).pairs([one.text for one in records])}:
+        raise InputError(
+            f"{len(held)} of {len(planted_nowhere)} decoys stand in the corpus (the first is number"
+            f" {min(held) + 1}): what is found of them is no chance.",
+            "Leave them out of --decoys.",
+        )
     return LeakPlan(records, background, known, planted_nowhere, seed)
+
+
+def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document]) -> None:
+    """Raise InputError where texts that the target should not hold are records, or parts of some.
+
+    What is told of a background would count as chance, and an attack that is given what it is to
+    find proves nothing.
+    """
+    from ragwitness.defenses.synthetic.private.sources import overlapping
+
+    if held := overlapping(texts, [one.text for one in records]) if texts else ():
+        raise InputError(
+            f"{len(held)} of {len(texts)} texts of {option} are records of the corpus, or long"
+            f" parts of some (the first is text {held[0] + 1}).",
+            f"Leave them out: {option} is for texts that the target does not hold.",
+        )
 
 
 def ledger_of(pii: str, *, contacts: bool) -> dict[str, str]:
