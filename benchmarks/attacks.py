@@ -2,7 +2,7 @@
 
     python benchmarks/attacks.py CORPUS.jsonl [--public FILE] [--index lexical|EMBEDDER]
         [--embedder NAME] [--k 1 3] [--marks 100 250 1000] [--seeds 0 1 2] [--attacks NAME …]
-        [--generator MODEL] [--defense NAME] [--invent]
+        [--generator MODEL] [--defense NAME] [--answer-tokens N] [--invent]
 
 The target retrieves k records and repeats them word for word, or a language model answers by them
 (--generator), perhaps behind a defense. Blind is the same attack with every answer replaced by
@@ -79,6 +79,7 @@ def main() -> None:
     parser.add_argument("--topic")
     parser.add_argument("--generator")
     parser.add_argument("--defense", default="none")
+    parser.add_argument("--answer-tokens", type=int, default=256)
     o = parser.parse_args()
     if o.invent and (o.k != [1] or o.index != "lexical" or o.generator):
         parser.error("--invent retrieves one passage by words: give --k 1, no index and no model")
@@ -89,7 +90,7 @@ def main() -> None:
     for k in o.k:
         target: _Target
         if o.generator:
-            target = _Model(records, o.index, k, o.generator, o.defense)
+            target = _Model(records, o.index, k, o.generator, o.defense, o.answer_tokens)
         elif o.invent:
             target = _Inventor(records)
         else:
@@ -218,8 +219,15 @@ class _Model(_Target):
     """A language model that answers by what it retrieves, perhaps behind a defense."""
 
     def __init__(
-        self, records: Sequence[str], index: str, k: int, generator: str, defense: str
+        self,
+        records: Sequence[str],
+        index: str,
+        k: int,
+        generator: str,
+        defense: str,
+        tokens: int,
     ) -> None:
+        self.tokens = tokens
         documents = [Document(str(i), record) for i, record in enumerate(records)]
         config = RagConfig(k=k, retrieval=index, generator=generator)
         self.system = defend(build_system(documents, config), load_defense(defense, None))
@@ -231,8 +239,8 @@ class _Model(_Target):
     def answer(self, prompts: Sequence[str]) -> list[tuple[str, set[int]]]:
         """What it says to each prompt, and the records that stand in it."""
         with ThreadPoolExecutor(self.system.parallel) as pool:
-            said = pool.map(lambda prompt: self.system.answer(Query(prompt)).text, prompts)
-            texts = list(said)
+            asked = [Query(prompt, max_tokens=self.tokens) for prompt in prompts]
+            texts = [one.text for one in pool.map(self.system.answer, asked)]
         # A run that stands in several records says of none that it leaked.
         own = [[self.homes.get(run, set()) for run in _runs(text)] for text in texts]
         return [
