@@ -454,6 +454,22 @@ def test_a_key_does_not_follow_to_another_system(
 # Start, stop, go on.
 
 
+def test_an_errand_that_is_ready_keeps_its_folder(
+    browser: Browser, jobs: Jobs, form: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = Jobs._usual_name
+
+    def slowly(self: Jobs, job: Any) -> str:
+        time.sleep(0.3)
+        return usual(self, job)
+
+    monkeypatch.setattr(Jobs, "_usual_name", slowly)
+    job = begun(browser, jobs, form)
+    told = job.run
+    time.sleep(0.5)
+    assert job.run == told
+
+
 def test_two_tabs_start_the_same_run_and_one_is_told(
     browser: Browser, jobs: Jobs, form: dict[str, str]
 ) -> None:
