@@ -5,6 +5,8 @@
 For each kind: KIND.jsonl (60 records), KIND-secrets.jsonl (what identifies in them),
 KIND-public.jsonl (600 other records, whose phrases nobody owns) and KIND-background.jsonl (60 more,
 in no index).
+With a kind and a file of synthetic texts behind the folder, it counts instead how many values of
+their records (symptoms, drugs, prices; nothing that identifies) the texts tell.
 ``clinic`` is a kind on which the readers learned SAGE's roles, ``personnel`` one that was kept out.
 """
 
@@ -17,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from research.reader.questions import record_text
-from research.reader.roles import GROUNDS
+from research.reader.roles import GROUNDS, NAMES
 
 KINDS = ("clinic", "personnel")
 _SECRETS = {"phone": "phone", "email": "email", "street": "other", "code": "other"}
@@ -28,9 +30,26 @@ def write(path: Path, rows: Iterable[dict[str, str]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+def told(kind: str, path: Path) -> None:
+    """Print how many values of their records the texts of a file tell."""
+    rng = random.Random(f"held/{kind}")
+    records = [record_text(rng, kind)[1] for _ in range(60)]
+    found = known = 0
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for row in rows:
+        kept = records[int(row["id"].rsplit("-", 1)[1])]
+        values = [value.lower() for slot in kept if slot in NAMES for value in kept[slot]]
+        found += sum(value in row["text"].lower() for value in values)
+        known += len(values)
+    print(f"{len(rows)} texts tell {found} of {known} values of their records")
+
+
 def main() -> None:
-    """Write all files of all kinds."""
+    """Write all files of all kinds, or count what one tells."""
     folder = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        told(sys.argv[2], Path(sys.argv[3]))
+        return
     folder.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
         rng, secrets, records = random.Random(f"held/{kind}"), [], []
