@@ -281,7 +281,7 @@ def test_what_the_corpus_holds_is_no_background_no_knowledge_and_no_decoy(
     assert code == 2, text
     said = " ".join(text.split())
     assert "1 of 5 decoys" in said if option == "--decoys" else f"1 of 11 texts of {option}" in said
-    assert " 5)" in said
+    assert "number 5)" in said if option == "--decoys" else "by place: 5)" in said
     assert not list(folder.rglob("answers.jsonl")), "a query was sent"
 
 

@@ -339,7 +339,7 @@ def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document
     if held := overlapping(texts, [one.text for one in records]) if texts else ():
         raise InputError(
             f"{len(held)} of {len(texts)} texts of {option} are records of the corpus, or long"
-            f" parts of some (the first is text {held[0] + 1}).",
+            f" parts of some (by place: {', '.join(str(place + 1) for place in held)}).",
             f"Leave them out: {option} is for texts that the target does not hold.",
         )
 

@@ -158,7 +158,7 @@ def conclude(
         write("json", kind, result, store / RESULT)
         kept = keep_earlier(store, earlier) if earlier is not None else None
         if kept is not None:
-            screen.print(f"the earlier result of this folder is kept: {kept}", markup=False)
+            screen.print(f"the earlier result is kept: {kept}", markup=False, soft_wrap=True)
         _end_sealed(store)
     # Step 2: one sheet for page and terminal, so that both say the same.
     said = sheet or kind.sheet(result)
