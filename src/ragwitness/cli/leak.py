@@ -337,9 +337,10 @@ def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document
     from ragwitness.defenses.synthetic.private.sources import overlapping
 
     if held := overlapping(texts, [one.text for one in records]) if texts else ():
+        places = ", ".join(str(place + 1) for place in held[:20])
         raise InputError(
             f"{len(held)} of {len(texts)} texts of {option} are records of the corpus, or long"
-            f" parts of some (by place: {', '.join(str(place + 1) for place in held)}).",
+            f" parts of some (by place: {places}{', …' * (len(held) > 20)}).",
             f"Leave them out: {option} is for texts that the target does not hold.",
         )
 
