@@ -42,22 +42,27 @@ def bring_state(work: Path, earlier: Path | None) -> None:
                 shutil.copy2(earlier / name, work / name)
 
 
-def seconds_per_step(log: Path) -> float:
-    """Seconds that a step took in the second half of the logged steps, without compilation."""
-    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+def seconds_per_step(log: Path, begun: int = 0) -> float:
+    """Seconds that a step took in the second half of the logged steps, without compilation.
+
+    ``begun`` lines are of earlier calls, whose seconds began anew.
+    """
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()[begun:]]
     timed = [(line["step"], line["seconds"]) for line in lines if "tokens_per_second" in line]
-    (first, begun), (last, ended) = timed[len(timed) // 2], timed[-1]
-    if last == first:
-        raise RuntimeError(f"only {last} steps were logged: too few to tell how long one takes")
-    return max(ended - begun, 0.1) / (last - first)
+    if len(timed) < 2:
+        raise RuntimeError(f"only {5 * len(timed)} steps: too few to tell how long one takes")
+    (first, since), (last, ended) = timed[len(timed) // 2 - 1], timed[-1]
+    return max(ended - since, 0.1) / (last - first)
 
 
 def fitted(config: TrainConfig, work: Path, out: Path, until: float) -> TrainConfig:
     """Train a little, and set the steps so that the run ends at ``until`` (``time.monotonic``)."""
     look = min(_LOOK_SECONDS, (until - time.monotonic()) / 4)
     first = dataclasses.replace(config.schedule, steps=100_000, export_steps=100_000)
+    log = work / "log.jsonl"
+    before = len(log.read_text("utf-8").splitlines()) if log.exists() else 0
     seen = run_training(dataclasses.replace(config, schedule=first), work, out, look)
-    each = seconds_per_step(work / "log.jsonl")
+    each = seconds_per_step(log, before)
     left = until - time.monotonic() - min(_END_SECONDS, look)
     steps = seen.step + max(1, int(0.95 * left / each))
     print(f"a step takes {each * 1000:.0f} ms: {steps} steps", flush=True)
@@ -82,15 +87,18 @@ def main() -> None:
     parser.add_argument("--preset", choices=sorted(PRESETS), default="gpu")
     parser.add_argument("--work", type=Path, default=Path("build/reader_large"))
     parser.add_argument("--resume-from", type=Path, default=None)
+    parser.add_argument("--tokenizer", type=Path, default=None, help="in place of a trained one")
     parser.add_argument("--fit", type=float, default=None, help="seconds for the whole run")
     parser.add_argument("--stop-after", type=float, default=500.0, help="seconds of training")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    # Products of the optimiser in TF32: it only turns the update, and takes a tenth of the time.
+    # Products of the optimiser in TF32: they only turn the update.
     torch.set_float32_matmul_precision("high")
     out = Path(os.environ.get("OUT", "build/reader_large_out"))
     out.mkdir(parents=True, exist_ok=True)
     bring_state(options.work, options.resume_from)
+    if options.tokenizer is not None:
+        shutil.copy2(options.tokenizer, options.work / "tokenizer.json")
     config = dataclasses.replace(PRESETS[options.preset], seed=options.seed)
     weights, stop_after = options.work / "weights", options.stop_after
     if options.fit is not None:

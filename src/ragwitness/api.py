@@ -161,7 +161,7 @@ def leak(
         InputError: The corpus, an attack or an option cannot be used.
         TargetError: The target cannot be reached or does not speak the protocol.
     """
-    from ragwitness.audits.leak import AttackRun, ask_attacks, score_leaks
+    from ragwitness.audits.leak import AttackRun, ask_attacks, refuse_records, score_leaks
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.registry import build_attack
     from ragwitness.extraction.score.table import LeakPlan
@@ -173,6 +173,8 @@ def leak(
         raise InputError("There is no corpus to look for.", "Give the private records.")
     limits = Limits(prompts, answer_tokens, seed)
     made = [build_attack(name, limits) for name in dict.fromkeys(attacks)]
+    others = as_documents(background)
+    refuse_records("background", [one.text for one in others], records)
     named = ((one.id, one.text) for one in records)
     secrets = personal_of(named, pii_finder()) if contacts else []
 
@@ -183,7 +185,7 @@ def leak(
             return await ask_attacks(made, prompts, system, run=folder, governor=governor)
 
     asked = _with_target(target, ask)
-    plan = LeakPlan(records, as_documents(background), secrets, [], seed)
+    plan = LeakPlan(records, others, secrets, [], seed)
     return score_leaks(asked.transcripts, plan, asked=asked)
 
 

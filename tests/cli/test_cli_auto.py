@@ -145,3 +145,9 @@ def test_a_folder_given_to_another_question_keeps_the_first_ones_result(command,
     assert "earlier result is kept" in " ".join(text.split())
     assert (folder / "result-1.json").read_bytes() == first
     assert (folder / "result.json").read_bytes() != first
+    # What was kept is no place for an output.
+    named = ("--json", folder / "result-1.json")
+    code, text = command("audit", "http://127.0.0.1:9#m", *files, *line, *named)
+    assert code == 2
+    assert "would replace a file that --run" in " ".join(text.split())
+    assert (folder / "result-1.json").read_bytes() == first

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.api import leak
 from ragwitness.asking.journal import query_key
+from ragwitness.errors import InputError
 from ragwitness.extraction.transcript import read_transcripts
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Query
@@ -282,7 +284,18 @@ def test_what_the_corpus_holds_is_no_background_no_knowledge_and_no_decoy(
     said = " ".join(text.split())
     assert "1 of 5 decoys" in said if option == "--decoys" else f"1 of 11 texts of {option}" in said
     assert "number 5)" in said if option == "--decoys" else "by place: 5)" in said
+    # The same of the other verb that counts leaks.
+    compared = ["compare", corpus, "--method", "redact", "--secrets", ledger, option, given]
+    code, text = command(*compared, "--no-utility", "--held-out", 2, "--prompts", 2)
+    assert code == 2, text
+    assert "1 of 5 decoys" in text if option == "--decoys" else f"1 of 11 texts of {option}" in text
     assert not list(folder.rglob("answers.jsonl")), "a query was sent"
+
+
+def test_a_background_that_is_the_corpus_is_refused_in_python_too(files: dict[str, Path]) -> None:
+    texts = [json.loads(line)["text"] for line in files["corpus"].read_text().splitlines()]
+    with pytest.raises(InputError, match="24 of 24 texts of background are records"):
+        leak(texts, lambda prompt: prompt, background=texts, prompts=2)
 
 
 def _leak(server: Rough, corpus: Path, run: Path, prompts: int) -> list[str]:

@@ -18,6 +18,7 @@ from ragwitness.asking.journal import Journal, query_key
 from ragwitness.asking.worker import Asking, Followed, LocalSteps, Progress, Worker
 from ragwitness.audits.membership import spending
 from ragwitness.audits.plan import distinct
+from ragwitness.defenses.synthetic.private.sources import overlapping
 from ragwitness.errors import InputError, RagwitnessError, TargetError, TargetResponseError
 from ragwitness.extraction.attacks.base import Ask, Attack, Thought
 from ragwitness.extraction.score.table import (
@@ -35,6 +36,20 @@ from ragwitness.results.leak import AttackLeaks, LeakResult
 from ragwitness.results.spending import Spending
 from ragwitness.text.runs import RunIndex, word_tokens
 from ragwitness.types import Answer, Capability, Document, Query, Target
+
+
+def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document]) -> None:
+    """Raise InputError where texts that the target should not hold are records, or parts of some.
+
+    Leaks of a background count as chance; an attack that is told what to find proves nothing.
+    """
+    if held := overlapping(texts, [one.text for one in records]) if texts else ():
+        places = ", ".join(str(place + 1) for place in held[:20])
+        raise InputError(
+            f"{len(held)} of {len(texts)} texts of {option} are records of the corpus, or long"
+            f" parts of some (by place: {places}{', …' * (len(held) > 20)}).",
+            f"Leave them out: {option} is for texts that the target does not hold.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,7 @@ def compare(
     those of the chat models (--model and --judge).
     """
     from ragwitness.asking.budget import Budget
+    from ragwitness.audits.leak import refuse_records
     from ragwitness.audits.order import Reach
     from ragwitness.audits.variants import ComparisonPlan
     from ragwitness.cli.common import console, read_documents, run_folder
@@ -222,6 +223,7 @@ def compare(
         utility=utility,
     )
     public = [one.text for one in read_documents(information)] if information else []
+    refuse_records("--information", public, material.records)
     made = attacks_of(names_of(attacks, None), limits, sorted(options or ()), texts=public)
     rag = rag_config(k=k, retrieval=retrieval, generator=generator, template=template)
     making = Making(model, domain, rounds, pii, seed, concurrency, reach, roles)
@@ -395,8 +397,8 @@ def material_of(
         raise InputError("--no-utility asks no questions.", "Leave --questions out.")
     told = () if questions is None else read_questions(questions)
     records = read_documents(corpus, text_field)
-    # Only ledgers are read by it: leaks of duplicates are told apart when they are scored.
-    known = plan_of(records, (), ledgers, contacts=contacts, seed=seed)
+    others = read_documents(background, text_field) if background else ()
+    known = plan_of(records, others, ledgers, contacts=contacts, seed=seed)
     own = own_questions(corpus) if utility and questions is None else None
     if own is not None and not own:
         raise InputError(
@@ -419,7 +421,7 @@ def material_of(
         seed,
         own=own,
         questions=told,
-        background=read_documents(background, text_field) if background else (),
+        background=others,
         secrets=known.secrets,
         decoys=known.decoys,
     )

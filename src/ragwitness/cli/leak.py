@@ -140,6 +140,7 @@ def leak(
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.leak import refuse_records
     from ragwitness.audits.order import Reach
     from ragwitness.cli.common import per_audit, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs
@@ -303,16 +304,15 @@ def plan_of(
         pii: Who finds them.
 
     Raises:
-        InputError: A ledger cannot be read, there are decoys without secrets, or the corpus holds
-            what it should not.
+        InputError: A ledger cannot be read, decoys stand alone, or the corpus holds what is given.
     """
+    from ragwitness.audits.leak import refuse_records
     from ragwitness.extraction.score.table import LeakPlan
     from ragwitness.text.pii import personal_of, pii_finder
     from ragwitness.text.secrets import SecretIndex, read_secrets
 
     refuse_records("--background", [one.text for one in background], records)
-    # Secrets are what is private for certain; decoys are planted nowhere, and what is "found" of
-    # them is chance.
+    # Secrets are private for certain; decoys are planted nowhere, and finding one is chance.
     known, planted_nowhere = (read_secrets(path) if path else [] for path in ledgers)
     if contacts:
         known = known + personal_of(((one.id, one.text) for one in records), pii_finder(pii))
@@ -326,23 +326,6 @@ def plan_of(
             "Leave them out of --decoys.",
         )
     return LeakPlan(records, background, known, planted_nowhere, seed)
-
-
-def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document]) -> None:
-    """Raise InputError where texts that the target should not hold are records, or parts of some.
-
-    What is told of a background would count as chance, and an attack that is given what it is to
-    find proves nothing.
-    """
-    from ragwitness.defenses.synthetic.private.sources import overlapping
-
-    if held := overlapping(texts, [one.text for one in records]) if texts else ():
-        places = ", ".join(str(place + 1) for place in held[:20])
-        raise InputError(
-            f"{len(held)} of {len(texts)} texts of {option} are records of the corpus, or long"
-            f" parts of some (by place: {places}{', …' * (len(held) > 20)}).",
-            f"Leave them out: {option} is for texts that the target does not hold.",
-        )
 
 
 def ledger_of(pii: str, *, contacts: bool) -> dict[str, str]:

@@ -249,8 +249,7 @@ RunPath = Annotated[
     Path | None,
     PathRole.FILLS,
     typer.Option(
-        help="The run folder. The same folder resumes the run; a finished result that another one"
-        " replaces is kept beside it.",
+        help="The run folder. The same folder resumes the run; a finished result is never lost.",
         show_default="a folder in ragwitness-runs, named by the inputs",
     ),
 ]

@@ -145,7 +145,7 @@ def conclude(
         InputError: A file cannot be written.
     """
     from ragwitness.asking.journal import pack_run
-    from ragwitness.kit.run_files import RESULT, finished_result, keep_earlier
+    from ragwitness.kit.run_files import RESULT, finding, keep_finished
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
     from ragwitness.report.terminal import terminal
@@ -154,10 +154,11 @@ def conclude(
     kind, wanted = kind_for(result), outputs or Outputs()
     # Step 1: the result itself, before anything that could fail in a renderer.
     if store is not None:
-        earlier = finished_result(store)
+        kept = keep_finished(store)
         write("json", kind, result, store / RESULT)
-        kept = keep_earlier(store, earlier) if earlier is not None else None
-        if kept is not None:
+        if kept is not None and finding(kept) == finding(store / RESULT):
+            kept.unlink()
+        elif kept is not None:
             screen.print(f"the earlier result is kept: {kept}", markup=False, soft_wrap=True)
         _end_sealed(store)
     # Step 2: one sheet for page and terminal, so that both say the same.

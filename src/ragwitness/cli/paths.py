@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ragwitness.errors import InputError
-from ragwitness.kit.run_files import EVALUATION, LEDGER, REPORT, names_of
+from ragwitness.kit.run_files import EVALUATION, KEPT, LEDGER, REPORT, names_of
 
 
 class PathRole(Enum):
@@ -152,7 +152,7 @@ def _check_file(one: PathUse, other: PathUse) -> None:
         part = _real(one.path).relative_to(_real(other.path))
         if one.role is PathRole.PAGE and str(part) in _PAGES:
             return
-        if len(part.parts) > 1 or part.name in _OWN:
+        if len(part.parts) > 1 or part.name in _OWN or KEPT.fullmatch(part.name):
             raise _refused(one, f"would replace a file that {other.option} {other.path} keeps")
 
 

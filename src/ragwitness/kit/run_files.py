@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 from ragwitness.kit.stored_names import stored_text
@@ -67,6 +68,9 @@ TRUST = "trust.json"
 LEDGER = "ragwitness-privacy.jsonl"
 """What private synthesis spent, in the corpus's folder: of no run, and never to be replaced."""
 
+KEPT = re.compile(r"result-[0-9]+\.json")
+"""Names of finished results that others replaced."""
+
 LINES = (ANSWERS, SPENT, FINISHED)
 """What is appended to while a run is under way, and packed when it is done."""
 
@@ -107,7 +111,7 @@ def folder_of(base: Path, parts: tuple[object, ...], *, again: bool = True) -> P
     digest = hashlib.sha256(json.dumps(parts, default=_stored).encode()).hexdigest()[:10]
     n = 1
     # A finished run is left alone: the system may have changed, and its answers are of their day.
-    while again and finished_result(base / f"{digest}-{n}") is not None:
+    while again and _finished(base / f"{digest}-{n}" / RESULT):
         n += 1
     return base / f"{digest}-{n}"
 
@@ -117,37 +121,32 @@ def _stored(part: object) -> str:
     return str(part) if isinstance(part, Path) else stored_text(part)
 
 
-def finished_result(folder: Path) -> bytes | None:
-    """Return the result in a run folder, if it was written whole and no cap stopped the run."""
+def _finished(path: Path) -> bool:
+    """Whether a result was written whole, of a run that no cap stopped."""
     try:
-        written = (folder / RESULT).read_bytes()
-        result = json.loads(written)
+        result = json.loads(path.read_bytes())
         # Audits of documents keep their spending under "summary", all other kinds at the top.
         spent = (result.get("summary") or result).get("spent") or {}
-        return written if spent.get("stopped_by") is None else None
+        return spent.get("stopped_by") is None
     except (OSError, ValueError, AttributeError):
-        return None
+        return False
 
 
-def _found(written: bytes) -> object:
-    """What a result says of its subject, whenever it was found and whatever was asked anew."""
-    result = json.loads(written)
-    of_the_day = ("started", "seconds", "warnings", "spent")
-    for part in (result, result.get("summary")):
-        for name in of_the_day if isinstance(part, dict) else ():
-            part.pop(name, None)
-    return result
-
-
-def keep_earlier(folder: Path, earlier: bytes) -> Path | None:
-    """Keep a finished result under a free name where another one has taken its place.
-
-    A folder that is given by name may hold the result of another question.
-    """
-    if _found(earlier) == _found((folder / RESULT).read_bytes()):
+def keep_finished(folder: Path) -> Path | None:
+    """Keep a finished result under a free name, before one of another question takes its place."""
+    if not _finished(folder / RESULT):
         return None
     n = 1
     while (kept := folder / f"result-{n}.json").exists():
         n += 1
-    kept.write_bytes(earlier)
+    kept.write_bytes((folder / RESULT).read_bytes())
     return kept
+
+
+def finding(path: Path) -> object:
+    """Return what a result says, whenever it was found and whatever was asked anew for it."""
+    result = json.loads(path.read_bytes())
+    for part in (result, result.get("summary") or {}):
+        for name in ("started", "seconds", "warnings", "spent"):
+            part.pop(name, None)
+    return result

@@ -380,8 +380,7 @@ class Jobs:
                 job.failure = ("The check was stopped.", "Check again, or change the answers.")
             return
         if code == 0:
-            # Now it is known which method was chosen, and a run is named by its method: before
-            # anybody who waits sees that it is ready.
+            # The method is known now; a run is named by it before anybody sees that it is ready.
             if stage is Stage.CHECKING and not job.name:
                 job.run = self.home / self._usual_name(job)
             job.stage = Stage.READY if stage is Stage.CHECKING else Stage.DONE
