@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -377,7 +378,10 @@ def as_documents(given: Documents) -> tuple[Document, ...]:
     from ragwitness.text.documents import load_documents
 
     if isinstance(given, str | Path):
-        return load_documents(str(given)).documents
+        loaded = load_documents(str(given))
+        for one in loaded.left_out:
+            warnings.warn(one, stacklevel=3)
+        return loaded.documents
     return tuple(
         Document(str(place), one) if isinstance(one, str) else one
         for place, one in enumerate(given, start=1)

@@ -1,8 +1,12 @@
 """Bad input ends in one clear line, a next step and the right exit code; never a traceback."""
 
+import json
 from pathlib import Path
 
 import pytest
+
+from ragwitness.api import as_documents
+from ragwitness.text.sample import load_sample
 
 _GOOD = '{"id": "a", "text": "one two three four five six seven eight nine ten eleven twelve"}\n'
 
@@ -119,3 +123,44 @@ def test_report_of_a_broken_result_names_the_file(command, tmp_path) -> None:
     code, text = command("report", tmp_path)
     assert code == 2
     assert "documents" in text or "result.json" in text
+
+
+@pytest.mark.parametrize("errand", ["audit", "leak", "compare"])
+def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch, errand) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = [one.text for one in load_sample()[:50]]
+
+    def write(name: str, part: list[str]) -> Path:
+        rows = [json.dumps({"id": f"{name}{n}", "text": text}) for n, text in enumerate(part)]
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("\n".join([*rows, '{"id": "hollow"}', ""]))
+        return path
+
+    asked, known = write("asked", texts[:20]), write("known", texts[20:])
+    held, run = f"lab:{asked}?generator=repeat", ("--run", tmp_path / "run")
+    code, text = {
+        "audit": lambda: command(
+            "audit", f"lab:{asked}?k=1", "--documents", asked, "--known-out", known, "--method",
+            "rag-mia", "--yes", *run,
+        ),
+        "leak": lambda: command(
+            "leak", held, "--corpus", asked, "--attacks", "composite", "--prompts", 2, *run
+        ),
+        "compare": lambda: command(
+            "compare", asked, "--no-utility", "--method", "redact", "--attacks", "composite",
+            "--prompts", 2, "--generator", "repeat", "--pii", "contacts", *run,
+        ),
+    }[errand]()  # fmt: skip
+    assert code == 0, text
+    said = f"1 of 21 rows cannot be used and were left out ({asked}:21: "
+    for file in (tmp_path / "run" / "result.json", tmp_path / "run" / "report.html"):
+        assert said in file.read_text(encoding="utf-8"), file.name
+
+
+def test_python_warns_of_rows_left_out(tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(_GOOD + '{"id": "hollow"}\n')
+    with pytest.warns(UserWarning, match="1 of 2 rows cannot be used and were left out"):
+        assert len(as_documents(path)) == 1
+    path.write_text(_GOOD)
+    assert len(as_documents(path)) == 1

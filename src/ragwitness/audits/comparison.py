@@ -284,7 +284,7 @@ async def run_comparison(
         said += [(variant.name, one) for one in warned]
         base = base or told
     spent = spending(governor.spent, governor.budget, governor.cap, ())
-    warnings = [one for variant in variants for one in variant.warnings]
+    warnings = [*plan.material.left_out, *(one for each in variants for one in each.warnings)]
     if plan.by_original:
         warnings.append(
             "Texts are found by their originals: the index holds the private records, and what is"

@@ -363,6 +363,7 @@ def conclude(
     power = power_of(plan, calibration, len(judged) - lost, mine)
     calibration = replace(calibration, power=power)
     warnings = (
+        *plan.left_out,
         *unasked(spent, len(asked)),
         *doubts(plan, calibration, len(judged) - lost, seen),
         *cautions(plan.alpha, stages.reference, known, (lost, len(judged))),

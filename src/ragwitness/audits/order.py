@@ -244,7 +244,7 @@ def stored_settings(order: Order) -> dict[str, Any]:
     plan = TypeAdapter(AuditPlan).dump_python(order.plan, mode="json", exclude=set(_PARTS))
     # What decides no answer is written down only where it is not as always.
     for one in fields(AuditPlan):
-        if not one.repr and plan[one.name] == one.default:
+        if not one.repr and getattr(order.plan, one.name) == one.default:
             del plan[one.name]
     return {
         "target": order.target,

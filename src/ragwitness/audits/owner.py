@@ -138,7 +138,7 @@ async def run_collection(
         queries=sum(outcome.queries for outcome in [*known, *asked]),
         seconds=time.monotonic() - clock,
         spent=spending(governor.spent, governor.budget, governor.cap, [*known, *asked]),
-        caution=caution,
+        caution=" ".join([*plan.left_out, *([caution] if caution else [])]) or None,
     )
 
 

@@ -44,6 +44,7 @@ class AuditPlan:
         ties: How equal scores are ranked: ``"conservative"`` counts them against an accusation,
             ``"random"`` breaks them by lot.
         tie_seed: Of that lot.
+        left_out: What a reader is told of rows that could not be used.
     """
 
     stored_name: ClassVar[str] = "AuditPlan"
@@ -60,6 +61,7 @@ class AuditPlan:
     accept_unlike: bool = field(default=False, repr=False)
     ties: Literal["conservative", "random"] = field(default="conservative", repr=False)
     tie_seed: int = field(default=0, repr=False)
+    left_out: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def every_document(self) -> tuple[Document, ...]:

@@ -87,6 +87,7 @@ class Material:
         secrets: Known secrets in the records.
         decoys: Made like them and put nowhere.
         held: Ids that no variant may index.
+        left_out: What a reader is told of rows that could not be used.
     """
 
     stored_name: ClassVar[str] = "Material"
@@ -97,6 +98,7 @@ class Material:
     secrets: tuple[Secret, ...] = ()
     decoys: tuple[Secret, ...] = ()
     held: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,10 +211,12 @@ def audit(
     from ragwitness.targets.resolve import open_target
     from ragwitness.types import Document
 
+    lost: list[str] = []
+
     def read(source: str | None) -> tuple[Document, ...]:
-        return (
-            read_documents(source, text_field, paragraphs=paragraphs) if source is not None else ()
-        )
+        if source is None:
+            return ()
+        return read_documents(source, text_field, paragraphs=paragraphs, left_out=lost)
 
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
     # sent.
@@ -268,6 +270,7 @@ def audit(
             outputs=Outputs.wanted("collection", files, fail_on),
             dry_run=dry_run,
             accept_unlike=accept_unlike,
+            left_out=lost,
         )
         return
     # Step 2, the audit of single documents: the method's configuration, from options and --set.
@@ -303,6 +306,7 @@ def audit(
         ties=ties,  # type: ignore[arg-type]  # checked there
         tie_seed=seed,
     )
+    plan = replace(plan, left_out=tuple(lost))
     # How many at a time decides no answer: another --concurrency resumes the same run.
     named = (AUTO,) if by_itself else (method, config)
     folder = run_folder(run, target, replace(plan, in_flight=1), *named, proxy)

@@ -89,14 +89,21 @@ def per_audit(pairs: Sequence[str]) -> dict[str, dict[str, object]]:
 
 
 def read_documents(
-    source: str, text_field: str | None = None, *, paragraphs: bool = False
+    source: str,
+    text_field: str | None = None,
+    *,
+    paragraphs: bool = False,
+    left_out: list[str] | None = None,
 ) -> tuple[Document, ...]:
-    """Read documents and say on standard error what was left out, and why.
+    """Read documents and say on standard error, and in ``left_out``, what cannot be used.
 
     Raises:
         InputError: Nothing in it can be used.
     """
-    return load_saying(source, text_field, paragraphs=paragraphs).documents
+    loaded = load_saying(source, text_field, paragraphs=paragraphs)
+    if left_out is not None:
+        left_out += loaded.left_out
+    return loaded.documents
 
 
 def load_saying(

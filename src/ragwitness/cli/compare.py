@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -396,8 +396,9 @@ def material_of(
     if not utility and questions is not None:
         raise InputError("--no-utility asks no questions.", "Leave --questions out.")
     told = () if questions is None else read_questions(questions)
-    records = read_documents(corpus, text_field)
-    others = read_documents(background, text_field) if background else ()
+    lost: list[str] = []
+    records = read_documents(corpus, text_field, left_out=lost)
+    others = read_documents(background, text_field, left_out=lost) if background else ()
     known = plan_of(records, others, ledgers, contacts=contacts, seed=seed)
     own = own_questions(corpus) if utility and questions is None else None
     if own is not None and not own:
@@ -415,7 +416,7 @@ def material_of(
             "Give --held-out, --questions FILE or --no-utility.",
         )
     # One division for all variants: what is held out is in no index of any of them.
-    return divide(
+    divided = divide(
         records,
         held_out,
         seed,
@@ -425,6 +426,7 @@ def material_of(
         secrets=known.secrets,
         decoys=known.decoys,
     )
+    return replace(divided, left_out=tuple(lost))
 
 
 def preview(

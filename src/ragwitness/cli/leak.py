@@ -171,9 +171,10 @@ def leak(
         preview_leak(made, limits, folder, budget)
         return
     # Step 3, what answers are held against: records, background, secrets and decoys.
+    lost: list[str] = []
     plan = plan_of(
-        read_documents(corpus, text_field),
-        read_documents(background, text_field) if background else (),
+        read_documents(corpus, text_field, left_out=lost),
+        read_documents(background, text_field, left_out=lost) if background else (),
         (secrets, decoys),
         contacts=contacts,
         seed=seed,
@@ -184,6 +185,7 @@ def leak(
     measure = load_embedder(embedder) if embedder else None
     files_read = {"corpus": corpus, "background": background, "transcripts": transcripts}
     shown = settings_of(made, limits, model=model, **files_read) | ledger_of(pii, contacts=contacts)
+    shown |= {"left out": " ".join(lost)} if lost else {}
     asked = None
     if transcripts is not None and seal is not None:
         raise InputError("Stored transcripts cannot be sealed before their first query.")

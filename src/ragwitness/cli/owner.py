@@ -31,6 +31,7 @@ def audit_collection(
     outputs: Outputs,
     dry_run: bool,
     accept_unlike: bool = False,
+    left_out: Sequence[str] = (),
 ) -> None:
     """Ask about the documents of a collection one by one until the evidence suffices.
 
@@ -59,6 +60,7 @@ def audit_collection(
         alpha=alpha,
         in_flight=concurrency,
         accept_unlike=accept_unlike,
+        left_out=tuple(left_out),
     )
     same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
     # The seed decides the order of asking, so it is part of the run's name: another order is

@@ -13,14 +13,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.base import Defense, defend
-from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.errors import InputError
 from ragwitness.rag.index.lexical import index_words
 from ragwitness.rag.pipeline import RagSystem
 from ragwitness.stats.evaluation import Rate
 from ragwitness.stats.intervals import bootstrap_interval, proportion_interval
 from ragwitness.text.words import STOP_WORDS, core, split_words
-from ragwitness.types import Document, Query
+from ragwitness.types import Document
 
 # Short questions that an ordinary user might ask of a database, made from its documents.
 
@@ -200,38 +199,6 @@ class DefenseCost:
     failed: int
 
 
-def benign_cost(
-    system: RagSystem,
-    defense: Defense,
-    questions: Sequence[BenignQuestion],
-    refused: Callable[[str], bool],
-    *,
-    max_tokens: int = 128,
-    seed: int = 0,
-) -> DefenseCost:
-    """Ask a system benign questions without and with a defense.
-
-    Args:
-        system: The undefended system.
-        defense: What is put before it.
-        questions: Each with the document that answers it; none that the defense was
-            calibrated on.
-        refused: Whether an answer is a refusal.
-        max_tokens: Longest answer.
-        seed: Of the bootstrap.
-
-    Raises:
-        InputError: No questions, or one of a document that is not in the database.
-    """
-    defended = defend(system, defense)
-    # Both systems are asked the same, so that all differences are paired.
-    before = [_answer(system, q, max_tokens) for q in questions]
-    # A defense that does nothing is not asked again.
-    same = defended is system
-    after = before if same else [_answer(defended, q, max_tokens) for q in questions]
-    return compare_answers(system, defended, questions, before, after, refused, seed=seed)
-
-
 def compare_answers(
     system: RagSystem,
     defended: RagSystem,
@@ -336,13 +303,6 @@ def _places(system: RagSystem, question: BenignQuestion) -> list[int]:
 
 def _holds(system: RagSystem, places: Sequence[int], question: BenignQuestion) -> bool:
     return any(system.passages[place].document == question.document for place in places)
-
-
-def _answer(system: RagSystem, question: BenignQuestion, max_tokens: int) -> str | None:
-    try:
-        return system.answer(Query(question.text, max_tokens)).text
-    except RagwitnessError:
-        return None  # counted
 
 
 def _share(hits: NDArray[np.bool_]) -> Rate:

@@ -33,7 +33,7 @@ class Mirabel(Defense):
 
     Distances of unit vectors are turned into cosines, as in the paper. BM25 scores are far
     from normal (most passages score 0), so there the level means nothing; measure what it
-    hides from benign questions (:func:`~ragwitness.defenses.cost.benign_cost`).
+    hides from benign questions (``ragwitness evaluate --benign``).
 
     Attributes:
         rho: Significance level (§5.1: 0.05).

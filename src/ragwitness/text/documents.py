@@ -312,6 +312,15 @@ class LoadedDocuments:
     documents: tuple[Document, ...]
     skipped: tuple[Skipped, ...]
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """One sentence for the reader of a result, where something could not be used."""
+        if not (lost := len(self.skipped)):
+            return ()
+        why = f"{self.skipped[0].where}: {self.skipped[0].why}" + ("; and so on" * (lost > 1))
+        rows = lost + len(self.documents)
+        return (f"{lost} of {rows} rows cannot be used and were left out ({why}).",)
+
 
 def load_documents(
     source: str | Path,

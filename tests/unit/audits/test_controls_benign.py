@@ -15,7 +15,6 @@ from ragwitness.asking.journal import Journal
 from ragwitness.audits.controls import divide, questions_of, weigh_defense
 from ragwitness.audits.evaluation import BatteryPlan, run_battery
 from ragwitness.defenses.base import defend, undefended
-from ragwitness.defenses.cost import benign_cost
 from ragwitness.defenses.registry import load_defense
 from ragwitness.defenses.retrieval import DistanceThreshold
 from ragwitness.errors import InputError
@@ -29,6 +28,7 @@ from ragwitness.text.words import refuses
 from ragwitness.types import Document
 from tests.support.copier import Copier
 from tests.support.reports import terminal_of
+from tests.unit.defenses.defense_fakes import benign_cost
 
 _WORDS = [f"word{i}" for i in range(400)]
 

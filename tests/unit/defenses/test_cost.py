@@ -6,13 +6,13 @@ import pytest
 from scipy.stats import beta
 
 from ragwitness.defenses.base import Defense, NoDefense
-from ragwitness.defenses.cost import BenignQuestion, benign_cost, benign_questions, word_f1
+from ragwitness.defenses.cost import BenignQuestion, benign_questions, word_f1
 from ragwitness.defenses.retrieval import DistanceThreshold
 from ragwitness.errors import InputError
 from ragwitness.rag.index.base import Hit
 from ragwitness.rag.pipeline import Lookup
 from ragwitness.types import Document
-from tests.unit.defenses.defense_fakes import CORPUS, Writer, lexical
+from tests.unit.defenses.defense_fakes import CORPUS, Writer, benign_cost, lexical
 
 _QUESTIONS = [
     BenignQuestion("Maria Keller came", "keller", "in March with a"),
