@@ -70,6 +70,7 @@ def each_word(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 _SMALL = dict(zip("abcdefghijklmnoprstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", strict=True))
+_GREEK = str.maketrans("abcdefghiklmnopqrstuvwxyz", "αβκδεφγηικλμνοπθρστυωχξψζ")
 HIDDEN: dict[str, Callable[[str], str]] = {
     "selectors": lambda t: "Fine \U0001f600" + "".join(chr(0xE0100 + b - 16) for b in t.encode()),
     "selector in words": each_word(lambda w: w[:1] + "\ufe0f" + w[1:]),
@@ -79,6 +80,8 @@ HIDDEN: dict[str, Callable[[str], str]] = {
     "accents": each_word(lambda w: w + "\u0301"),
     "small capitals": lambda t: "".join(_SMALL.get(c, c) for c in t.lower()),
     "Armenian": lambda t: t.replace("o", "\u0585").replace("n", "\u0578").replace("u", "\u057d"),
+    "Greek": lambda t: t.lower().translate(_GREEK),
+    "a Greek letter a word": each_word(lambda w: w[:1].lower().translate(_GREEK) + w[1:]),
     "bytes": lambda t: " ".join(f"{b:02x}" for b in t.encode()),
     "numbers": lambda t: " ".join(str(b) for b in t.encode()),
     "percent signs": lambda t: re.sub("(.{30})", r"\1 ", "".join(f"%{b:02x}" for b in t.encode())),
@@ -94,6 +97,9 @@ RESPELLED: dict[str, Callable[[str], str]] = {
     "parted": each_word(lambda w: " ".join(w[i : i + 3] for i in range(0, len(w), 3))),
     "umlauts": lambda t: t.translate(str.maketrans("aeou", "\u00e4\u00eb\u00f6\u00fc")),
     "soft hyphens": each_word(lambda w: w[:1] + "&shy;" + w[1:]),
+    "strokes": lambda t: t.lower().translate(str.maketrans("htdloi", "ħŧđłøı")),
+    "a figure a word": each_word(lambda w: w[: len(w) // 2] + "4" + w[len(w) // 2 :]),
+    "figures for letters": lambda t: t.lower().translate(str.maketrans("oieast", "013457")),
 }
 """What an eye still reads as the record, or never sees, by what is done to it."""
 

@@ -325,6 +325,7 @@ def _handed_out(folder: str) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_fast")
 def test_witnesses_sign_over_http_and_a_monitor_reads_a_static_server(command: Command) -> None:
     write_key(Path("log.key"), PrivateKey("example.org/log", KeyKind.NOTE, bytes(32)))

@@ -92,6 +92,7 @@ def test_a_key_in_place_of_its_variable_is_not_repeated(command, tmp_path) -> No
     assert _SECRET not in text
 
 
+@pytest.mark.slow
 def test_broken_rows_and_repeated_ids_are_named_by_line_and_left_out(command, tmp_path) -> None:
     first, second = (json.dumps({"id": d.id, "text": d.text}) for d in load_sample()[:2])
     (tmp_path / "d.jsonl").write_text(f"{first}\n{{broken\n{second}\n{first}\n")
@@ -136,6 +137,7 @@ def _scores(run: Path) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_a_line_cut_short_lose_no_other_answer(command, tmp_path) -> None:
     for name, part in (("d", load_sample()[:3]), ("k", load_sample()[3:12])):
         (tmp_path / f"{name}.txt").write_text("\n\n".join(d.text for d in part))

@@ -61,6 +61,7 @@ def test_evaluate_prints_writes_json_and_a_page(command, rows, tmp_path: Path) -
     assert "retrieval off: mba" in (tmp_path / "run" / "evaluation.html").read_text()
 
 
+@pytest.mark.slow
 def test_evaluate_behind_a_defense_says_what_it_costs(command, rows, tmp_path: Path) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
     arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia", "--limit", 8]

@@ -93,6 +93,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_by_the_commands_alone_who_reads_documents_is_found(place: Path, command: Command) -> None:
     assert _runs(place, command, violating=True, count=1) == ["trained"]
     _runs(place, command, violating=False, count=1)  # one run bounds no rate: see below

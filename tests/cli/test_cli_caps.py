@@ -46,6 +46,7 @@ def _verdicts(result: dict) -> list[tuple]:
 PRICES = ("--price-in", "1", "--price-out", "5")
 
 
+@pytest.mark.slow
 def test_a_capped_audit_says_so_and_goes_on_under_a_higher_cap(call) -> None:
     with rough() as server:
         url = f"{server.url}#m"
@@ -105,6 +106,7 @@ def test_an_owner_that_reaches_a_cap_can_go_on(call) -> None:
         assert len(list(Path("ragwitness-runs").iterdir())) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["audit", "owner"])
 def test_a_dry_run_sends_nothing_and_shows_what_is_kept(call, verb: str) -> None:
     with rough() as server:

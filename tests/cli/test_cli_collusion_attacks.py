@@ -90,6 +90,7 @@ def logs(tmp_path):
     return log, ordinary
 
 
+@pytest.mark.slow
 def test_an_estimate_names_the_coalition(command, logs, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     log, ordinary = logs

@@ -102,6 +102,7 @@ def _count(variant: dict[str, object], label: str) -> float:
     )
 
 
+@pytest.mark.slow
 def test_a_chat_model_makes_texts_and_judges_answers(command: Command, corpus: Path) -> None:
     def script(kind: str, prompt: str) -> str:
         if "Break the answer below" in prompt:
@@ -137,6 +138,7 @@ def test_a_chat_model_makes_texts_and_judges_answers(command: Command, corpus: P
     assert made["indexed"] >= 1
 
 
+@pytest.mark.slow
 def test_a_cap_stops_the_judge_and_a_higher_one_goes_on(command: Command, corpus: Path) -> None:
     def script(_kind: str, prompt: str) -> str:
         return '["It is said."]' if "Break" in prompt else "[true]"
@@ -246,6 +248,7 @@ published = {SAGE = {rounds = "3.49"}}
 """
 
 
+@pytest.mark.slow
 def test_a_table_of_a_paper_stands_beside_ours(
     command: Command, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_files_in_addresses_are_relative_to_the_file(target, seen, tmp_path, mon
         assert parsed("doctor", "--config", f"{folder}/run.toml")["target"] == expected
 
 
+@pytest.mark.slow
 def test_a_file_resumes_what_the_command_line_began(command, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, document in zip("dk", load_sample(), strict=False):

@@ -16,6 +16,8 @@ from ragwitness.cli.demo import LiveTable
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Document, Evidence, Interval, Score
 
+pytestmark = pytest.mark.slow
+
 _SMALL = """
 import ragwitness.cli.demo as demo
 from ragwitness.text import sample

@@ -54,6 +54,7 @@ def _write(path: Path, texts: list[str], **more: object) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_lab_over_faiss(command, embedder: str, tmp_path: Path) -> None:
     pytest.importorskip("faiss")
     texts = [" ".join(document.text.split()[:25]) for document in load_sample()[:50]]
@@ -70,6 +71,7 @@ def test_an_audit_of_a_lab_over_faiss(command, embedder: str, tmp_path: Path) ->
     assert len(json.loads(out.read_text())["documents"]) == 2
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_lab_over_an_index_on_disk(command, tmp_path: Path) -> None:
     pytest.importorskip("tantivy")
     texts = [" ".join(document.text.split()[:25]) for document in load_sample()[:50]]

@@ -36,6 +36,7 @@ def _scores(run: str) -> list[object]:
     return [row["score"] for row in json.loads(Path(run, "result.json").read_bytes())["documents"]]
 
 
+@pytest.mark.slow
 def test_a_packed_run_is_resumed_shown_and_replayed(command: Command, files) -> None:
     with rough() as server:
         audit = ("audit", "--yes", f"{server.url}#m", *files, "--run", "run")
@@ -68,6 +69,7 @@ def test_a_packed_run_is_resumed_shown_and_replayed(command: Command, files) -> 
     assert _scores("again") == _scores("run")
 
 
+@pytest.mark.slow
 def test_shards_are_packed_when_they_are_merged_and_work_on(command: Command, files) -> None:
     with rough() as server:
         target = f"{server.url}#m"

@@ -187,6 +187,7 @@ def test_no_output_is_a_file_of_a_folder_that_the_verb_keeps(command, tmp_path, 
         assert (kept / name).read_text() == _TEXT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "out"), _outputs(PathRole.FILLS))
 def test_no_folder_that_is_filled_is_or_holds_an_input(command, tmp_path, words, out):
     roles = _VERBS[words].roles

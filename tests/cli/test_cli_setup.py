@@ -46,6 +46,7 @@ def told(command: Command, *words: str) -> dict[str, object]:
     return dict(json.loads(text))
 
 
+@pytest.mark.slow
 def test_a_setup_by_three_from_begin_to_check(command: Command) -> None:
     told(command, "begin", "--policy", "policy.toml", "-o", "c0")
     noted: dict[int, dict[str, object]] = {1: {}, 2: {}}

@@ -130,6 +130,7 @@ def test_without_the_extra_its_install_line_is_printed(words: tuple[str, ...]) -
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_window_is_committed_out_of_the_database(
     command: Command, database: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_without_runs_the_first_can_be_begun(
     assert not (tmp_path / "ragwitness-runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_however_the_pages_end_their_private_folder_is_gone(tmp_path: Path, name: str) -> None:

@@ -27,6 +27,7 @@ def _answer_everything() -> None:
     Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
 
 
+@pytest.mark.slow
 def test_the_commands_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

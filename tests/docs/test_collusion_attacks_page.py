@@ -31,6 +31,7 @@ def _write(path: Path, seed: int, accounts: int, coalition: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _write(Path("log.jsonl"), 1, 20, 5)

@@ -18,6 +18,7 @@ from tests.support.parrot import parrot_speaks
 _PAGE = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     parrot_speaks(monkeypatch)

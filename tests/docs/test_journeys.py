@@ -76,6 +76,7 @@ def test_every_page_with_commands_is_walked_or_has_a_test_of_its_own() -> None:
         assert not shown or page in (*_QUICK, *_LONG) or own in tests or "/design/" in page, page
 
 
+@pytest.mark.slow
 def test_the_program_on_the_audit_page_runs(reader: Path, monkeypatch) -> None:
     monkeypatch.chdir(reader)
     (code,) = blocks("docs/audit.md", "python")

@@ -21,6 +21,7 @@ def test_every_attack_is_described() -> None:
         assert f"`{name}`" in _PAGE
 
 
+@pytest.mark.slow
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("prose.txt").write_text("\n\n".join(d.text for d in load_sample()[:60]))

@@ -22,6 +22,7 @@ def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     return int(stop.value.code or 0)
 
 
+@pytest.mark.slow
 def test_a_prepared_run_is_shared_and_merged(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [{"id": d.id, "text": d.text} for d in load_sample(60)[:4]]

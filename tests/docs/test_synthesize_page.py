@@ -23,6 +23,7 @@ def block(kind: str) -> str:
     return next(text for named, text in found if named == kind)
 
 
+@pytest.mark.slow
 def test_the_commands_run_in_order(tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [{"id": d.id, "text": f"{d.text} Mail a@b.org."} for d in load_sample()[:12]]

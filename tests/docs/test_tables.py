@@ -21,11 +21,13 @@ def test_every_table_is_on_the_page() -> None:
     assert set(tables.stored(_PAGE)) == set(tables.TABLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_the_table_is_what_is_computed(name: str) -> None:
     assert tables.stored(_PAGE)[name] == tables.TABLES[name](), "python pages/tables.py"
 
 
+@pytest.mark.slow
 def test_a_number_that_was_typed_would_be_noticed() -> None:
     changed = _PAGE.replace("| 0.0099 |", "| 0.0100 |")
     assert tables.stored(changed)["least"] != tables.TABLES["least"]()

@@ -17,6 +17,7 @@ from tests.support.pages import ROOT, blocks, served, shown
 _PAGE = (ROOT / "docs" / "view.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_serve_the_runs(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     docs = load_sample(60)[:4]

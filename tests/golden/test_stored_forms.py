@@ -170,6 +170,7 @@ def _documents(run: Path) -> object:
     return same(documents)
 
 
+@pytest.mark.slow
 def test_a_measurement_at_its_cap_goes_on_with_a_higher_one() -> None:
     run = _run_of(_taken("stopped", "capped", RUNS).parent)
     assert errands.result_of(run)["spent"]["stopped_by"] == "query"
@@ -209,6 +210,7 @@ def test_preparing_an_order_again_writes_the_same_units() -> None:
 
 
 # The study of canaries has other policies since: its table is shown, not continued.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(TABLES) - {"canary"}))
 def test_a_table_is_written_again_without_work(name: str) -> None:
     if name == "proofs":
@@ -225,6 +227,7 @@ def test_a_table_is_written_again_without_work(name: str) -> None:
     assert errands.holds(same(found), same(told))
 
 
+@pytest.mark.slow
 def test_recorded_answers_and_transcripts_are_read_again() -> None:
     run, leak = _run_of(STORED / "runs" / "audit"), _run_of(STORED / "runs" / "leak")
     replay = ("audit", f"replay/{run}", *ERRANDS["audit"][2:], "--run", "again")

@@ -28,6 +28,7 @@ from research.proof_cost.paper_circuits import (
     paper_inputs,
     paper_noise,
 )
+from tests.support.circuits import violated
 
 _SMALL = Shape(slots=13, top=3, dimension=4, scale=16, reach=400)
 _QUIET = Shape(slots=13, top=4, dimension=8, scale=64, reach=60)
@@ -62,7 +63,7 @@ def test_honest_answers_are_accepted(seed: int) -> None:
     assert sorted(noisy[list(inputs["ids"])]) == sorted(noisy)[-3:]
     naive = naive_inputs(_SMALL, rows, query, _SEED, seed)
     for circuit, given in ((paper_circuit(_SMALL), inputs), (naive_circuit(_SMALL), naive)):
-        assert circuit.violated(circuit.witness(given)) is None
+        assert violated(circuit, circuit.witness(given)) is None
 
 
 def test_the_noise_is_a_binomial_spread_to_the_reach() -> None:
@@ -163,14 +164,14 @@ def test_only_one_set_of_bits_is_accepted() -> None:
     first = next(iter(bits[0].terms))
     for number in (0, 5, R - 1, R // 3):
         wires = circuit.witness({"value": [number]})
-        assert circuit.violated(wires) is None
+        assert violated(circuit, wires) is None
         other = number + R  # the same modulo R
         if other >> 254:
             continue
         for place in range(254):
             wires[first + place] = other >> place & 1
         _follow(circuit, wires, first)
-        assert circuit.violated(wires) == "bits"
+        assert violated(circuit, wires) == "bits"
 
 
 def _follow(circuit: Circuit, wires: list[int], first: int) -> None:

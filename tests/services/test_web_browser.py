@@ -44,6 +44,8 @@ TABLE = (
     "**A table**\n\n| case | ours |" + " more |" * 12 + "\n|---|\n| one | .5 [.4, .6], n = 20 |\n"
 )
 
+pytestmark = pytest.mark.slow
+
 # What a screen reader would miss.
 UNNAMED = """() => {
   const refers = e => (e.getAttribute('aria-labelledby') || '').split(' ')

@@ -7,10 +7,9 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from ragwitness.errors import InputError
-from ragwitness.kit.files import Appender, at_hand, lines_of
+from ragwitness.kit.files import Appender, Closing, at_hand, lines_of
 from ragwitness.types import Answer, Query
 
 OPTIONS = {"query": "--max-queries", "token": "--max-tokens", "cost": "--max-cost"}
@@ -141,7 +140,7 @@ def used(answer: Answer, worst: Use) -> Use:
 # of an id counts. So a process killed in between leaves the worst case behind, never too little.
 
 
-class QueryLedger:
+class QueryLedger(Closing):
     """Appends to the file. Use as a context manager.
 
     Args:
@@ -182,12 +181,6 @@ class QueryLedger:
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def spent_in(path: Path) -> Use:

@@ -20,6 +20,7 @@ from typing import Self, TypeVar
 from ragwitness.asking.budget import OPTIONS, Budget, QueryLedger, Use, most, spent_in, used
 from ragwitness.asking.shards import files_of_shards, refuse_beside
 from ragwitness.errors import CapReachedError, InputError, RagwitnessError
+from ragwitness.kit.files import Closing
 from ragwitness.kit.run_files import SPENT
 from ragwitness.targets.transport import Setback
 from ragwitness.types import Answer, Query
@@ -143,7 +144,7 @@ class Reservation:
 _OWN: ContextVar[Reservation | None] = ContextVar("query under way", default=None)
 
 
-class Governor:
+class Governor(Closing):
     """Lets queries pass. Use as a context manager where it has a ledger.
 
     Args:
@@ -301,12 +302,6 @@ class Governor:
         """Close the ledger."""
         if self._ledger:
             self._ledger.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _counted(self, answer: object, held: Reservation) -> Use:
         if not isinstance(answer, Answer):

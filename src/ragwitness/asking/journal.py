@@ -19,12 +19,12 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from ragwitness.asking.chain import AnswerChain
 from ragwitness.asking.shards import files_of_shards
 from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.kit.files import Appender, at_hand, blocks, open_lines, pack
+from ragwitness.kit.files import Appender, Closing, at_hand, blocks, open_lines, pack
 from ragwitness.kit.run_files import ANSWERS, LINES
 from ragwitness.types import Answer, Query, TokenLogprob
 
@@ -54,7 +54,7 @@ class AskedQuery:
     query: Query
 
 
-class StoredAnswers:
+class StoredAnswers(Closing):
     """The answers of a journal, to be read only.
 
     Only the places of the lines are held in memory. Use as a context manager.
@@ -97,12 +97,6 @@ class StoredAnswers:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _open(self, path: Path) -> IO[bytes]:
         try:

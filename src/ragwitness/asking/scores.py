@@ -26,7 +26,7 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.shards import Shard, files_of_shards
 from ragwitness.asking.worker import Outcome, Spender, Worker
 from ragwitness.errors import InputError
-from ragwitness.kit.files import Appender, at_hand, blocks, lines_of, replace_file
+from ragwitness.kit.files import Appender, Closing, at_hand, blocks, lines_of, replace_file
 from ragwitness.kit.run_files import ANSWERS, FINISHED
 from ragwitness.kit.stored_names import stored_name, unset
 from ragwitness.types import Audit, Document, Evidence, Interval, Score, Target
@@ -119,7 +119,7 @@ class StoredScore:
         return Outcome(document, self.score, self.queries, self.sent, self.capped, self.passing)
 
 
-class Scores:
+class Scores(Closing):
     """Appends finished units to a file and knows those of earlier starts.
 
     Use as a context manager.
@@ -158,12 +158,6 @@ class Scores:
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,25 +201,6 @@ def _check_signed(policy: WindowPolicy, request: Request, account: LoggedAccount
         raise InputError(error.message, "Sign window, account, nonce and checkpoint.") from error
 
 
-def admission_record(
-    policy: WindowPolicy, tenant: str, account: str, place: int, key: bytes = b""
-) -> AdmitRecord:
-    """Return the record that gives an account its place, and its key where it has one.
-
-    Raises:
-        InputError: The text cannot name an account.
-    """
-    values: dict[str, Any] = {"window": policy.window, "tenant": tenant, "account": account}
-    values["place"] = str(place)
-    try:
-        return KeyedAdmitRecord(**values, key=key.hex()) if key else AdmitRecord(**values)
-    except ValidationError as error:
-        raise InputError(
-            f"{account[:80]!r} cannot name an account.",
-            "Use 1 to 256 characters, no control signs among them.",
-        ) from error
-
-
 def noise_record(policy: WindowPolicy, request: Request, sequence: int) -> NoiseRecord:
     """Return what decides the noise of an answer (A2)."""
     return NoiseRecord(
@@ -412,7 +393,16 @@ class Window:
                     f"All {self.policy.accounts_most:,} places of the window are taken.",
                     "The number stands in the policy; a later window can have more.",
                 )
-            self.ledger.append(admission_record(self.policy, tenant, account, place, key))
+            values: dict[str, Any] = {"window": self.policy.window, "tenant": tenant}
+            values |= {"account": account, "place": str(place)}
+            try:
+                record = KeyedAdmitRecord(**values, key=key.hex()) if key else AdmitRecord(**values)
+            except ValidationError as error:
+                raise InputError(
+                    f"{account[:80]!r} cannot name an account.",
+                    "Use 1 to 256 characters, no control signs among them.",
+                ) from error
+            self.ledger.append(record)
             return place
 
     def record(self, request: Request) -> LoggedAnswer:

@@ -34,10 +34,12 @@ from ragwitness.types import Decision, Document, Verdict
 
 _MOST = 400  # documents of a set that are compared: a difference too small for them is none
 _LONGEST = 20_000  # characters of a document whose words are read
+_OPENINGS = (600, 2048)  # and again of what methods read, many of which stop there
 _COMMON = 0.05  # share of all documents that hold a word which is looked at by itself
-_NAMED = 300  # such words
+_NAMED = 300  # such words, and as many for each opening
 _SHOWN, _SHOWN_WORDS = 4, 2  # differences that are told, and words among them
 _BEGINS = " …"  # behind the word with which a text begins
+_WITHIN = " … within "  # behind one that an opening holds, before its length
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _UNPARTED = re.compile(f"[{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Khmer …
 _LONG_WORD = 30
@@ -122,18 +124,26 @@ def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: in
     values = np.array([_measures(t, w) for t, w in zip(texts, words, strict=True)])
     told = np.where(np.isnan(values), _middle(values), values)
     signs = [{*own, *(own[0] + _BEGINS for _ in own[:1])} for own in words]
+    alike, cut = _alike(words), [n for n in _OPENINGS if max(map(len, texts)) > n]
+    for length in cut:
+        # The same words stand elsewhere to a method that reads no further.
+        opening = [_words(text[:length]) for text in texts]
+        for own, within in zip(signs, opening, strict=True):
+            own.update(f"{word}{_WITHIN}{length}" for word in within)
+        alike += _alike([[*own, *map(" ".join, pairwise(own))] for own in opening])
     counts = Counter(sign for own in signs for sign in own)
     rare = max(2.0, min(_COMMON * n, first, n - first))
     common = sorted(
         (s for s, c in counts.items() if rare <= c <= n - rare), key=lambda s: (-counts[s], s)
     )
-    names = common[:_NAMED]
+    names = common[: _NAMED * (1 + len(cut))]
     held = np.array([[name in own for name in names] for own in signs], dtype=np.float64)
     ranked = _ranks(told)
     # 2. A classifier reads all words and all lengths and signs.
     # One document by itself is unlike where it lies farther out than any other, ranks aside.
     alone = min(first, n - first) == 1
-    gram = 5 * _alike(words) + _spread(told) if alone else _alike(words) + _inner(ranked)
+    alike /= 1 + len(cut)
+    gram = 5 * alike + _spread(told) if alone else alike + _inner(ranked)
     found = two_sample(gram, np.hstack([ranked, held.reshape(n, -1)]), first, rng)
     # 3. What differs most, in words.
     clauses = _clauses(found.columns, values, held, names, first) if found.p_value <= LEVEL else ()
@@ -215,8 +225,10 @@ def _clauses(
     for at in order[:_SHOWN_WORDS]:
         if adjusted[len(_MEASURES) + at] <= LEVEL:
             mine, theirs = held[:first, at].mean(), held[first:, at].mean()
-            verb = "begins" if names[at].endswith(_BEGINS) else "is in"
-            found.append(f"“{names[at]}” {verb} {theirs:.0%} of them, and {mine:.0%} of yours")
+            word, _, within = names[at].partition(_WITHIN)
+            verb = "begins" if word.endswith(_BEGINS) else "is in"
+            verb += f" the first {within} characters of" if within else ""
+            found.append(f"“{word}” {verb} {theirs:.0%} of them, and {mine:.0%} of yours")
     words = sum(clause.startswith("“") for clause in found)
     return (*found[: len(found) - words][: _SHOWN - words], *found[len(found) - words :])
 
@@ -233,6 +245,11 @@ def _clause(measure: tuple[str, str, bool], mine: float, theirs: float) -> str:
 
 # What follows for an audit: before its first query, and for its verdicts.
 
+_LOTS = (
+    "Equal scores are ranked by lot, --seed {}: the p-value of a document above all others is drawn"
+    " too, so that any may be called in. Another seed is another look, and alpha holds for one."
+)
+
 
 def beforehand(plan: AuditPlan, reference: CalibrationSet) -> tuple[tuple[str, ...], bool]:
     """Return what can be said of an audit before anything is asked, and whether it is doubtful.
@@ -242,7 +259,8 @@ def beforehand(plan: AuditPlan, reference: CalibrationSet) -> tuple[tuple[str, .
     """
     reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), len(reference.documents))
     alike = likeness(plan.documents, reference.documents)
-    told = (reach.told, _capital(alike.told)) if alike.unlike else (reach.told,)
+    reached = _LOTS.format(plan.tie_seed) if plan.ties == "random" else reach.told
+    told = (reached, _capital(alike.told)) if alike.unlike else (reached,)
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
     return told, reach.hardly or wrong
 
@@ -292,9 +310,9 @@ def power_of(
     scores = np.asarray(calibration.scores, dtype=np.float64)
     tied = int((scores == scores.max()).sum()) if known else 0
     ranked = len(inside.get("known-in") or inside.get("shadow", ()))
-    found = VerdictPower(
-        documents, known, 1 / (known + 1), tied, ranked_out=ranked, alpha=plan.alpha
-    )
+    # By lot a p-value can be as small as one likes.
+    least = 0.0 if plan.ties == "random" else 1 / (known + 1)
+    found = VerdictPower(documents, known, least, tied, ranked_out=ranked, alpha=plan.alpha)
     if calibration.unlike and not plan.accept_unlike:
         return replace(found, withheld=True)
     if not documents or not known:
@@ -316,21 +334,22 @@ def power_of(
     )
 
 
-_WITHHELD = "it would be called {}, but the documents that it is ranked among differ from yours"
+_WITHHELD = "it would be called {}, but the documents that it is ranked among "
 
 
 def withheld(
-    plan: AuditPlan, seen: PlanLikeness, verdicts: Sequence[Verdict]
+    plan: AuditPlan, seen: PlanLikeness, verdicts: Sequence[Verdict], *, apart: bool = False
 ) -> tuple[Verdict, ...]:
-    """Take back verdicts that rest on documents unlike those in question.
+    """Take back verdicts that rest on documents unlike those in question, or asked ``apart``.
 
     A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
     """
     known_in = seen.known_in is not None and seen.known_in.unlike
     unlike = {Decision.IN: seen.reference.unlike, Decision.OUT: known_in}
+    why = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
     return tuple(
-        replace(one, decision=Decision.INCONCLUSIVE, reason=_WITHHELD.format(one.decision.value))
-        if unlike.get(one.decision) and not plan.accept_unlike
+        replace(one, decision=Decision.INCONCLUSIVE, reason=why.format(one.decision.value))
+        if one.decision in unlike and (apart or (unlike[one.decision] and not plan.accept_unlike))
         else one
         for one in verdicts
     )
@@ -359,7 +378,9 @@ def doubts(
     if known_in is not None and known_in.unlike:
         told = _capital(known_in.told.replace("calibration", "known-in"))
         found.append(f"{told} So verdicts out cannot be relied on.")
-    if documents and (reach := VerdictReach(plan.alpha, documents, calibration.n)).hardly:
+    if plan.ties == "random":
+        found.append(_LOTS.format(plan.tie_seed))
+    elif documents and (reach := VerdictReach(plan.alpha, documents, calibration.n)).hardly:
         found.append(reach.told)
     return found
 

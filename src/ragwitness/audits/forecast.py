@@ -243,11 +243,9 @@ async def look_ahead(
     # Without known-out documents an audit calibrates with auxiliary ones. One that learns takes
     # them from what its shadow leaves over: others, but as many of the packaged corpus.
     reference = choose_reference(distinct(plan.audit.known_out), False, auxiliary_of(plan.audit))
-    # 1. A sample of each kind stands for all of it.
-    drawn = [
-        _sample(documents, plan.sample, plan.seed)
-        for documents in (plan.audit.documents, reference.documents)
-    ]
+    # 1. A sample of each kind stands for all of it; a copy is not asked about.
+    kinds = (distinct(plan.audit.documents), reference.documents)
+    drawn = [_sample(documents, plan.sample, plan.seed) for documents in kinds]
     tick = _ticker(progress, len(audits) * sum(map(len, drawn)))
     methods = []
     simulated: _Simulated = {}
@@ -255,7 +253,7 @@ async def look_ahead(
         # 2. The audit's own probes count what it would ask.
         asked = [
             await _count(audit, part, len(whole), proxy, plan, tick)
-            for part, whole in zip(drawn, (plan.audit.documents, reference.documents), strict=True)
+            for part, whole in zip(drawn, kinds, strict=True)
         ]
         shadow = await _shadow_seconds(audit, plan.audit)
         methods.append(replace(_expected(plan, name, audit, asked, simulated), shadow=shadow))

@@ -34,7 +34,9 @@ from ragwitness.kit.run_files import ANSWERS, TRANSCRIPTS
 from ragwitness.models.base import Embedder
 from ragwitness.results.leak import AttackLeaks, LeakResult
 from ragwitness.results.spending import Spending
-from ragwitness.text.runs import RunIndex, word_tokens
+from ragwitness.text.runs import RunIndex, Vocabulary, word_tokens
+from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.words import readable
 from ragwitness.types import Answer, Capability, Document, Query, Target
 
 
@@ -267,6 +269,7 @@ FEW = 20
 at 6, .80 at 3 (400 draws of uniform scores each)."""
 
 _SHORTEST_RUN = 10  # tokens: what the shortest measured run has
+_ALIKE, _LOOKED_AT = 0.9, 500  # ROUGE-L F1 of near copies; records in which they are sought
 _LONGEST_WORD = 15  # characters, on average over a record
 _REASONS = 3  # of failed prompts, named
 _TELLING = 4  # words of a record in a row that no error may show
@@ -376,8 +379,9 @@ def _without_records(
     for one in transcripts:
         place = index.first(vocabulary.tokenize([one.error])) if one.error else None
         if one.error is not None and place is not None:
-            begins = [match.start() for match in re.finditer(r"\w+", one.error)]
-            cut, one = cut + 1, replace(one, error=f"{one.error[: begins[place]].rstrip()} […]")
+            error = readable(one.error)
+            begins = [match.start() for match in re.finditer(r"\w+", error)]
+            cut, one = cut + 1, replace(one, error=f"{error[: begins[place]].rstrip()} […]")
         kept.append(one)
     if not cut:
         return [], kept
@@ -406,6 +410,15 @@ def _remarks(
         )
     if copies := len(plan.records) - len(unique):
         said.append(f"{copies} of {len(plan.records)} records repeat another's text; one counts.")
+    some = unique[:_LOOKED_AT]
+    known = SubsequenceIndex(words := Vocabulary().tokenize(one.text for one in some))
+    if near := sum(
+        any(pair.record != n for pair in known.above_f1(words[n], _ALIKE)) for n in range(len(some))
+    ):
+        said.append(
+            f"{near} of {len(some)} records looked at are nearly the same as another (ROUGE-L F1"
+            f" above {_ALIKE:g}): they leak together, so that intervals over records are too short."
+        )
     sizes = [(len(one.text), len(word_tokens(one.text))) for one in unique]
     if short := sum(words < _SHORTEST_RUN for _, words in sizes):
         said.append(

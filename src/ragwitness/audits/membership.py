@@ -21,7 +21,7 @@ from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import RunFolder, write_scores
-from ragwitness.asking.worker import Followed, Outcome, Progress, Worker
+from ragwitness.asking.worker import Done, Followed, Outcome, Progress, Worker, advance, probe_of
 from ragwitness.audits.assumptions import (
     PlanLikeness,
     calibration_of,
@@ -50,11 +50,12 @@ from ragwitness.membership.shadow import (
     train_audit_classifier,
 )
 from ragwitness.membership.verdicts import Judged, judge
+from ragwitness.results.assumptions import LEVEL
 from ragwitness.results.membership import AuditResult
 from ragwitness.results.spending import Spending
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.evaluation import Evaluation, evaluate
-from ragwitness.types import Audit, Decision, Document, Score, Target, Verdict
+from ragwitness.types import Audit, Decision, Document, Query, Score, Target, Verdict
 
 # What p-values are computed from: an audit's own score, or a classifier trained on a shadow.
 
@@ -176,6 +177,8 @@ def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str
             "given" if plan.auxiliary else "generated corpus of the package"
         )
         found |= {f"shadow {key}": value for key, value in inside.items()}
+    if plan.ties == "random":
+        found["equal scores"] = f"ranked by lot (--ties random, --seed {plan.tie_seed})"
     return found | {"correction": "Benjamini-Hochberg over all scored documents"}
 
 
@@ -224,8 +227,10 @@ def unvaried(outcomes: Sequence[Outcome]) -> list[str]:
 
 def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
     """Say so where answers were not asked for now."""
-    queries = sum(outcome.queries for outcome in outcomes)
-    kept = queries - sum(outcome.sent for outcome in outcomes)
+    # What asks the same as another has its answer, and of no earlier start.
+    own = [one for one in outcomes if not (one.score.reason or "").startswith(SAME[:20])]
+    queries = sum(outcome.queries for outcome in own)
+    kept = queries - sum(outcome.sent for outcome in own)
     if not kept:
         return []
     return [
@@ -301,6 +306,53 @@ def cautions(
     return found
 
 
+_OPENING = 100  # characters: texts that begin otherwise ask otherwise
+SAME = "asks the same question as {}, whose text differs further on"
+
+
+def told_apart(audit: Audit, found: Mapping[str, Sequence[Outcome]]) -> dict[str, list[Outcome]]:
+    """Take the score from documents in question that ask the very questions of another, and its.
+
+    Texts that differ only behind what the method reads have one answer, which is about none.
+    """
+    openings: dict[str, list[Document]] = {}
+    for one in (outcome.document for part in found.values() for outcome in part):
+        openings.setdefault(one.text.strip()[:_OPENING], []).append(one)
+    groups: dict[tuple[Query, ...], list[Document]] = {}
+    for one in (one for alike in openings.values() if alike[1:] for one in alike):
+        # The questions before the first answer; later ones follow from what is answered.
+        if not isinstance(step := advance(probe_of(audit, one), None), Done):
+            groups.setdefault(tuple(step), []).append(one)
+    mine = {outcome.document for outcome in found["documents"]}
+    shared = [group for group in groups.values() if group[1:] and not mine.isdisjoint(group)]
+    other = {one: group[one == group[0]].id for group in shared for one in group}
+
+    def left(one: Outcome) -> Outcome:
+        lost = other.get(one.document)
+        return one if lost is None else replace(one, score=Score(None, reason=SAME.format(lost)))
+
+    return {stage: [left(one) for one in part] for stage, part in found.items()}
+
+
+APART = (
+    "Not exact: known documents were mostly asked at another start than those in question, and a"
+    " system that changed in between would look as if it held documents. No verdict says in or out;"
+    " take a fresh --run folder."
+)
+
+
+def asked_apart(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> bool:
+    """Whether answers of two kinds were kept in shares that no interruption leaves."""
+    from scipy.stats import fisher_exact
+
+    parts = [[o for o in p if o.queries and o.score.value is not None] for p in (outcomes, others)]
+    kept = [sum(not one.sent for one in part) for part in parts]
+    new = [len(part) - n for part, n in zip(parts, kept, strict=True)]
+    # One kind kept whole and the other not at all has no other cause, however few there are.
+    whole = all(parts) and (kept[0] == new[1] == 0 or new[0] == kept[1] == 0)
+    return bool(whole or fisher_exact([kept, new]).pvalue <= LEVEL)
+
+
 # From what was found of every document to verdicts: the end of every audit, whoever asked.
 
 _DECISIVE = 5  # words of evidence kept per document
@@ -334,6 +386,7 @@ def conclude(
     found: Mapping[str, Sequence[Outcome]],
     effort: Effort,
     seen: PlanLikeness | None = None,
+    apart: bool | None = None,
 ) -> AuditResult:
     """Calibrate, judge and put together what a reader must be told.
 
@@ -346,10 +399,14 @@ def conclude(
         found: Outcomes by stage, each in the order of ``stages``.
         effort: What it took.
         seen: What comparing the texts found; None compares them now.
+        apart: Whether known documents were asked earlier or later; None says so by kept answers.
     """
     seen = seen or PlanLikeness.of(plan, stages.reference)
+    found = told_apart(audit, at_target(found))
     known, held, outcomes = (found[s] for s in ("known outside", "known inside", "documents"))
     asked = [*known, *held, *outcomes]
+    if apart is None:
+        apart = any(asked_apart(outcomes, part) for part in (known, held))
     # 1. What is ranked: one statistic per document, of the calibration documents too.
     outside = [value for value in statistic.values(known) if value is not None]
     inside = [value for value in statistic.values(held) if value is not None]
@@ -359,11 +416,13 @@ def conclude(
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
     settings = in_use(plan, audit, statistic) | words_read(outcomes)
     calibration = calibration_of(plan, stages.reference, outside, seen)
-    mine = {"known-in": inside, "shadow": statistic.inside, "audited": _members(judged)}
-    power = power_of(plan, calibration, len(judged) - lost, mine)
-    calibration = replace(calibration, power=power)
+    scores = {"known-in": inside, "shadow": statistic.inside, "audited": _members(judged)}
+    power = power_of(plan, calibration, len(judged) - lost, scores)
+    power = replace(power, withheld=power.withheld or apart)
+    calibration = replace(calibration, power=power, exact=calibration.exact and not apart)
     warnings = (
         *plan.left_out,
+        *([APART] if apart else []),
         *unasked(spent, len(asked)),
         *doubts(plan, calibration, len(judged) - lost, seen),
         *cautions(plan.alpha, stages.reference, known, (lost, len(judged))),
@@ -375,7 +434,7 @@ def conclude(
     known_inside = inside or statistic.inside
     lots = plan.tie_seed if plan.ties == "random" else None
     verdicts = judge(judged, outside=outside, inside=known_inside, alpha=plan.alpha, tie_seed=lots)
-    verdicts = withheld(plan, seen, verdicts)
+    verdicts = withheld(plan, seen, verdicts, apart=apart)
     return AuditResult(
         method=audit.name,
         target=target,
@@ -514,4 +573,5 @@ async def run_audit(
     # 3. Result: calibrate and judge.
     seconds = time.monotonic() - clock
     effort = Effort(started, seconds, governor.spent, governor.budget, governor.cap)
-    return conclude(plan, audit, target.name, stages, statistic, found, effort)
+    apart = None if ahead is None else False  # who asks one kind ahead gives that check up
+    return conclude(plan, audit, target.name, stages, statistic, found, effort, apart=apart)

@@ -18,17 +18,21 @@ from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct
 from ragwitness.errors import InputError
 from ragwitness.membership.owner import Bets, collection_difference
-from ragwitness.results.assumptions import LEVEL
 from ragwitness.results.collection import CollectionResult
 from ragwitness.types import Audit, Target
 
 # Known-outside documents that are asked last: at most so many, a fifth of all, and none where
 # there are few.
 _LATE, _MANY = 20, 40
-_CHANGED = (
-    "The target changed during the audit: the {} known-outside documents asked last score higher"
-    " than the others (p = {}). So nothing is decided, whatever the e-value says."
+_UNCHECKED = (
+    "Whether the target changed could not be checked: only {} of the {} known-outside documents"
+    " asked last could be scored. So nothing is decided; the same command asks for the others."
 )
+_CHANGED = (
+    "The target seems to have changed during the audit: the {} known-outside documents asked last"
+    " score higher than the others (p = {}). So nothing is decided, whatever the e-value says."
+)
+_CHANGE = 0.1  # level of that comparison: a decision lost by chance costs less than a wrong one
 _FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is worth placing
 
 
@@ -58,7 +62,7 @@ async def run_collection(
         InputError: Too few known-outside documents can be scored, or they are unlike the
             collection and ``plan.accept_unlike`` is not set; then nothing was sent.
     """
-    clock, changed = time.monotonic(), False
+    clock, doubt = time.monotonic(), ""
     # 1. Order: at random, so that stopping early favours no kind of document.
     documents = list(distinct(plan.documents))
     # The bet is that the collection is not like the others: texts that differ anyway would win it.
@@ -104,15 +108,17 @@ async def run_collection(
             if progress:
                 progress("collection", len(asked), len(documents))
         # 4. A target that changed meanwhile looks like one that holds the collection: documents
-        # outside that are asked last tell.
-        if bets.decided_after is not None and late and not capped:
+        # outside that are asked last tell, where they are scored half as often as the others.
+        if bets.decided_after is not None and late:
             last = await worker.run(audit, others[:late], "known outside, last")
-            known += last
-            again = statistic.values(last)
-            if any(value is not None for value in again):
+            again = [value for value in statistic.values(last) if value is not None]
+            if 2 * len(again) * len(known) < late * len(outside):
+                doubt = _UNCHECKED.format(len(again), late)
+            else:
                 drift = collection_difference(again, outside, rng=random.Random(seed))
-                if changed := drift.p_value <= LEVEL:
-                    caution = _CHANGED.format(late, f"{drift.p_value:.2g}")
+                if drift.p_value <= _CHANGE:
+                    doubt = _CHANGED.format(late, f"{drift.p_value:.2g}")
+            known += last
     # 5. Result: the permutation test only where nothing was stopped early.
     if all(score is None for score in scores):
         governor.refuse_if_capped("documents of the collection")
@@ -125,7 +131,7 @@ async def run_collection(
         method=audit.name,
         target=target.name,
         alpha=plan.alpha,
-        decided=evidence.decided_after is not None and not changed,
+        decided=evidence.decided_after is not None and not doubt,
         e_value=evidence.e_value if math.isfinite(evidence.e_value) else None,
         log10_e=evidence.log10_e,
         p_value=evidence.p_value,
@@ -138,7 +144,7 @@ async def run_collection(
         queries=sum(outcome.queries for outcome in [*known, *asked]),
         seconds=time.monotonic() - clock,
         spent=spending(governor.spent, governor.budget, governor.cap, [*known, *asked]),
-        caution=" ".join([*plan.left_out, *([caution] if caution else [])]) or None,
+        caution=" ".join([*plan.left_out, *filter(None, [doubt or caution])]) or None,
     )
 
 

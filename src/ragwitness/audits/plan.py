@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeVar
@@ -14,15 +15,23 @@ from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_aux
 from ragwitness.types import Audit, Document
 
 _BETWEEN = re.compile(r"[\W_]+")  # hyphens at line ends and marks that nobody sees among them
+# Marks that make another text: 1.5 is not 15, -5 not 5, a * b not a + b.
+_SIGN = re.compile(
+    r"([.,:/%<>+*=!-](?:(?<=\d[.,:/])(?=\d)|(?:(?<=\d-)|(?<=\d\s-))(?=\s*\d)|(?<=\d%)|(?<=\d\s%)"
+    r"|(?<!\w[+-])(?<=[+-])(?=\d)|(?<=[<>])(?=\s?\d)|(?<=[\w)][+*/=<>!])=?(?<!!)(?=[\w(])"
+    r"|(?<=[\w)]\s[+*/=<>!])=?(?<!!)(?=\s[\w(])))"
+)
+_DASHES = {0x2013: "-", 0x2212: "-"}
 
 
 def same_text(document: Document) -> str:
-    """Return what a document shares with its copies: its letters and digits, in their order.
+    """Return what a document shares with its copies: its letters, numbers and signs, in order.
 
-    Case, spacing, punctuation and the id make no other document of it.
+    Case, spacing, ordinary punctuation and the id make no other document of it.
     """
-    plain = _BETWEEN.sub("", unicodedata.normalize("NFKC", document.text).casefold())
-    return plain or document.text
+    text = unicodedata.normalize("NFKC", document.text).casefold().translate(_DASHES)
+    parts = enumerate(_SIGN.split(text))
+    return "".join(p if at % 2 else _BETWEEN.sub("", p) for at, p in parts) or document.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,10 @@ class AuditPlan:
             raise InputError(f"alpha must lie between 0 and 1, not {self.alpha}.")
         if self.ties not in ("conservative", "random"):
             raise InputError(f"Ties are ranked conservative or random, not {self.ties!r}.")
+        for part in (self.documents, self.known_out, self.known_in):
+            ids = Counter(one for one, _ in {(document.id, document.text) for document in part})
+            if twice := next((one for one, times in ids.items() if times > 1), None):
+                raise InputError(f"Two texts have the id {twice!r}.", "Give each an id of its own.")
         # Told apart by text: one document under two ids would calibrate its own p-value.
         audited = {same_text(document): document.id for document in self.documents}
         outside = {same_text(document): document.id for document in self.known_out}

@@ -301,7 +301,7 @@ async def run_synthesis(
                 f"{method.name} cannot begin: {stop.reason}.",
                 "Try another model, or give the attributes in a domain file.",
             ) from None
-    made = found.made
+    made = _apart(found.made, guard)
     # 4. What it took, and what a cap left.
     unasked = sum(one.fate is Fate.UNASKED for one in made)
     spent = replace(spending(governor.spent, governor.budget, governor.cap, ()), unasked=unasked)
@@ -418,6 +418,18 @@ class _Synthesis:
     def _held(self, made: Synthesis) -> Synthesis:
         """Hold a text that is to be written against the conditions once more."""
         return checked(made, self.guard) if made.fate is Fate.PASSED else made
+
+
+def _apart(made: Sequence[Synthesis], guard: SyntheticGuard) -> tuple[Synthesis, ...]:
+    """Withhold the texts that give a record out together with earlier ones."""
+    passed = [place for place, one in enumerate(made) if one.fate is Fate.PASSED]
+    found, reason = list(made), "with earlier texts it gives a record out in pieces"
+    for place, out in zip(passed, guard.together([made[n].text for n in passed]), strict=True):
+        if out:
+            found[place] = replace(
+                made[place], fate=Fate.WITHHELD, text="", reason=reason, violation="similarity"
+            )
+    return tuple(found)
 
 
 _ALIKE = 0.9  # ROUGE-L F1 from which on two texts are nearly the same

@@ -263,7 +263,9 @@ def record_look(folder: Path, look: Look) -> None:
             write_rows(folder / "secret" / _BEGUN, kept, secret=True)
         look = replace(look, begun=looks[place].begun, skipped=looks[place].skipped)
     looks[place : place + 1] = [look]
-    write_rows(folder / "secret" / _LOOKS, map(_stored, looks))
+    # In the names and the order that every version has written.
+    rows = ({_KEYS.get(name, name): value for name, value in asdict(o).items()} for o in looks)
+    write_rows(folder / "secret" / _LOOKS, rows)
 
 
 def mark_opened(folder: Path, file: Path) -> None:
@@ -283,11 +285,6 @@ def mark_opened(folder: Path, file: Path) -> None:
         )
     opened = json.dumps({"opened": str(file)}, indent=1) + "\n"
     replace_file(folder / "secret" / _OPENED, opened, secret=True)
-
-
-def _stored(look: Look) -> dict[str, Any]:
-    """A look as its line, in the names and the order that every version has written."""
-    return {_KEYS.get(name, name): value for name, value in asdict(look).items()}
 
 
 def _look(row: Mapping[str, Any]) -> Look:

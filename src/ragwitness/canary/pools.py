@@ -101,7 +101,9 @@ def with_trigger(
             f"A document of {len(words)} words is too short for a trigger; {_FEWEST} are needed.",
             "Leave it out, or give a longer one.",
         )
-    ends = _sentence_ends(document)
+    # Ends of early sentences with something behind them.
+    early = (found.end() for found in _SENTENCE.finditer(document[: _EARLY + 1]))
+    ends = [e for e in early if document[e:].strip() and not _ABBREVIATED.search(document[:e])]
     last = words[min(_WORDS, len(words)) - 1].end
     if trigger.startswith(TRIGGER_PREFIX):
         return _insert(document, ends[0] if ends else last, trigger)
@@ -148,12 +150,6 @@ def instructed(
     if wordings is not None:
         return f"{example.query} {wordings.request(canary, example.id)}"
     return f"{example.query} {instruction.format(canary=canary, trigger=trigger)}"
-
-
-def _sentence_ends(text: str) -> list[int]:
-    """Ends of early sentences with something behind them."""
-    ends = (found.end() for found in _SENTENCE.finditer(text[: _EARLY + 1]))
-    return [at for at in ends if text[at:].strip() and not _ABBREVIATED.search(text[:at])]
 
 
 def _insert(text: str, at: int, marker: str) -> Insertion:

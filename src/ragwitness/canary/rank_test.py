@@ -69,11 +69,6 @@ def rank_of(slot: SlotScores, *, ties_against: bool = True) -> int:
     return 1 + int((slot.scores > own + TIE).sum())
 
 
-def rank_p_value(slot: SlotScores) -> float:
-    """Return rank / M; at least 1 / M."""
-    return rank_of(slot) / slot.scores.size
-
-
 def standing(scores: ArrayLike) -> Values:
     """Return each candidate's (S_j - mean) / sd within its slot, shape (M,); 0 where all tie.
 

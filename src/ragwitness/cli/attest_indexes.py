@@ -6,6 +6,7 @@ import hashlib
 import random
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -184,11 +185,8 @@ def held_indexes(promised: WindowPolicy, database: str) -> HeldIndexes:
     from ragwitness.service.store import open_store
     from ragwitness.service.window import read_contents
 
-    store = open_store(database)
-    try:
+    with closing(open_store(database)) as store:
         return read_contents(store, promised)
-    finally:
-        store.close()
 
 
 def take(
@@ -203,13 +201,11 @@ def take(
     from ragwitness.service.store import open_store
     from ragwitness.service.window import take_windows
 
-    store = open_store(database)
-    try:
-        # The opening record of the log is what the tenants' windows are bound to.
-        opened = Window.load(folder).ledger.opened
-        return take_windows(store, promised, opened, held.editions, number)
-    except RagwitnessError:
-        shutil.rmtree(folder)  # just made, and nobody can be served out of it
-        raise
-    finally:
-        store.close()
+    with closing(open_store(database)) as store:
+        try:
+            # The opening record of the log is what the tenants' windows are bound to.
+            opened = Window.load(folder).ledger.opened
+            return take_windows(store, promised, opened, held.editions, number)
+        except RagwitnessError:
+            shutil.rmtree(folder)  # just made, and nobody can be served out of it
+            raise

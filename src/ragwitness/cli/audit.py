@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragwitness.cli.options import (
     Address,
+    Caps,
     ConcurrencyIfAny,
     Documents,
     DryRun,
     EngineName,
     FailOn,
     Gpus,
-    KeyEnv,
-    MaxCost,
-    MaxQueries,
-    MaxTokens,
     MethodSettings,
     Paragraphs,
     Prepare,
-    PriceIn,
-    PriceOut,
     Proxy,
     RayAddress,
-    Retries,
+    Reached,
     RunPath,
-    RunsLogFolder,
-    SealKey,
-    StampUrl,
+    Sealing,
     TextField,
-    Timeout,
     Workers,
 )
 from ragwitness.cli.outputs import Files
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from ragwitness.asking.worker import Progress
     from ragwitness.evidence.seal import SealSubject
+    from ragwitness.results.membership import AuditResult
+    from ragwitness.types import Audit, Target
 
 
 def audit(
@@ -144,15 +141,10 @@ def audit(
         bool, typer.Option(help="Train the classifier with AutoGluon; needs the extra [automl].")
     ] = False,
     concurrency: ConcurrencyIfAny = None,
-    max_queries: MaxQueries = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    *,
+    caps: Caps,
     dry_run: DryRun = False,
-    timeout: Timeout = 120.0,
-    retries: Retries = 5,
-    key_env: KeyEnv = None,
+    reached: Reached,
     seed: Annotated[
         int,
         typer.Option(
@@ -165,9 +157,7 @@ def audit(
     worker_gpus: Gpus = 0.0,
     ray_address: RayAddress = None,
     prepare_only: Prepare = False,
-    seal: SealKey = None,
-    runs_log: RunsLogFolder = None,
-    timestamp: StampUrl = None,
+    sealing: Sealing,
 ) -> None:
     """Find out whether documents are in a RAG system's database.
 
@@ -185,10 +175,10 @@ def audit(
     """
     from dataclasses import replace
 
-    from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.choice import AUTO, USUAL
-    from ragwitness.audits.order import Order, Reach
+    from ragwitness.audits.membership import run_audit
+    from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import console, key_values, on_cores, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs
@@ -197,10 +187,9 @@ def audit(
     from ragwitness.cli.steps import (
         agree,
         chosen_order,
+        driven,
         finish,
-        perform,
         preview_audit,
-        refuse_beside_auto,
         seal_first,
         wait,
     )
@@ -220,7 +209,7 @@ def audit(
 
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
     # sent.
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    budget = caps.budget()
     cores = on_cores(None if engine == "ray" else workers)
     if concurrency is None:
         concurrency = max(4, 2 * cores) if target.startswith("lab:") else 4
@@ -237,7 +226,7 @@ def audit(
             "--automl": automl,
             "--engine": engine != "local",
             "--prepare": prepare_only,
-            "--seal": seal is not None,
+            "--seal": sealing.seal is not None,
             "--retrieval": retrieval != "lexical",
             "--generator": generator != "reader",
             "--k": k != 4,
@@ -265,7 +254,7 @@ def audit(
             seed=seed,
             concurrency=concurrency,
             budget=budget,
-            reach=Reach(timeout, retries, key_env),
+            reach=reached.reach(),
             run=run,
             outputs=Outputs.wanted("collection", files, fail_on),
             dry_run=dry_run,
@@ -286,7 +275,11 @@ def audit(
     pace = Pace.up_to(concurrency)
     settings: dict[str, object] = {**chosen, **key_values(options or ())}
     if by_itself := method == AUTO:
-        refuse_beside_auto(settings)
+        if settings:
+            raise InputError(
+                f"--method auto chooses the method, and {next(iter(settings))} belongs to one.",
+                "Name the method, or leave the option out.",
+            )
         method, settings = USUAL[0], dict(USUAL[1])
     config = configure(method, settings)
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
@@ -317,14 +310,14 @@ def audit(
             screen.print(f"auto asks the target what it gives; without that, it would be {method}.")
         preview_audit(plan, method, config, proxy, folder, budget)
         return
-    reach = Reach(timeout, retries, key_env)
+    reach = reached.reach()
     order = Order(target, plan, method, config, proxy, reach, budget)
     # What can be said of the audit without a query is said now, and may end it.
     agree(*order.beforehand(), yes=yes)
     if by_itself:
         order = chosen_order(order, folder, pace)
     wait(order.refuse_unscorable())
-    if seal is not None and (prepare_only or by.name == "ray"):
+    if sealing.seal is not None and (prepare_only or by.name == "ray"):
         raise InputError(
             "A sealed audit is asked by one process, which links each answer to the one before.",
             "Leave out --prepare and --engine ray, or --seal.",
@@ -336,7 +329,7 @@ def audit(
         return subject_of(order)
 
     # What the target can do may have been asked by now; nothing about a document was.
-    seal_first(folder, subject, seal, runs_log, timestamp)
+    seal_first(folder, subject, sealing)
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
     if prepare_only:
@@ -345,9 +338,18 @@ def audit(
     if by.name == "ray":
         finish(spread(order, folder, by, screen), folder, screen, outputs, why=order.why)
         return
+
+    def work(
+        opened: Target, asked: Audit, identity: str, progress: Progress
+    ) -> Coroutine[Any, Any, AuditResult]:
+        return run_audit(
+            plan, opened, asked, run=folder, progress=progress, governor=governor, identity=identity
+        )
+
     # In this process: the governor reserves the worst case of every query before it is sent, and no
     # query to the target passes beside it (docs/design/runs.md).
     with Governor.of_run(folder, budget, pace) as governor:
         opening = open_target(target, reach.transport(concurrency, governor.setback))
-        result = perform(plan, opening, order.method, order.config, proxy, folder, governor)
+        chosen_method = order.method, order.config, proxy
+        result = driven(opening, chosen_method, plan, folder, work, governor)
     finish(result, folder, screen, outputs, why=order.why)

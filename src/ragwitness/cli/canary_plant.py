@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.options import (
+    Caps,
     DryRun,
-    KeyEnv,
-    MaxCost,
-    MaxQueries,
-    MaxTokens,
-    PriceIn,
-    PriceOut,
-    Retries,
-    Timeout,
+    Reached,
 )
 from ragwitness.cli.paths import PathRole
 
@@ -67,15 +61,10 @@ def plant(
         int,
         typer.Option(help="The most times that a trace is sent, or a vote given, in one start."),
     ] = 3,
-    max_queries: MaxQueries = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    *,
+    caps: Caps,
     dry_run: DryRun = False,
-    timeout: Timeout = 120.0,
-    retries: Retries = 5,
-    key_env: KeyEnv = None,
+    reached: Reached,
 ) -> None:
     """Send the traces to a service and vote on its answers.
 
@@ -84,7 +73,6 @@ def plant(
     keeps a journal: the same command goes on where it stopped. Answers that quote a trigger get no
     vote. Plant only where you may; see RESPONSIBLE_USE.md.
     """
-    from ragwitness.asking.budget import Budget
     from ragwitness.canary.folder import read_plan, write_feedback, write_traces
     from ragwitness.cli.common import console
     from ragwitness.errors import InputError
@@ -99,7 +87,7 @@ def plant(
     made.check()
     # Step 2: the rows to send.
     traces = made.traces()
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    budget = caps.budget()
     if dry_run:
         _preview(folder, made, traces, service, days, budget)
         return
@@ -110,9 +98,7 @@ def plant(
     screen.print(f"{len(traces):,} traces in {path}: {counted}", markup=False, soft_wrap=True)
     # Step 3: the service, by itself.
     if service is not None:
-        found = _sent(
-            folder, service, form, votes, (days, tries), budget, (timeout, retries, key_env)
-        )
+        found = _sent(folder, service, form, votes, (days, tries), budget, reached)
         for line in report(found):
             screen.print(line, markup=False, soft_wrap=True)
         return
@@ -155,14 +141,13 @@ def _sent(
     votes: Path | None,
     spread: tuple[float, int],
     budget: Budget,
-    reach: tuple[float, int, str | None],
+    reached: Reached,
 ) -> Planted:
     """Plant with progress bars; Ctrl-C leaves the journal, and the same command goes on."""
     import asyncio
 
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.canary_plant import PlantConfig, plant_canaries
-    from ragwitness.audits.order import Reach
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.steps import spent_so_far
     from ragwitness.errors import InputError
@@ -173,7 +158,7 @@ def _sent(
         raise InputError(f"There is no form {form!r}.", f"Known: {', '.join(known)}.")
     config = PlantConfig(*spread)
     with Governor.of_run(folder / "send", budget, Pace.at_most(1)) as governor:
-        options = Reach(*reach).transport(1, governor.setback)
+        options = reached.reach().transport(1, governor.setback)
 
         async def work() -> Planted:
             opened = await open_conversation(

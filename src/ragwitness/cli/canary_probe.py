@@ -9,32 +9,22 @@ import typer
 
 from ragwitness.cli.options import (
     Address,
+    Caps,
     Concurrency,
     DryRun,
-    KeyEnv,
-    MaxCost,
-    MaxQueries,
-    MaxTokens,
-    PriceIn,
-    PriceOut,
-    Retries,
+    Reached,
     RunPath,
-    RunsLogFolder,
-    SealKey,
-    StampUrl,
-    Timeout,
+    Sealing,
 )
 from ragwitness.cli.outputs import Files
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.asking.governor import Governor
     from ragwitness.asking.worker import Progress
     from ragwitness.audits.canary import CanaryResult
     from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.probe import ProbeConfig
     from ragwitness.evidence.seal import SealSubject
-    from ragwitness.targets.transport import TransportOptions
     from ragwitness.types import Target
 
 
@@ -91,18 +81,11 @@ def probe(
         typer.Option(metavar="CONDITION", help="Exit with 3 if the verdict is: trained."),
     ] = None,
     concurrency: Concurrency = 4,
-    max_queries: MaxQueries = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    *,
+    caps: Caps,
     dry_run: DryRun = False,
-    timeout: Timeout = 120.0,
-    retries: Retries = 5,
-    key_env: KeyEnv = None,
-    seal: SealKey = None,
-    runs_log: RunsLogFolder = None,
-    timestamp: StampUrl = None,
+    reached: Reached,
+    sealing: Sealing,
 ) -> None:
     """Ask a model about every trigger.
 
@@ -111,18 +94,17 @@ def probe(
     trained on documents. A finished probe is one look at the draw, and --releases of ragwitness
     canary draw says how many looks may decide.
     """
-    from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.audits.canary import canary_report, refuse_look
-    from ragwitness.audits.order import Reach
+    from ragwitness.audits.canary import canary_report, probe_canaries, refuse_look
     from ragwitness.canary.folder import read_plan
     from ragwitness.cli.common import console, read_text, run_folder
     from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.cli.steps import seal_first
+    from ragwitness.cli.steps import ask, seal_first
     from ragwitness.errors import InputError
     from ragwitness.kit.files import private_folder
     from ragwitness.kit.run_files import REPORT
     from ragwitness.kit.stored_names import stored_text
+    from ragwitness.targets.resolve import open_target
 
     # Step 1, the options: release, conditions, and a plan whose draw is the one committed to.
     if not release.strip():
@@ -134,7 +116,7 @@ def probe(
     # Step 2, how to ask. It enters the run's name: another way of asking is another look.
     texts = [None if path is None else read_text(path) for path in (template, frame)]
     config = _config_of(made, way, instructed, samples, *texts)
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    budget = caps.budget()
     parts = "canary", target, made.commitment.hex(), release, stored_text(config)
     folder = run_folder(run, *parts, again=False)
     # Step 3, the preview, with the protocol that should be published before the answers are known.
@@ -147,7 +129,7 @@ def probe(
     if not target.startswith("replay/"):
         for line in _spending(made, config, budget, concurrency):
             console().print(line, markup=False, soft_wrap=True)
-    if seal is not None and target.startswith("replay/"):
+    if sealing.seal is not None and target.startswith("replay/"):
         raise InputError("Recorded answers cannot be sealed before their first query.")
 
     def subject() -> SealSubject:
@@ -156,12 +138,25 @@ def probe(
         more = {"target": target, "release": release, "twin": twin, "budget": budget}
         return subject_of(plan, made, config, **more, run=folder)  # type: ignore[arg-type]
 
-    seal_first(folder, subject, seal, runs_log, timestamp)
+    seal_first(folder, subject, sealing)
+
+    async def work(opened: Target, progress: Progress) -> CanaryResult:
+        return await probe_canaries(
+            plan,
+            opened,
+            config,
+            release=release,
+            twin=twin,
+            run=folder,
+            progress=progress,
+            governor=governor,
+        )
+
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
-        transport = Reach(timeout, retries, key_env).transport(concurrency, governor.setback)
+        transport = reached.reach().transport(concurrency, governor.setback)
         # Step 5, the asking; the look is counted when it is finished, not when it is begun.
-        result = _ask(target, transport, plan, config, folder, governor, release=release, twin=twin)
+        result = ask(open_target(target, transport), work, folder, governor, "examples")
     # Step 6, the conclusion.
     report = canary_report(result, release, twin=twin)
     conclude(report, folder / REPORT, console(), outputs, store=folder)
@@ -201,37 +196,6 @@ def _config_of(
         samples=samples,
         prompts=prompts,
     )
-
-
-def _ask(
-    address: str,
-    transport: TransportOptions,
-    plan: Path,
-    config: ProbeConfig,
-    folder: Path,
-    governor: Governor,
-    *,
-    release: str,
-    twin: bool,
-) -> CanaryResult:
-    """Open the target and probe it with progress bars; Ctrl-C leaves the answers kept."""
-    from ragwitness.audits.canary import probe_canaries
-    from ragwitness.cli.steps import ask
-    from ragwitness.targets.resolve import open_target
-
-    async def work(target: Target, progress: Progress) -> CanaryResult:
-        return await probe_canaries(
-            plan,
-            target,
-            config,
-            release=release,
-            twin=twin,
-            run=folder,
-            progress=progress,
-            governor=governor,
-        )
-
-    return ask(open_target(address, transport), work, folder, governor, "examples")
 
 
 def _preview(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -401,12 +402,8 @@ def _of_tenant(name: str, database: str | None) -> TenantPolicy:
     from ragwitness.service.store import open_store
     from ragwitness.service.tenants import find_tenant
 
-    store = open_store(database)
-    try:
-        with store.reading() as connection:
-            return TenantPolicy.from_json(find_tenant(connection, name).policy)
-    finally:
-        store.close()
+    with closing(open_store(database)) as store, store.reading() as connection:
+        return TenantPolicy.from_json(find_tenant(connection, name).policy)
 
 
 def _gaussian(policy: TenantPolicy) -> float:
@@ -467,7 +464,7 @@ def calibrate(
     from ragwitness.errors import InputError
     from ragwitness.privacy.accounting.bounds import noise_plan
     from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for
-    from ragwitness.report.collusion import Room, plan_json, plan_svg, plan_terminal, powers_to
+    from ragwitness.report.collusion import Room, plan_svg, plan_terminal, powers_to
 
     if tenant is not None:
         policy = _of_tenant(tenant, database)
@@ -496,7 +493,11 @@ def calibrate(
             accounts_for(epsilon, delta, sigma, queries, sensitivity),
         )
     drawn = None if figure is None else plan_svg(plans, asked)
-    told = plan_json(plans, asked, room)
+    told = {
+        "asked": asked,
+        "plans": [{**asdict(plan), "ratio": plan.ratio} for plan in plans],
+        "room": None if room is None else asdict(room),
+    }
     _leave(plan_terminal(plans, asked, room), told, drawn, json_out, figure)
 
 

@@ -13,6 +13,7 @@ import typer
 from ragwitness.cli.options import (
     AnswerTokens,
     AttackSettings,
+    Caps,
     ChatModel,
     Concurrency,
     ContactFinder,
@@ -22,22 +23,15 @@ from ragwitness.cli.options import (
     DryRun,
     Generator,
     Information,
-    KeyEnv,
-    MaxCost,
-    MaxQueries,
-    MaxTokens,
-    PriceIn,
-    PriceOut,
     PrivateCorpus,
     Prompts,
-    Retries,
+    Reached,
     Retrieval,
     RolePlayers,
     RunPath,
     Secrets,
     Template,
     TextField,
-    Timeout,
 )
 from ragwitness.cli.outputs import Files
 from ragwitness.cli.paths import PathRole
@@ -173,15 +167,10 @@ def compare(
         ),
     ] = None,
     concurrency: Concurrency = 4,
-    max_queries: MaxQueries = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    *,
+    caps: Caps,
     dry_run: DryRun = False,
-    timeout: Timeout = 120.0,
-    retries: Retries = 5,
-    key_env: KeyEnv = None,
+    reached: Reached,
 ) -> None:
     """Compare substitutes of a corpus: privacy against use.
 
@@ -189,9 +178,7 @@ def compare(
     asked the same questions; leaks are counted against the original records. Caps and prices are
     those of the chat models (--model and --judge).
     """
-    from ragwitness.asking.budget import Budget
     from ragwitness.audits.leak import refuse_records
-    from ragwitness.audits.order import Reach
     from ragwitness.audits.variants import ComparisonPlan
     from ragwitness.cli.common import console, read_documents, run_folder
     from ragwitness.cli.leak import attacks_of, names_of
@@ -206,8 +193,8 @@ def compare(
     outputs = Outputs.wanted("comparison", files, fail_on)
     model, roles = roles_of(model, players_of(role or ()))
     wanted = chosen(given or (), methods or (), defenses or (), model, retrieve_by, roles)
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    reach = Reach(timeout, retries, key_env)
+    budget = caps.budget()
+    reach = reached.reach()
     limits = Limits(prompts, answer_tokens, seed)
     # Step 2, the material: the corpus is divided once, and every variant is asked the same
     # questions and the same prompts about the same records.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ragwitness.asking.budget import Budget
     from ragwitness.audits.forecast import Outlook
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.targets.probe import CapabilityReport
@@ -70,7 +69,7 @@ def doctor(
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.cli.common import console
-    from ragwitness.cli.plan import configs_of, names_of
+    from ragwitness.cli.plan import assumed, configs_of, counted, foresee, names_of
     from ragwitness.cli.steps import wait
     from ragwitness.errors import CapabilityError
     from ragwitness.report.forecast import forecast_terminal
@@ -108,7 +107,11 @@ def doctor(
             configs = {name: configs[name] for name in wanted if name in configs}
         if not configs:
             raise CapabilityError(f"The target does not admit {method}.", "Leave --method out.")
-        outlook = _foresee(plan, configs, found.latency, budget, sample)
+        from ragwitness.audits.forecast import OutlookPlan
+
+        counts = counted(sample, len(configs))
+        asked = OutlookPlan(plan, assumed(configs), budget=budget, **counts)
+        outlook = foresee(asked, configs, "reader", found.latency)
         screen.print(forecast_terminal(outlook))
     # The file is written before the last refusal: whoever asked for it gets it in that case, too.
     if json_out is not None:
@@ -217,20 +220,6 @@ async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> Non
     audits = {name: build_audit(name, proxy, config) for name, config in configs.items()}
     parts = {"documents": plan.documents, "known-out documents": plan.known_out}
     await refuse_all_unscorable(audits, parts)
-
-
-def _foresee(
-    plan: AuditPlan,
-    configs: Mapping[str, Any],
-    latency: float,
-    budget: Budget,
-    sample: int | None,
-) -> Outlook:
-    from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.cli.plan import assumed, counted, foresee
-
-    asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, len(configs)))
-    return foresee(asked, configs, "reader", latency)
 
 
 def _by_sampling(capabilities: frozenset[Capability]) -> dict[str, Any]:

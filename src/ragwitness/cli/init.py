@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.options import (
+    Caps,
     ConcurrencyIfAny,
     JsonPath,
     KeyEnv,
-    MaxCost,
-    MaxQueries,
-    MaxTokens,
     Paragraphs,
-    PriceIn,
-    PriceOut,
     Sample,
     TextField,
     Timeout,
@@ -54,11 +50,8 @@ def init(
     alpha: Annotated[
         float, typer.Option(help="The share of wrong accusations that is accepted.")
     ] = 0.05,
-    max_queries: MaxQueries = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    *,
+    caps: Caps,
     concurrency: ConcurrencyIfAny = None,
     out: Annotated[
         Path, PathRole.WRITES, typer.Option(help="The file of options that is written.")
@@ -80,7 +73,6 @@ def init(
     ragwitness doctor does. The audit itself begins with the command that it prints at the end.
     In a browser, ragwitness view asks the same questions and begins the audit.
     """
-    from ragwitness.asking.budget import Budget
     from ragwitness.audits.assumptions import likeness
     from ragwitness.audits.choice import AUTO, USUAL, choose
     from ragwitness.audits.forecast import OutlookPlan
@@ -118,7 +110,7 @@ def init(
         for source in (documents, known_out)
     )
     plan = AuditPlan(mine, known, alpha=alpha)
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
+    budget = caps.budget()
     named = method if method != AUTO else None
     wanted = configs_of([named or USUAL[0]], {})
     told, doubtful = Order(target, plan, *next(iter(wanted.items()))).beforehand()
@@ -163,11 +155,11 @@ def init(
         "known-out": map_paths(PathRole.DOCUMENTS, known_out, place),
         "method": chosen,
         "alpha": alpha,
-        "max-queries": max_queries,
-        "max-tokens": max_tokens,
-        "max-cost": max_cost,
-        "price-in": price_in,
-        "price-out": price_out,
+        "max-queries": caps.max_queries,
+        "max-tokens": caps.max_tokens,
+        "max-cost": caps.max_cost,
+        "price-in": caps.price_in,
+        "price-out": caps.price_out,
         "concurrency": concurrency,
         "key-env": key_env,
         "text-field": text_field,

@@ -15,28 +15,20 @@ from ragwitness.cli.options import (
     AttackModel,
     AttackSettings,
     Background,
+    Caps,
     Concurrency,
     ContactFinder,
     Contacts,
     Decoys,
     DryRun,
     Information,
-    KeyEnv,
     Likeness,
-    MaxCost,
-    MaxQueries,
-    MaxTokens,
-    PriceIn,
-    PriceOut,
     Prompts,
-    Retries,
+    Reached,
     RunPath,
-    RunsLogFolder,
-    SealKey,
+    Sealing,
     Secrets,
-    StampUrl,
     TextField,
-    Timeout,
     Topic,
 )
 from ragwitness.cli.outputs import Files
@@ -45,16 +37,11 @@ from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
-    from ragwitness.asking.governor import Governor
     from ragwitness.asking.worker import Progress
     from ragwitness.audits.leak import AttackRun
-    from ragwitness.cli.outputs import Outputs
     from ragwitness.evidence.seal import SealSubject
     from ragwitness.extraction.attacks.base import Attack, Limits
     from ragwitness.extraction.score.table import LeakPlan
-    from ragwitness.extraction.transcript import Transcript
-    from ragwitness.models.base import Embedder
-    from ragwitness.targets.transport import TransportOptions
     from ragwitness.types import Document, Target
 
 _EXAMPLES = 3
@@ -118,18 +105,11 @@ def leak(
     ] = None,
     text_field: TextField = None,
     concurrency: Concurrency = 4,
-    max_queries: MaxQueries = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    *,
+    caps: Caps,
     dry_run: DryRun = False,
-    timeout: Timeout = 120.0,
-    retries: Retries = 5,
-    key_env: KeyEnv = None,
-    seal: SealKey = None,
-    runs_log: RunsLogFolder = None,
-    timestamp: StampUrl = None,
+    reached: Reached,
+    sealing: Sealing,
 ) -> None:
     """Attack a RAG system and measure how much of its corpus leaks.
 
@@ -138,16 +118,18 @@ def leak(
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
     """
-    from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.audits.leak import refuse_records
-    from ragwitness.audits.order import Reach
-    from ragwitness.cli.common import per_audit, read_documents, run_folder
-    from ragwitness.cli.outputs import Outputs
-    from ragwitness.cli.steps import seal_first
+    from ragwitness.audits.leak import ask_attacks, refuse_records, score_leaks
+    from ragwitness.cli.common import console, per_audit, read_documents, run_folder
+    from ragwitness.cli.outputs import Outputs, conclude
+    from ragwitness.cli.steps import ask, seal_first
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.transcript import read_transcripts
+    from ragwitness.kit.run_files import REPORT
     from ragwitness.rag.embedders import load_embedder
+    from ragwitness.rag.target import LabTarget
+    from ragwitness.results.leak import leak_sheet, pick_examples
+    from ragwitness.targets.resolve import open_target
 
     # Step 1, the options: conditions, source, attacks and limits are checked before anything is
     # read that is large or spent that is dear.
@@ -155,8 +137,8 @@ def leak(
     check_source(target, transcripts, corpus)
     names, given = names_of(attacks, target_information), sorted(options or ())
     limits = Limits(prompts, answer_tokens, seed)
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    reach = Reach(timeout, retries, key_env)
+    budget = caps.budget()
+    reach = reached.reach()
     texts = [one.text for one in read_documents(information)] if information else []
     own = load_embedder(attack_embedder) if attack_embedder else None
     knows = {"texts": texts, "topic": topic, "embedder": own, "chat": model is not None}
@@ -187,7 +169,7 @@ def leak(
     shown = settings_of(made, limits, model=model, **files_read) | ledger_of(pii, contacts=contacts)
     shown |= {"left out": " ".join(lost)} if lost else {}
     asked = None
-    if transcripts is not None and seal is not None:
+    if transcripts is not None and sealing.seal is not None:
         raise InputError("Stored transcripts cannot be sealed before their first query.")
 
     def subject() -> SealSubject:
@@ -201,26 +183,43 @@ def leak(
         return subject_of(order, plan)
 
     if transcripts is None:
-        seal_first(folder, subject, seal, runs_log, timestamp)
+        seal_first(folder, subject, sealing)
     # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
     if transcripts is None:
         with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
             transport = reach.transport(concurrency, governor.setback)
-            asked = put(str(target), transport, made, limits, folder, governor, model)
+
+            async def work(opened: Target, progress: Progress) -> AttackRun:
+                # The passages are needed by the published counts, which look at those retrieved for
+                # the same prompt: a system of ours in this process shows them to its owner.
+                shown_too = opened.for_owner() if isinstance(opened, LabTarget) else opened
+                chat = await open_target(model, transport) if model else None
+                try:
+                    return await ask_attacks(
+                        made,
+                        limits.prompts,
+                        shown_too,
+                        run=folder,
+                        progress=progress,
+                        governor=governor,
+                        model=chat,
+                    )
+                finally:
+                    if chat is not None:
+                        await chat.close()
+
+            asked = ask(open_target(str(target), transport), work, folder, governor, "prompts")
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
-    score_and_conclude(
-        asked.transcripts if asked else read_transcripts(Path(str(transcripts))),
-        plan,
-        measure,
-        asked,
-        shown,
-        folder,
-        outputs,
-        _EXAMPLES if examples else 0,
-    )
+    told = asked.transcripts if asked else read_transcripts(Path(str(transcripts)))
+    console().print(f"scoring {len(told):,} transcripts", markup=False)
+    result = score_leaks(told, plan, embedder=measure, asked=asked, settings=shown)
+    # Examples are private text: they go into the page, behind a fold, and never into the stored
+    # result.
+    sheet = leak_sheet(result, pick_examples(told, plan.records, _EXAMPLES if examples else 0))
+    conclude(result, folder / REPORT, console(), outputs, store=folder, sheet=sheet)
 
 
-# The first steps of ``ragwitness leak``: read and ask.
+# The first steps of ``ragwitness leak``: read and preview.
 
 
 def check_source(target: str | None, transcripts: Path | None, corpus: str) -> None:
@@ -379,79 +378,3 @@ def preview_leak(attacks: Sequence[Attack], limits: Limits, folder: Path, budget
     ]
     total = f"all: at most {most:,} prompts, {most * limits.max_tokens:,} tokens written"
     preview([*lines, total], folder, budget)
-
-
-def put(
-    target: str,
-    transport: TransportOptions,
-    attacks: Sequence[Attack],
-    limits: Limits,
-    folder: Path,
-    governor: Governor,
-    model: str | None = None,
-) -> AttackRun:
-    """Open a target and run the attacks with progress bars; Ctrl-C leaves the answers kept.
-
-    A system of ours in this process shows its owner the passages it retrieved.
-
-    Raises:
-        TargetError: It cannot be reached or does not speak the protocol.
-    """
-    from ragwitness.audits.leak import ask_attacks
-    from ragwitness.cli.steps import ask
-    from ragwitness.rag.target import LabTarget
-    from ragwitness.targets.resolve import open_target
-
-    async def work(target: Target, progress: Progress) -> AttackRun:
-        # The passages are needed by the published counts, which look at those retrieved for the
-        # same prompt.
-        asked = target.for_owner() if isinstance(target, LabTarget) else target
-        chat = await open_target(model, transport) if model else None
-        try:
-            return await ask_attacks(
-                attacks,
-                limits.prompts,
-                asked,
-                run=folder,
-                progress=progress,
-                governor=governor,
-                model=chat,
-            )
-        finally:
-            if chat is not None:
-                await chat.close()
-
-    return ask(open_target(target, transport), work, folder, governor, "prompts")
-
-
-# The last steps of ``ragwitness leak``: score, store, show.
-
-
-def score_and_conclude(
-    transcripts: Sequence[Transcript],
-    plan: LeakPlan,
-    embedder: Embedder | None,
-    asked: AttackRun | None,
-    settings: dict[str, str],
-    folder: Path,
-    outputs: Outputs,
-    examples: int,
-) -> None:
-    """Score, store, show, and exit as the conditions ask for.
-
-    Raises:
-        InputError: There is nothing to score, or a file cannot be written.
-        ModelError: The embedder failed.
-    """
-    from ragwitness.audits.leak import score_leaks
-    from ragwitness.cli.common import console
-    from ragwitness.cli.outputs import conclude
-    from ragwitness.kit.run_files import REPORT
-    from ragwitness.results.leak import leak_sheet, pick_examples
-
-    console().print(f"scoring {len(transcripts):,} transcripts", markup=False)
-    result = score_leaks(transcripts, plan, embedder=embedder, asked=asked, settings=settings)
-    # Examples are private text: they go into the page, behind a fold, and never into the stored
-    # result.
-    sheet = leak_sheet(result, pick_examples(transcripts, plan.records, examples))
-    conclude(result, folder / REPORT, console(), outputs, store=folder, sheet=sheet)

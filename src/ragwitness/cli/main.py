@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from ragwitness.cli.config import Configurable
 from ragwitness.cli.help import section
-from ragwitness.cli.outputs import with_formats
+from ragwitness.cli.outputs import with_options
 from ragwitness.errors import ExitCode, RagwitnessError, VerificationError
 from ragwitness.kit.workers import ALL
 from ragwitness.kit.workers import VARIABLE as WORKERS
@@ -269,7 +269,7 @@ def _load(name: str, entry: Verb | Group) -> Any:
     module, _, function = entry.home.partition(":")
     maker = typer.Typer(add_completion=False, rich_markup_mode=None)
     body = getattr(importlib.import_module(f"ragwitness.cli.{module}"), function)
-    maker.command(name, cls=Configurable)(with_formats(body))
+    maker.command(name, cls=Configurable)(with_options(body))
     command: Any = typer.main.get_command(maker)
     command.home = entry.home
     return command

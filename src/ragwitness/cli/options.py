@@ -5,12 +5,17 @@ A verb that means something else by an option declares it itself.
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragwitness.cli.paths import PathRole
+
+if TYPE_CHECKING:
+    from ragwitness.asking.budget import Budget
+    from ragwitness.audits.order import Reach
 
 # What is audited, and with what.
 
@@ -208,17 +213,6 @@ Concurrency = Annotated[int, typer.Option(help=_AT_ONCE)]
 ConcurrencyIfAny = Annotated[
     int | None, typer.Option(help=_AT_ONCE, show_default="4; for lab: at least 2 for each core")
 ]
-MaxQueries = Annotated[
-    int | None, typer.Option(help="The most queries of the run, all its starts together.")
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(help="The most tokens of the run, read and written, all its starts together."),
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(help="The most money of the run, by the prices below, all its starts together."),
-]
 PriceIn = Annotated[
     float | None, typer.Option(help="The price of a million tokens that the target reads.")
 ]
@@ -233,7 +227,6 @@ DryRun = Annotated[
     ),
 ]
 Timeout = Annotated[float, typer.Option(help="The seconds to wait for an answer.")]
-Retries = Annotated[int, typer.Option(help="The number of attempts after a failed request.")]
 KeyEnv = Annotated[
     str | None,
     typer.Option(
@@ -242,6 +235,57 @@ KeyEnv = Annotated[
         " to api.openai.com alone.",
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What may be spent on a target: a verb takes these options as one value."""
+
+    max_queries: Annotated[
+        int | None, typer.Option(help="The most queries of the run, all its starts together.")
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(help="The most tokens of the run, read and written, all its starts together."),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="The most money of the run, by the prices below, all its starts together."
+        ),
+    ] = None
+    price_in: PriceIn = None
+    price_out: PriceOut = None
+
+    def budget(self) -> Budget:
+        """Return it as a governor takes it.
+
+        Raises:
+            InputError: A number cannot be used, or a cap lacks its prices.
+        """
+        from ragwitness.asking.budget import Budget
+
+        return Budget(*astuple(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How a target is reached: a verb takes these options as one value."""
+
+    timeout: Timeout = 120.0
+    retries: Annotated[int, typer.Option(help="The number of attempts after a failed request.")] = 5
+    key_env: KeyEnv = None
+
+    def reach(self) -> Reach:
+        """Return it as a target takes it.
+
+        Raises:
+            InputError: A number or the name of the variable cannot be used.
+        """
+        from ragwitness.audits.order import Reach
+
+        return Reach(*astuple(self))
+
 
 # Where results go.
 
@@ -276,35 +320,41 @@ FailOn = Annotated[
 
 # What makes evidence of a run, that others can recompute.
 
-SealKey = Annotated[
-    Path | None,
-    PathRole.KEEPS,
-    typer.Option(
-        "--seal",
-        metavar="KEY",
-        help="Sign before the first query what is asked about and how, with the key in this file,"
-        " which is made where there is none. The run folder then keeps the documents, and"
-        " ragwitness seal makes an evidence pack of it.",
-    ),
-]
-RunsLogFolder = Annotated[
-    Path | None,
-    PathRole.KEEPS,
-    typer.Option(
-        "--runs-log",
-        help="With --seal: a folder in which each sealed run is logged from its first query on, so"
-        " that one that is thrown away shows.",
-    ),
-]
-StampUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--timestamp",
-        metavar="URL",
-        help="With --seal: have the seal stamped by this timestamp authority (RFC 3161), which is"
-        " sent its hash alone. It needs the extra [timestamp].",
-    ),
-]
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """How a run is sealed, if it is: a verb takes these options as one value."""
+
+    seal: Annotated[
+        Path | None,
+        PathRole.KEEPS,
+        typer.Option(
+            "--seal",
+            metavar="KEY",
+            help="Sign before the first query what is asked about and how, with the key in this"
+            " file, which is made where there is none. The run folder then keeps the documents, and"
+            " ragwitness seal makes an evidence pack of it.",
+        ),
+    ] = None
+    runs_log: Annotated[
+        Path | None,
+        PathRole.KEEPS,
+        typer.Option(
+            "--runs-log",
+            help="With --seal: a folder in which each sealed run is logged from its first query on,"
+            " so that one that is thrown away shows.",
+        ),
+    ] = None
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            "--timestamp",
+            metavar="URL",
+            help="With --seal: have the seal stamped by this timestamp authority (RFC 3161), which"
+            " is sent its hash alone. It needs the extra [timestamp].",
+        ),
+    ] = None
+
 
 # Claims per account, the service and its windows.
 

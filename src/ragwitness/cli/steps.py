@@ -12,7 +12,6 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import contextmanager, nullcontext
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from ragwitness.audits.choice import Choice
     from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
+    from ragwitness.cli.options import Sealing
     from ragwitness.cli.outputs import Outputs
     from ragwitness.evidence.seal import SealSubject
     from ragwitness.results.membership import AuditResult
@@ -41,43 +41,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _EVERY = 5.0  # seconds between two lines about a target that does not answer
-
-
-def perform(
-    plan: AuditPlan,
-    opening: Awaitable[Target],
-    method: str,
-    config: Any,
-    proxy: str,
-    folder: Path,
-    governor: Governor,
-) -> AuditResult:
-    """Open the target, check that it can be audited, run the audit with progress bars.
-
-    Args:
-        plan: Documents and settings.
-        opening: Opens the target.
-        method: Registered name of the audit.
-        config: Its parameters; fewer alternatives are asked for where the target
-            gives fewer.
-        proxy: The auditor's own model.
-        folder: Of the run.
-        governor: Lets queries to the target pass.
-
-    Raises:
-        CapabilityError: The target lacks what the audit requires.
-        TargetError: The target cannot be reached or does not speak the protocol.
-    """
-    from ragwitness.audits.membership import run_audit
-
-    def work(
-        target: Target, audit: Audit, identity: str, progress: Progress
-    ) -> Coroutine[Any, Any, AuditResult]:
-        return run_audit(
-            plan, target, audit, run=folder, progress=progress, governor=governor, identity=identity
-        )
-
-    return driven(opening, (method, config, proxy), plan, folder, work, governor)
 
 
 def driven(
@@ -248,21 +211,6 @@ def finish(
 # A method that is chosen: ``--method auto``.
 
 
-def refuse_beside_auto(options: Mapping[str, object]) -> None:
-    """Refuse what says more than ``--method auto`` can know.
-
-    Raises:
-        InputError: Options of a method are given.
-    """
-    from ragwitness.errors import InputError
-
-    if options:
-        raise InputError(
-            f"--method auto chooses the method, and {next(iter(options))} belongs to one.",
-            "Name the method, or leave the option out.",
-        )
-
-
 def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
     """Measure the target of an order, choose its method, and say in one line why.
 
@@ -300,21 +248,13 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
 # A run that is to be evidence: sealed before its first query.
 
 
-def seal_first(
-    folder: Path,
-    subject: Callable[[], SealSubject],
-    key: Path | None,
-    runs_log: Path | None,
-    timestamp: str | None,
-) -> None:
+def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealing) -> None:
     """Seal a run where that is asked for, and say what to publish.
 
     Args:
         folder: Of the run.
         subject: What is committed to; made only where it is needed.
-        key: File of the signing key; None does not seal.
-        runs_log: Folder of the log of runs.
-        timestamp: URL of a timestamp authority.
+        sealing: With which key, log of runs and timestamp authority; without a key, not at all.
 
     Raises:
         InputError: The run cannot be sealed, or was sealed and is not to be now.
@@ -324,8 +264,9 @@ def seal_first(
     from ragwitness.errors import InputError
     from ragwitness.kit.run_files import SEAL
 
+    key = sealing.seal
     if key is None:
-        if runs_log is not None or timestamp is not None:
+        if sealing.runs_log is not None or sealing.timestamp is not None:
             raise InputError(
                 "--runs-log and --timestamp are for a sealed run.", "Give a key: --seal auditor.key"
             )
@@ -337,7 +278,7 @@ def seal_first(
         return
     from ragwitness.evidence.seal import SealWish, begin, sealing_key
 
-    digest = begin(folder, subject(), SealWish(key, runs_log, timestamp))
+    digest = begin(folder, subject(), SealWish(key, sealing.runs_log, sealing.timestamp))
     screen = console()
     screen.print(f"sealed: {digest}", markup=False, soft_wrap=True)
     screen.print(f"key: {sealing_key(key).public.text}", markup=False, soft_wrap=True)

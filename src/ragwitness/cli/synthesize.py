@@ -12,24 +12,18 @@ import typer
 
 from ragwitness.cli.options import (
     AnswerTokens,
+    Caps,
     ChatModel,
     Concurrency,
     ContactFinder,
     Contacts,
     Domain,
     DryRun,
-    KeyEnv,
-    MaxCost,
-    MaxQueries,
-    MaxTokens,
-    PriceIn,
-    PriceOut,
     PrivateCorpus,
-    Retries,
+    Reached,
     RunPath,
     Secrets,
     TextField,
-    Timeout,
 )
 from ragwitness.cli.outputs import Files, Outputs
 from ragwitness.cli.paths import PathRole
@@ -39,16 +33,13 @@ if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
     from ragwitness.asking.worker import Progress
     from ragwitness.audits.synthesis import SynthesisResult
-    from ragwitness.defenses.synthetic.agents import Asking
     from ragwitness.defenses.synthetic.base import AnyMethod
-    from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
-    from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
+    from ragwitness.defenses.synthetic.guard import SyntheticGuard
     from ragwitness.defenses.synthetic.private.ledger import PrivacyLedger
     from ragwitness.defenses.synthetic.roles import Roles
     from ragwitness.results.synthesis import SynthesisReport
     from ragwitness.targets.transport import TransportOptions
     from ragwitness.text.documents import Skipped
-    from ragwitness.text.secrets import Secret
     from ragwitness.types import Document, Target
 
 
@@ -207,15 +198,10 @@ def synthesize(
         ),
     ] = None,
     concurrency: Concurrency = 4,
-    max_queries: MaxQueries = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    *,
+    caps: Caps,
     dry_run: DryRun = False,
-    timeout: Timeout = 120.0,
-    retries: Retries = 5,
-    key_env: KeyEnv = None,
+    reached: Reached,
 ) -> None:
     """Make synthetic records from private ones.
 
@@ -225,21 +211,29 @@ def synthesize(
     condition on the records: their output depends on them by noisy counts alone, within --epsilon
     and --delta.
     """
-    from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.audits.order import Reach
     from ragwitness.cli.common import load_saying, run_folder
     from ragwitness.cli.steps import preview
-    from ragwitness.defenses.synthetic.agents import Asking
+    from ragwitness.defenses.synthetic.agents import Asking, MakingConfig, load_domain
     from ragwitness.defenses.synthetic.base import CorpusMethod
-    from ragwitness.defenses.synthetic.guard import GuardConfig
+    from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
     from ragwitness.defenses.synthetic.private.ledger import PrivacyLedger, ledger_path
+    from ragwitness.defenses.synthetic.private.sources import load_embedding, overlapping
+    from ragwitness.defenses.synthetic.registry import (
+        METHODS,
+        build_method,
+        guard_config,
+        needs_model,
+    )
     from ragwitness.defenses.synthetic.roles import roles_of
+    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.text.pii import personal_of, pii_finder
+    from ragwitness.text.secrets import read_secrets
 
     # Step 1, the options: what is asked, what it may cost, and what a text must not share.
     outputs = Outputs.wanted("synthesis", files, fail_on)
-    budget = Budget(max_queries, max_tokens, max_cost, price_in, price_out)
-    reach = Reach(timeout, retries, key_env)
+    budget = caps.budget()
+    reach = reached.reach()
     players = {
         "extractor": extractor, "generator": generator, "judge": judge, "rewriter": rewriter
     }  # fmt: skip
@@ -250,21 +244,43 @@ def synthesize(
     check_options(method, corpus, epsilon, public, looks=contacts or secrets is not None)
     # Step 2, the private records, the known secrets and, for private evolution, the privacy budget.
     loaded = load_saying(corpus, text_field)
-    known = secrets_of(secrets, loaded.documents, pii if contacts else "none")
+    given = read_secrets(secrets) if secrets is not None else []
+    records = ((one.id, one.text) for one in loaded.documents)
+    known = (*given, *personal_of(records, pii_finder(pii if contacts else "none")))
     open_texts = () if public is None else _texts_of(public, text_field, epsilon)
-    private = private_of(epsilon, delta, texts, rounds, open_texts, embedder, model)
-    if not public_overlap:
-        check_public(public, open_texts, loaded.documents)
-    chosen = method_of(method, domain, rounds, asking, known, pii, k, model, private)
+    private = None
+    if epsilon is not None:
+        from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
+
+        # The embedder is loaded later, by whoever draws: a preview must not load a model.
+        loading = partial(load_embedding, embedder, open_texts)
+        spending = PrivateConfig(epsilon, delta, texts, rounds)
+        private = spending, Candidates(open_texts, embedder, loading, model)
+    originals = [document.text for document in loaded.documents]
+    if not public_overlap and (near := overlapping(open_texts, originals)):
+        raise InputError(
+            f"--public {public}: {len(near)} of {len(open_texts)} texts nearly are private records,"
+            f" hold some or are long parts of some (the first is its usable text {near[0] + 1}):"
+            " that could be written as it is, which no condition and no epsilon covers.",
+            "Take them out, or allow them with --public-overlap if they are no secret.",
+        )
+    config = MakingConfig(domain=load_domain(domain), asking=asking, rounds=rounds)
+    chosen = build_method(method, config, known, pii=pii, k=k, private=private)
+    if needs_model(chosen) and model is None:
+        raise InputError(
+            f"{method} asks a chat model, and there is none.",
+            "Name one, e.g. --model openai/MODEL; redact and keywords need none, and --model rules"
+            " plays the roles by rules.",
+        )
     # With a privacy budget a finished run is not followed by a new one: it would spend it again.
     parts = "synthesize", loaded.documents, chosen.describe(), model, conditions, known
     told = (open_texts,) if private is None and open_texts else ()
     folder = run_folder(run, *parts, *told, again=private is None)
     # Step 3, the preview.
     if dry_run:
-        records = len(loaded.documents)
-        most = f"at most {chosen.most(records):,} queries"
-        lines = [f"{chosen.name}: {records:,} records, {most}"]
+        count = len(loaded.documents)
+        most = f"at most {chosen.most(count):,} queries"
+        lines = [f"{chosen.name}: {count:,} records, {most}"]
         if isinstance(chosen, CorpusMethod):
             book = PrivacyLedger(ledger or ledger_path(corpus))
             before = book.total(loaded.documents).told()
@@ -278,7 +294,15 @@ def synthesize(
     # Step 4, the making. The guard is built inside: it loads the embedder, and what cannot be
     # loaded must be known before the first query.
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
-        guard = guard_of(method, loaded.documents, known, conditions, embedder, open_texts)
+        applied, embed = guard_config(method, conditions), None
+        if METHODS[method].private:
+            # Not held against the records: withholding a text because a record holds it would tell
+            # that, outside epsilon (docs/design/dp-synthesis.md).
+            guard = SyntheticGuard((), (), applied)
+        else:
+            if applied.cosine is not None:
+                embed = load_embedder(embedder).embed
+            guard = SyntheticGuard(originals, known, applied, embed, open_texts)
         transport = reach.transport(concurrency, governor.setback)
         booked = PrivacyLedger(ledger or ledger_path(corpus)) if private else None
         result = make(
@@ -289,80 +313,6 @@ def synthesize(
 
 
 # The steps of ``ragwitness synthesize``: read, make, write, show.
-
-
-def secrets_of(path: Path | None, documents: Sequence[Document], pii: str) -> tuple[Secret, ...]:
-    """Return the known secrets, and the corpus's personal details that a finder finds.
-
-    Raises:
-        InputError: The file cannot be used, or there is no such finder.
-    """
-    from ragwitness.text.pii import personal_of, pii_finder
-    from ragwitness.text.secrets import read_secrets
-
-    found = read_secrets(path) if path is not None else []
-    return (*found, *personal_of(((d.id, d.text) for d in documents), pii_finder(pii)))
-
-
-def method_of(
-    name: str,
-    domain: str,
-    rounds: int,
-    asking: Asking,
-    secrets: Sequence[Secret],
-    pii: str,
-    k: int,
-    model: str | None,
-    private: tuple[PrivateConfig, Candidates] | None = None,
-) -> AnyMethod:
-    """Return the method.
-
-    Raises:
-        InputError: An option cannot be used, or there is no model where one is needed.
-    """
-    from ragwitness.defenses.synthetic.agents import MakingConfig, load_domain
-    from ragwitness.defenses.synthetic.registry import build_method, needs_model
-
-    config = MakingConfig(domain=load_domain(domain), asking=asking, rounds=rounds)
-    found = build_method(name, config, secrets, pii=pii, k=k, private=private)
-    if needs_model(found) and model is None:
-        raise InputError(
-            f"{name} asks a chat model, and there is none.",
-            "Name one, e.g. --model openai/MODEL; redact and keywords need none, and --model rules"
-            " plays the roles by rules.",
-        )
-    return found
-
-
-def guard_of(
-    method: str,
-    documents: Sequence[Document],
-    secrets: Sequence[Secret],
-    config: GuardConfig,
-    embedder: str,
-    public: Sequence[str] = (),
-) -> SyntheticGuard:
-    """Return the conditions as they apply to a method.
-
-    Raises:
-        MissingExtraError: The embedder or Presidio is not installed.
-        ModelError: The embedder cannot be loaded.
-    """
-    from ragwitness.defenses.synthetic.guard import SyntheticGuard
-    from ragwitness.defenses.synthetic.registry import METHODS, guard_config
-
-    applied = guard_config(method, config)
-    # Private evolution is not held against the records: withholding a text because a record holds
-    # it would tell that, outside epsilon (docs/design/dp-synthesis.md).
-    if METHODS[method].private:
-        return SyntheticGuard((), (), applied)
-    embed = None
-    if applied.cosine is not None:
-        from ragwitness.rag.embedders import load_embedder
-
-        embed = load_embedder(embedder).embed
-    originals = [document.text for document in documents]
-    return SyntheticGuard(originals, secrets, applied, embed, public)
 
 
 def make(
@@ -516,48 +466,6 @@ def check_options(
             f"--public {public} is the private corpus itself: its records would be written as"
             " they are.",
             "Give texts that are no secret, e.g. a published collection of the same kind.",
-        )
-
-
-def private_of(
-    epsilon: float | None,
-    delta: float,
-    texts: int,
-    rounds: int,
-    public: tuple[str, ...],
-    embedder: str,
-    model: str | None,
-) -> tuple[PrivateConfig, Candidates] | None:
-    """Return a budget with what it is spent on; None without an epsilon.
-
-    Raises:
-        InputError: A number is out of range.
-    """
-    if epsilon is None:
-        return None
-    from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
-    from ragwitness.defenses.synthetic.private.sources import load_embedding
-
-    config = PrivateConfig(epsilon, delta, texts, rounds)
-    # The embedder is loaded later, by whoever draws: a preview must not load a model.
-    return config, Candidates(public, embedder, partial(load_embedding, embedder, public), model)
-
-
-def check_public(path: Path | None, public: Sequence[str], documents: Sequence[Document]) -> None:
-    """Refuse public texts that tell private records, whatever their file is called.
-
-    Raises:
-        InputError: There are such texts.
-    """
-    from ragwitness.defenses.synthetic.private.sources import overlapping
-
-    found = overlapping(public, [document.text for document in documents])
-    if found:
-        raise InputError(
-            f"--public {path}: {len(found)} of {len(public)} texts nearly are private records, hold"
-            f" some or are long parts of some (the first is its usable text {found[0] + 1}): that"
-            " could be written as it is, which no condition and no epsilon covers.",
-            "Take them out, or allow them with --public-overlap if they are no secret.",
         )
 
 

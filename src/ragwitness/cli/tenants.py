@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -458,15 +458,10 @@ def _spent(found: TenantBudget) -> str:
     return f"of {round(found.budget**2):,} queries by all accounts together"
 
 
-@contextmanager
-def _opened(database: str | None, *, create: bool = False) -> Iterator[Store]:
+def _opened(database: str | None, *, create: bool = False) -> closing[Store]:
     from ragwitness.service.store import open_store
 
-    store = open_store(database, create=create)
-    try:
-        yield store
-    finally:
-        store.close()
+    return closing(open_store(database, create=create))
 
 
 def _seconds(days: float) -> int:

@@ -98,7 +98,9 @@ def judge(config: SweepConfig, cells: Sequence[Cell]) -> Findings:
     # One band for all cells, Bonferroni; then slope (P1), tightness (P3), collapse (P2).
     band = band_of(len(cells))
     rows = tuple(_row(epsilon, cells) for epsilon in config.epsilons)
-    ceilings = tuple(_ceiling(config, cell) for cell in cells)
+    # The largest AUC under Theorem 3.4 at its own delta, (k + 1) delta.
+    most = (joint_budget(c.epsilon, config.delta, config.queries, c.accounts) for c in cells)
+    ceilings = tuple(auc_limit(joint.epsilon, joint.delta) for joint in most)
     return Findings(
         band=band,
         outside=sum(abs(cell.z) >= band for cell in cells),
@@ -148,12 +150,6 @@ def _tail(statistic: float, freedom: int) -> float:
     from scipy.special import chdtrc
 
     return float(chdtrc(freedom, statistic)) if freedom > 0 else 1.0
-
-
-def _ceiling(config: SweepConfig, cell: Cell) -> float:
-    """Largest AUC under Theorem 3.4 at its own delta, (k + 1) delta."""
-    joint = joint_budget(cell.epsilon, config.delta, config.queries, cell.accounts)
-    return auc_limit(joint.epsilon, joint.delta)
 
 
 def _slope_gate(rows: Sequence[GateRow], band: float) -> TheoryGate:

@@ -39,11 +39,6 @@ class KeyKind(enum.IntEnum):
         """Length of a public key."""
         return 1312 if self is KeyKind.COSIGNATURE_ML_DSA_44 else 32
 
-    @property
-    def signature_bytes(self) -> int:
-        """Length of a bare signature."""
-        return 2420 if self is KeyKind.COSIGNATURE_ML_DSA_44 else 64
-
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
@@ -101,7 +96,7 @@ class PublicKey:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-        if len(signature) != self.kind.signature_bytes:
+        if len(signature) != (2420 if self.kind is KeyKind.COSIGNATURE_ML_DSA_44 else 64):
             raise VerificationError(
                 "signature.size", f"A signature by {self.name} has {len(signature)} bytes."
             )

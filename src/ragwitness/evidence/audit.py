@@ -26,7 +26,7 @@ from ragwitness.asking.scores import (
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.assumptions import PlanLikeness
-from ragwitness.audits.membership import Effort, Statistic, conclude, trained
+from ragwitness.audits.membership import APART, SAME, Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
 from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.errors import InputError, MissingExtraError, ModelError
@@ -341,6 +341,9 @@ def _verdicts(case: PackCase) -> str:
     # 2. What is ranked, and the verdicts.
     statistic = _statistic(it, found)
     summary = said["summary"]
+    reasons = [one.get("reason") or "" for one in said["documents"]]
+    if not it.whole and any(one.startswith(SAME.partition("{")[0]) for one in reasons):
+        raise NotCheckedError("which texts share their questions is hidden", needed=True)
     spent = summary["spent"]
     effort = Effort(
         summary["started"],
@@ -349,8 +352,10 @@ def _verdicts(case: PackCase) -> str:
         it.order.budget,
         spent["stopped_by"],
     )
+    # When it was asked stands in no answer. To say so only takes verdicts back.
+    plan, apart = it.order.plan, APART in summary["warnings"]
     result = conclude(
-        it.order.plan, it.audit, summary["target"], it.stages, statistic, found, effort, it.seen
+        plan, it.audit, summary["target"], it.stages, statistic, found, effort, it.seen, apart
     )
     if it.order.why:
         result = replace(result, settings={"chosen": it.order.why} | dict(result.settings))

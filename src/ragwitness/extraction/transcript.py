@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from ragwitness.errors import InputError
-from ragwitness.kit.files import write_rows
+from ragwitness.kit.files import read_rows, write_rows
 
-_FORM = 'Each line is a JSON object with at least "prompt" and "output".'
+_FORM = 'Each line is a JSON object with at least "prompt" and "output"; "contexts" is a list.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +49,27 @@ def read_transcripts(path: Path) -> list[Transcript]:
     Raises:
         InputError: The file cannot be read, or a line is not a transcript.
     """
-    found = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                found.append(_transcript(line, path, number))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"Cannot read {path}: {reason}.", _FORM) from error
-    return found
+    rows = enumerate(read_rows(path, _FORM), 1)
+    return [_transcript(row, f"Line {number} of {path}") for number, row in rows]
 
 
-def _transcript(line: str, path: Path, number: int) -> Transcript:
+def _transcript(row: dict[str, Any], where: str) -> Transcript:
+    row = {key: None if value != value else value for key, value in row.items()}  # NaN: none
     try:
-        row = json.loads(line)
         # Transcripts of others may lack all but prompt and output; then retrieval is not known.
-        contexts = row.get("contexts")
+        output, contexts, aim = row["output"], row.get("contexts"), row.get("aim")
+        known = isinstance(output, str | int | float | None) and isinstance(aim, str | None)
+        if not (known and isinstance(contexts, list | None)):
+            raise TypeError(output)
+        # An empty error is none: many note an answer so. No output is no answer.
+        why = row.get("error") or ("no output" if output is None else None)
         return Transcript(
             attack=str(row.get("attack", "")),
             prompt=str(row["prompt"]),
-            output=str(row["output"]),
+            output="" if output is None else str(output),
             contexts=None if contexts is None else tuple(map(str, contexts)),
-            aim=row.get("aim"),
-            error=row.get("error"),
+            aim=aim,
+            error=None if why is None else str(why),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"Line {number} of {path} is not a transcript.", _FORM) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{where} is not a transcript.", _FORM) from error

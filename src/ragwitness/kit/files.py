@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from ragwitness.errors import InputError, RagwitnessError
 
@@ -439,6 +439,19 @@ def _taken(lock: BaseFileLock) -> bool:
 
 
 # Read: with a limit, and one line for whatever is wrong.
+
+
+class Closing:
+    """Closes itself at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def read_file(path: Path, most: int = MOST_BYTES, hint: str = "", *, secret: bool = False) -> bytes:

@@ -64,15 +64,11 @@ def build_system(
     elif config.retrieval == "lexical":
         index = LexicalIndex(texts)
     else:
-        embedder = embedder or _load_embedder(config.retrieval)
+        from ragwitness.rag.embedders import load_embedder
+
+        embedder = embedder or load_embedder(config.retrieval)
         index = DenseIndex(texts, embedder, config.metric, config.index)
     return RagSystem(passages, index, generator or _load_generator(config.generator), config)
-
-
-def _load_embedder(spec: str) -> Embedder:
-    from ragwitness.rag.embedders import load_embedder
-
-    return load_embedder(spec)
 
 
 def _load_generator(spec: str) -> LanguageModel:

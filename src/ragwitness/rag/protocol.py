@@ -7,11 +7,14 @@ import math
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ragwitness.types import Answer, Query, TokenLogprob
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 _DEFAULT_MAX_TOKENS = 256
 
@@ -171,6 +174,25 @@ def parse_request(kind: type[_R], body: object) -> _R:
         param = str(first["loc"][0]) if first["loc"] else None
         message = f"Invalid value for {param}: {first['msg']}."
         raise ApiError(message, param=param, code="invalid_value") from None
+
+
+async def read_json(request: Request, most: int) -> object:
+    """Return the JSON of a body of at most so many bytes.
+
+    Raises:
+        ApiError: It is longer, or no JSON.
+    """
+    # Counted as it arrives: a Content-Length is the client's word, and whoever sends without end
+    # must not fill the memory.
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise ApiError(f"The request is larger than {most} bytes.", status=413)
+    try:
+        return json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        raise ApiError("The request body is not valid JSON.") from None
 
 
 # Replies of the OpenAI protocol, whole and streamed.

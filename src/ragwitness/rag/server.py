@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 import os
 import time
@@ -35,6 +34,7 @@ from ragwitness.rag.protocol import (
     completion_reply,
     completion_stream,
     parse_request,
+    read_json,
 )
 from ragwitness.rag.target import completed
 
@@ -71,7 +71,7 @@ class _Lab:
 
     async def chat(self, request: Request) -> Response:
         self._authorize(request)
-        asked = parse_request(ChatRequest, await _read_json(request))
+        asked = parse_request(ChatRequest, await read_json(request, _LARGEST_BODY))
         _check_model(asked.model)
         query, top = asked.query(), asked.top_logprobs or 0
         answer = await self._call(partial(self._system.answer, query, asked.stops))
@@ -81,7 +81,7 @@ class _Lab:
 
     async def completions(self, request: Request) -> Response:
         self._authorize(request)
-        asked = parse_request(CompletionRequest, await _read_json(request))
+        asked = parse_request(CompletionRequest, await read_json(request, _LARGEST_BODY))
         _check_model(asked.model)
         # With echo the prompt itself is scored: what PROMPT_LOGPROBS audits read.
         query, top, echo = asked.query(), asked.logprobs, bool(asked.echo)
@@ -151,18 +151,6 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     message = f"Invalid URL ({request.method} {request.url.path})."
     return JSONResponse(ApiError(message).body, status)
-
-
-async def _read_json(request: Request) -> object:
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > _LARGEST_BODY:
-            raise ApiError(f"The request is larger than {_LARGEST_BODY} bytes.", status=413)
-    try:
-        return json.loads(bytes(body))
-    except (ValueError, RecursionError):
-        raise ApiError("The request body is not valid JSON.") from None
 
 
 def _check_model(name: str | None) -> None:

@@ -194,23 +194,6 @@ def bounds_svg(bounds: Bounds) -> str:
     return lines_svg("Joint privacy of pooled accounts", [panel])
 
 
-def plan_json(
-    plans: Sequence[NoisePlan], asked: dict[str, Any], room: Room | None
-) -> dict[str, Any]:
-    """Return everything, strict JSON.
-
-    Args:
-        plans: One per coalition size.
-        asked: The budget and the load.
-        room: Under a given noise; None where none was given.
-    """
-    return {
-        "asked": asked,
-        "plans": [{**asdict(plan), "ratio": plan.ratio} for plan in plans],
-        "room": None if room is None else asdict(room),
-    }
-
-
 def plan_terminal(plans: Sequence[NoisePlan], asked: dict[str, Any], room: Room | None) -> Group:
     """Return the noise for each coalition size for a terminal of 80 columns."""
     from rich.console import Group

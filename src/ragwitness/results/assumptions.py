@@ -130,7 +130,7 @@ class VerdictPower:
     Attributes:
         documents: Scored documents in question.
         known: Scored calibration documents.
-        smallest: Smallest p-value that any document could have had.
+        smallest: Smallest p-value that any document could have had; 0 by lot.
         tied: Calibration documents that share the highest of their scores.
         found: Expected share of the documents inside that are called in, where half of those in
             question are; None where nothing could be ranked.
@@ -166,12 +166,11 @@ class VerdictPower:
         if self.withheld:
             return (
                 "This audit could call nothing in, whatever a document scored: the calibration"
-                " documents differ from those in question."
+                " documents, or when they were asked, differ from those in question."
             )
-        best = (
-            f"With {say.count(self.known)} calibration documents no p-value is below"
-            f" {say.p_text(self.smallest)}"
-        )
+        least = say.p_text(1 / (self.known + 1))
+        how = "no p-value is below" if self.smallest else "a p-value is drawn by lot, at best below"
+        best = f"With {say.count(self.known)} calibration documents {how} {least}"
         if self.tied > 1:
             equal = say.p_text((self.tied + 1) / (self.known + 1))
             best += (

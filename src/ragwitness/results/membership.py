@@ -497,8 +497,8 @@ _NOT_CLAIMED = (
     "absence: a system that hides its sources well gives no sign either.",
 )
 _NO_RATE = (
-    "How often that is wrong is not known: nobody has said that the calibration documents are "
-    "like the audited ones."
+    "How often that is wrong is not known: nobody knows that the calibration documents are like "
+    "the audited ones and were asked as they were."
 )
 _UNLIKE = (
     "How often that is wrong is not known: the calibration documents are not like the audited ones."
@@ -561,7 +561,8 @@ def _sheet(result: AuditResult) -> Sheet:
     basis = f"{source} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{say.count(calibration.n)})"
     # A conformal p-value is never below 1 / (n + 1): with few calibration documents nothing can be
     # called in.
-    smallest = say.p_text(1 / (max(0, calibration.n) + 1))
+    drawn = calibration.ties == "random"
+    smallest = "by lot" if drawn else say.p_text(1 / (max(0, calibration.n) + 1))
     cost = f"{say.count(result.queries)} queries, {say.duration(result.seconds)}"
     spent = say.spent_text(result.spent)
     all_starts = ("Spent by all starts, trials of the target included", spent)

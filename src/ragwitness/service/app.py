@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 import uuid
@@ -24,7 +23,14 @@ from ragwitness.crypto.log.tiles import Tile
 from ragwitness.errors import InputError, TargetError
 from ragwitness.kit.files import read_file
 from ragwitness.rag.pipeline import QueryTooLongError
-from ragwitness.rag.protocol import ApiError, ChatRequest, chat_reply, chat_stream, parse_request
+from ragwitness.rag.protocol import (
+    ApiError,
+    ChatRequest,
+    chat_reply,
+    chat_stream,
+    parse_request,
+    read_json,
+)
 from ragwitness.service import lines
 from ragwitness.service.answers import Generator
 from ragwitness.service.indexes import documents_of, texts_of
@@ -525,18 +531,8 @@ async def _on_http_error(_request: Request, error: Exception) -> Response:
 
 
 async def _read_json(request: Request) -> object:
-    # Counted as it arrives: a Content-Length is the client's word.
-    body = bytearray()
     try:
         async with asyncio.timeout(_SLOWEST_BODY):
-            async for part in request.stream():
-                body += part
-                # Here, not at the end: whoever sends without end must not fill the memory.
-                if len(body) > LARGEST_BODY:
-                    raise ApiError(f"The request is larger than {LARGEST_BODY} bytes.", status=413)
+            return await read_json(request, LARGEST_BODY)
     except TimeoutError:
         raise ApiError("The request took too long to arrive.", status=408) from None
-    try:
-        return json.loads(bytes(body))
-    except (ValueError, RecursionError):
-        raise ApiError("The request body is not valid JSON.") from None

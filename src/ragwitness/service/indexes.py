@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -78,8 +79,10 @@ class Indexes:
                 # Kept for the next query; the least recently used of all tenants go first.
                 self._held[tenant] = (found, index)
                 self._held.move_to_end(tenant)
-                while len(self._held) > 1 and sum(map(_size, self._held.values())) > _LARGEST:
+                sizes = [4 * math.prod(one.shape) for _, one in self._held.values()]
+                while len(sizes) > 1 and sum(sizes) > _LARGEST:
                     self._held.popitem(last=False)
+                    sizes.pop(0)
             return index
 
     def _read(self, tenant: int, mechanism: Mechanism) -> tuple[int, SlotIndex | ShardedIndex]:
@@ -149,8 +152,3 @@ def documents_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[dict
         for slot in slots
         if slot in found
     ]
-
-
-def _size(held: tuple[int, SlotIndex | ShardedIndex]) -> int:
-    slots, dimension = held[1].shape
-    return 4 * slots * dimension

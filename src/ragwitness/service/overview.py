@@ -256,6 +256,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             # Gaussian composition over windows: the squares of mu add up.
             together = math.sqrt(sum(one * one for _, one in every.values()))
         queries, mu = every.get(window, (0, 0.0))
+        others = select(tenants.c.name).where(tenants.c.life == row.life, tenants.c.id != row.id)
         return TenantBudget(
             tenant=tenant,
             window=window,
@@ -271,7 +272,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             all_epsilon=policy.epsilon_of(together),
             life_epsilon=policy.epsilon_of(math.sqrt(used)),
             lifetime_epsilon=None if math.isinf(most) else policy.epsilon_of(most),
-            shares=_shares(connection, row),
+            shares=tuple(connection.execute(others.order_by(tenants.c.name)).scalars()),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
             accounts=_accounts(connection, row.id, window),
@@ -296,11 +297,6 @@ def _text_windows(
     match = replace(policy.terms, relation="add-remove").worst_mu(1) ** 2
     room = policy.text_budget**2
     return every, sum(squares + match > room for squares in told.values())
-
-
-def _shares(connection: Connection, row: Any) -> tuple[str, ...]:
-    query = select(tenants.c.name).where(tenants.c.life == row.life, tenants.c.id != row.id)
-    return tuple(connection.execute(query.order_by(tenants.c.name)).scalars())
 
 
 def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy) -> TenantRow:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -234,12 +235,9 @@ def serve(
         raise InputError(f"The service runs in 1 to {MOST_WORKERS} processes, not {workers}.")
     # What is unusable is refused here, once, before a worker starts.
     _watch(settings)
-    store = open_store(settings.database)  # brings its tables up to date, once
-    name = store.name
-    try:
+    with closing(open_store(settings.database)) as store:  # brings its tables up to date, once
+        name = store.name
         Logs(store, settings.attest, settings.key).close()  # refused here and not by each worker
-    finally:
-        store.close()
     app = make_app(settings) if workers == 1 else None
     listener = listen(host, port)
     listener.listen(1024)  # a burst waits in line instead of being turned away

@@ -137,11 +137,6 @@ def bet(p_values: Iterable[float], betting: Betting = "mixture") -> Iterator[tup
             yield p, log_mixture(total, count)
 
 
-def log_martingale(p_values: Iterable[float], betting: Betting = "mixture") -> NDArray[np.float64]:
-    """Return ln of the martingale after each p-value, shape (n,); see :func:`bet`."""
-    return np.array([value for _, value in bet(p_values, betting)], dtype=np.float64)
-
-
 @dataclass(frozen=True, slots=True)
 class Permutation:
     """A permutation test of a difference of means.

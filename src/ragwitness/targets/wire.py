@@ -173,7 +173,8 @@ def _content(content: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    # What is no count, a boolean among it, is unknown: the most is charged then.
+    return value if type(value) is int and 0 <= value < 10**9 else None
 
 
 def _chat_tokens(entries: Sequence[object]) -> tuple[TokenLogprob, ...]:

@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -61,13 +62,16 @@ def check_size(name: object, size: int, max_bytes: int) -> None:
 
 def read_folder(folder: Path, max_bytes: int, max_row: int) -> Iterator[Row]:
     """Yield one document per ``.txt`` or ``.md`` file below ``folder``, in order of its path."""
-    found = sorted(
+    seen = sorted(
         path
         for path in folder.rglob("*")
-        if path.suffix.lower() in PROSE
-        and path.is_file()
+        if not path.is_dir()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
+    found = [path for path in seen if path.suffix.lower() in PROSE and path.exists()]
+    others = Counter(p.suffix.lower() or "other" if p.exists() else "broken" for p in seen)
+    for kind in sorted(others.keys() - {*PROSE}):
+        yield str(folder), f"{others[kind]} {kind} files: only .txt and .md are read"
     total = 0
     for path in found:
         try:
@@ -202,7 +206,7 @@ def _read_csv(
             over = over or line is None
             yield line or "\n"
 
-    reader = csv.reader(told(), delimiter=delimiter)
+    reader = csv.reader(told(), delimiter=delimiter, strict=True)
     while True:
         number, over = reader.line_num + 2, False
         try:
@@ -210,13 +214,26 @@ def _read_csv(
         except StopIteration:
             return
         except csv.Error as error:
-            yield f"{name}:{number}", f"invalid CSV ({error})"
+            if "end of data" in str(error):
+                why = f"{name}:{number}: a quotation mark is never closed."
+                raise InputError(why, "Close it; within a quoted cell a mark is doubled.") from None
+            yield f"{name}:{number}", f"invalid CSV ({error}), up to line {reader.line_num + 1}"
             continue
         if over:
             yield f"{name}:{number}", _too_large(max_row)
+        elif any(_holds_rows(cell, columns, delimiter) for cell in cells):
+            yield f"{name}:{number}", "holds whole rows: a quotation mark is closed too late"
         elif cells:
             row = dict(zip(columns, cells, strict=False))
             yield f"{name}:{number}", _from_row(row, number, text_field)
+
+
+def _holds_rows(cell: str, columns: list[str], delimiter: str) -> bool:
+    """Whether each of several lines within a cell is a row: as many cells, an id of one word."""
+    at = columns.index("id") if "id" in columns else 0
+    rows = list(csv.reader(cell.splitlines()[1:-1], delimiter=delimiter))
+    whole = (len(row) == len(columns) and len(row[at].split()) == 1 for row in rows)
+    return len(rows) > 1 and all(whole)
 
 
 def _from_row(row: Mapping[str, object], number: int, text_field: str | None) -> Document | str:

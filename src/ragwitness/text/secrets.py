@@ -7,26 +7,30 @@ redaction, in the spellings of :mod:`ragwitness.text.spellings`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.kit.files import write_rows
+from ragwitness.kit.files import read_rows, write_rows
 from ragwitness.text import spellings as spelled
 from ragwitness.text.spellings import Spelling
 
+_PARTS = r"[-.\s\u2010-\u2015]"
 CONTACTS = (
-    re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     re.compile(
-        r"(?<!\d)\(?\d{3}\)?[-.\s]\d{3}[-.\s]\d{4}(?!\d)"
-        r"|(?<![\w+])\+[1-9](?:[ ().\-/\u00a0]{0,2}\d){7,14}(?!\d)"
+        r"(?<![\w.+-])[\w.+-]+(?:@[\w-]+(?:\.[\w-]+)+|\s?[(\[{]\s?(?i:at)\s?[)\]}]\s?[\w-]+"
+        r"(?:(?:\.|\s?[(\[{]?\b(?i:dot)\b[)\]}]?\s?)[^\W\d_][\w-]+)+)"
+    ),
+    re.compile(
+        rf"(?<!\d)(?:\(\d{{3}}\){_PARTS}{{0,2}}\d{{3}}{_PARTS}?|\(?\d{{3}}\)?{_PARTS}\d{{3}}{_PARTS})"
+        r"\d{4}(?!\d)|(?<![\w+])\+(?!\d(?: \d){6,8}(?! ?\d))[1-9]"
+        r"(?:[ ().\-/\u00a0\u2010-\u2015]{0,2}\d){7,14}(?!\d)"
     ),
     re.compile(r"(?:https?://|www\.)[^\s<>\"')]+[^\s<>\"').,;:!?]"),
 )
@@ -133,6 +137,10 @@ class SecretIndex:
 
     def _in(self, text: str) -> Iterator[Found]:
         row = spelled.row_of(text)
+        for start, end, meant in spelled.meant(row):
+            for one, places in self._known.get(meant, ()):
+                if one.check in ("number", "name"):
+                    yield from (Found(start, end, place) for place in places)
         letters, ends = row.letters, set(row.begins[1:])
         starts: Sequence[int] = row.begins[:-1]
         if self._abroad and ("+" in text or "00" in text):
@@ -182,15 +190,8 @@ def read_secrets(path: Path) -> list[Secret]:
     Raises:
         InputError: The file cannot be read, or a line holds no secret.
     """
-    found = []
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    found.append(_secret(line, f"{path}:{number}"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"Cannot read {path}: {reason}.", _FORM) from error
+    rows = enumerate(read_rows(path, _FORM), 1)
+    found = [_secret(row, f"Secret {number} of {path}") for number, row in rows]
     if not found:
         raise InputError(f"{path} holds no secret.", _FORM)
     return found
@@ -199,13 +200,9 @@ def read_secrets(path: Path) -> list[Secret]:
 _FORM = 'Each line is a JSON object such as {"text": "…", "kind": "name", "record": "id"}.'
 
 
-def _secret(line: str, where: str) -> Secret:
-    try:
-        row = json.loads(line)
-        text = row["text"]
-        kind, record = str(row.get("kind") or "secret"), row.get("record", "")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputError(f"{where} is not a secret.", _FORM) from None
+def _secret(row: dict[str, Any], where: str) -> Secret:
+    text: Any = row.get("text")
+    kind, record = str(row.get("kind") or "secret"), row.get("record", "")
     # Half of a surrogate pair is no text: nobody could write it down again.
     whole = isinstance(text, str) and not any("\ud800" <= char <= "\udfff" for char in text)
     if not (whole and any(char.isalnum() for char in text)):

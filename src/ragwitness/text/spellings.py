@@ -2,8 +2,8 @@
 
 Case, accents, compositions, punctuation and white space tell no two secrets apart: what is left of
 a text is a row of letters and digits, with the places where words begin. A secret is a few such
-rows: a name in both orders, with and without its particles and further names; a telephone number
-with and without the country; a web address without its scheme.
+rows: a name in both orders, with and without its particles and further names; a street in full and
+short; a telephone number with and without the country; a web address without its scheme.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise, product
 
-from ragwitness.text.words import STOP_WORDS, UNSPACED
+from ragwitness.text.words import LETTERS, STOP_WORDS, UNSPACED
 
 _TOKEN = re.compile(rf"[{UNSPACED}]|\d+|[^\W\d_{UNSPACED}]+")
 _OTHER = re.compile(r"&#?\w{1,8};|[^\x00-\x7f]")
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")  # Latin, Hebrew, Arabic
-_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "\u0131": "i"})
-_LETTERS |= str.maketrans({"þ": "th", "æ": "ae", "œ": "oe"})
 _LONG = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
 _SHORT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
@@ -114,7 +113,7 @@ def _flattened(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
 @cache
 def _bare(char: str) -> str:
     """One character in small letters without accents; nothing for what is not seen."""
-    found = _MARKS.sub("", unicodedata.normalize("NFKD", char)).casefold().translate(_LETTERS)
+    found = _MARKS.sub("", unicodedata.normalize("NFKD", char)).translate(LETTERS).casefold()
     found = unicodedata.normalize("NFC", found)  # what is no accent stays: Hangul, kana
     seen = [c for c in found if unicodedata.category(c) != "Cf"]
     return "".join(str(unicodedata.digit(c, c)) if c.isdigit() else c for c in seen)
@@ -127,7 +126,7 @@ class Spelling:
     Attributes:
         letters: The row.
         begins: Where its words begin within it.
-        check: ``"number"``, ``"initial"``, ``"short"`` or ``""``.
+        check: ``"number"``, ``"name"``, ``"initial"``, ``"short"`` or ``""``.
     """
 
     letters: str
@@ -199,11 +198,13 @@ def spellings(text: str, kind: str) -> list[Spelling]:
         if _ADDRESS.match(text) or _MAIL.fullmatch(text.strip()):
             found = dict.fromkeys(_as_words(_addresses(text)), "")
         elif days := _days(text):
-            found |= dict.fromkeys(_as_words(days), "")
+            said = [f"{day:{form}}" for day in days for form in _DAYS]
+            found |= dict.fromkeys(_as_words(said + [re.sub(r"\b0", "", s) for s in said]), "")
         elif _PHONE.fullmatch(text.strip()):
             found |= dict.fromkeys(_as_words(_numbers(text)), "")
         elif name := name_of(text, kind):
-            found |= dict.fromkeys(_as_words((*name.orders(), *name.titled())), "")
+            found |= dict.fromkeys(_as_words(name.titled()), "")
+            found |= dict.fromkeys(_as_words(name.orders()), "name")
             found = dict.fromkeys(_as_words(name.initials()), "initial") | found
     return _checked(found)
 
@@ -214,18 +215,28 @@ def parts(text: str, kind: str) -> list[Spelling]:
     return _checked(dict.fromkeys(_as_words(name.parts()), "")) if name else []
 
 
+def meant(row: Row) -> Iterator[tuple[int, int, str]]:
+    """Yield dates of any form and names with one more between, and letters to seek them by."""
+    for match in _DATE.finditer(row.flat):
+        at = row.origin or [(i, i + 1) for i in range(len(row.flat))]
+        for day in _days(match[1]):
+            yield at[match.start(1)][0], at[match.end(1) - 1][1], f"{day:%Y%m%d}"
+    for match in _MIDDLE.finditer(row.text):
+        yield *match.span(1), row_of(f"{match[2]} {match[3]}").letters
+
+
 def identity(text: str, kind: str) -> str:
     """Return what two listings of one secret share, however each is written."""
     if kind != "canary":
         if _ADDRESS.match(text) or _MAIL.fullmatch(text.strip()):
             text = _addresses(text)[0]
         elif days := _days(text):
-            return row_of(days[0]).letters
+            return f"{days[0]:%Y%m%d}"
         elif _PHONE.fullmatch(text.strip()):
             return min(("".join(filter(str.isdigit, one)) for one in _numbers(text)), key=len)
         elif name := name_of(text, kind):
             return " ".join(sorted(row_of(word).letters for word in name.words))
-    return row_of(text).letters
+    return "".join(next(iter(_as_words([text])), ()))
 
 
 def _checked(found: dict[tuple[str, ...], str]) -> list[Spelling]:
@@ -257,7 +268,7 @@ def _as_words(texts: Iterable[str]) -> list[tuple[str, ...]]:
             found[words] = None
             found[tuple(_SHORT.sub(r"\1", w) if len(w) > 4 else w for w in words)] = None
     found.pop((), None)
-    return list(found)
+    return [way for words in found for way in _streets(words)]
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -274,6 +285,12 @@ _PARTICLES = frozenset(
 )
 _TITLES = frozenset("mr mrs ms miss mx dr prof sir herr frau jr sr ii iii md phd".split())
 _CALLED = ("mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "patient", "sir")
+_NAME = r"[^\W\d_a-z][\w\u0300-\u036f-]*(?:['\u2019][\w\u0300-\u036f-]{2,})*"
+_PARTED = r"[\s*\"()\u201c\u201d]{1,12}"
+_MIDDLE = re.compile(
+    rf"(?<![\w'\u2019-])(?=(({_NAME}){_PARTED}(?:[^\W\d_a-z]\.|{_NAME}){_PARTED}"
+    rf"((?:[a-z]+ ){{,2}}{_NAME})))"
+)
 _MOST_WORDS = 6
 _NAMED = re.compile(r"name|person|patient|doctor|author", re.IGNORECASE)
 
@@ -369,27 +386,46 @@ def _named(text: str) -> tuple[str, ...]:
 
 # Dates, numbers and addresses.
 
-_DATED = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b|[\s,./-]+", re.IGNORECASE)
 _DAYS = ("%Y %m %d", "%d %m %Y", "%m %d %Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
+_MONTHS = """january jan januar janvier janv enero ene; february feb februar fevrier febrero; march
+mar marz maerz mars marzo; april apr avril avr abril abr; may mai mayo; june jun juni juin junio;
+july jul juli juillet julio; august aug aout agosto ago; september sept sep septembre septiembre;
+october oct oktober okt octobre octubre; november nov novembre noviembre; december dec dezember dez
+decembre diciembre dic"""
+_MONTH = {name: said.split()[0][:3] for said in _MONTHS.split(";") for name in said.split()}
+_DAY, _GAP = r"\d{1,2}(?:st|nd|rd|th)?", r"[\W_]{0,5}(?:(?:of|del?)[\s_])?"
+_SAID = f"(?:{'|'.join(_MONTH)})"
+_DATE = re.compile(
+    rf"(?<!\w)(?<!\d[./-])(?=((?:\d+([./\u2010-\u2013-])\d+\2|{_DAY}{_GAP}{_SAID}{_GAP}"
+    rf"|{_SAID}{_GAP}{_DAY}{_GAP})(?:\d\d)?\d\d(?![\w%]|[./:,-]\d)))"
+)
+_VOID = re.compile(r"(?<=\d)(st|nd|rd|th)\b|\b(of|del?)\b|t?00:00(:00(\.0+)?)?z?$|[^\w:]")
 
 
-def _days(text: str) -> list[str]:
-    """A date in every order, in figures and by the month's name; empty for what is none."""
-    plain, found = " ".join(_DATED.sub(" ", text).split()), []
-    for form in _DAYS if any(map(str.isdigit, plain)) else ():
-        try:
-            day = datetime.strptime(plain, form)
-        except ValueError:
-            continue
-        year, d = str(day.year), str(day.day)
-        nth = "th" if 10 < day.day < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
-        found += [day.strftime(one) for one in ("%Y %m %d", "%d %m %Y", "%m %d %Y")]
-        m = str(day.month)
-        found += [f"{d} {m} {year}", f"{m} {d} {year}", f"{year} {m} {d}"]
-        for month in (day.strftime("%B"), day.strftime("%b")):
-            for said in (d, f"{d} {nth}", f"{d} {nth} of"):
-                found += [f"{said} {month} {year}", f"{month} {said} {year}"]
+def _days(text: str) -> list[date]:
+    """The days that a date may mean, the likeliest first; none where it is no date."""
+    flat = row_of(text).flat.replace("_", " ")
+    words = [_MONTH.get(word, word) for word in _VOID.sub(" ", flat).split()]
+    found = []
+    # A year of two digits is one of this century or of the last.
+    for century in ("", "19", "20") if words[-1:] > ["30"] else ("", "20", "19"):
+        for form in _DAYS if len(words) == 3 and any(map(str.isdigit, words)) else ():
+            with suppress(ValueError):
+                said = f"{words[0]} {words[1]} {century}{words[2]}"
+                found.append(datetime.strptime(said, form).date())
     return found
+
+
+_STREETS = """street st str strasse;avenue ave av;road rd;boulevard blvd;lane ln;drive dr;court ct;
+place pl;square sq;highway hwy;parkway pkwy;terrace ter;circle cir;apartment apt;suite ste"""
+_WAYS = {word: names for names in map(str.split, _STREETS.split(";")) for word in names}
+
+
+def _streets(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """An address with the words for its streets in full and short; what is none as it is."""
+    ways = _WAYS if any(map(str.isdigit, words)) else {}
+    parts = re.sub(r"(?<=\w{3})(str|strasse)\b", r" \1", " ".join(words)).split()
+    return islice(product(*(ways.get(part, [part]) for part in parts)), 64)
 
 
 _PHONE = re.compile(

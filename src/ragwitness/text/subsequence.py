@@ -130,6 +130,16 @@ class SubsequenceIndex:
         """Say whether more than a share of any record's tokens stand in an output, in any order."""
         return bool((self.overlaps(output) > threshold * self.sizes).any())
 
+    def tells(self, output: NDArray[np.int32], share: float, least: int) -> bool:
+        """Say whether an output holds a share of any record of so many tokens in its order."""
+        above = np.where(self.sizes >= least, share * self.sizes, np.inf)
+        return next(self._pairs(output, above), None) is not None
+
+    def pieces(self, output: NDArray[np.int32], share: float, least: int) -> list[int]:
+        """Return the records of which a share, and so many tokens, stand in an output in order."""
+        above = np.maximum(share * self.sizes, least) - 1e-9
+        return [pair.record for pair in self._pairs(output, above)]
+
     def _pairs(
         self, output: NDArray[np.int32], above: NDArray[np.float64]
     ) -> Iterator[SubsequencePair]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import unicodedata
@@ -18,6 +19,18 @@ _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _DENSE = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 _LONGEST, _UNKNOWN = 24, 12.0  # letters of a word; what a letter costs that is part of no word
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
+# Tags that may hide no words: without attributes, or with NAME=VALUE.
+_TAGS = re.compile(r"</?[a-z][a-z0-9]{0,9}(?:\s+[\w-]+=[^<>]*)?\s*/?>|[*`~#|]+", re.IGNORECASE)
+_MARKED = re.compile(r"[&<*`~#|_]")
+_DIGITS = re.compile(r"(?<=[^\W\d_])\d+(?=[^\W\d_])")  # within a word
+_STROKED = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "ŋ": "n", "ƀ": "b"}
+_STROKED |= {"þ": "th", "æ": "ae", "œ": "oe", "ɨ": "i", "ɍ": "r", "ɇ": "e", "ⱥ": "a"}
+_STROKED |= {small.upper(): plain.capitalize() for small, plain in _STROKED.items()}
+# Greek and Cyrillic letters that look like Latin ones.
+_GREEK = zip("αεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aeiknoptuxABEZHIKMNOPTYX", strict=True)
+_CYRILLIC = zip("аеорсухіѕјАВЕКМНОРСТУХІЅЈ", "aeopcyxisjABEKMHOPCTYXISJ", strict=True)  # noqa: RUF001
+LETTERS = str.maketrans({"\u0131": "i"} | _STROKED | dict(_GREEK) | dict(_CYRILLIC))
+"""Letters with strokes, and those of other alphabets that look like Latin ones, as these."""
 
 STOP_WORDS = frozenset(
     """a about above after again all also am an and any are as at be because been before being
@@ -67,16 +80,19 @@ class Respacer:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        counts = Counter(word for text in texts for word in dense_tokens(_unaccented(text)))
+        counts = Counter(word for text in texts for word in dense_tokens(unaccented(text)))
         known = {word: count for word, count in counts.items() if word.isalpha()}
         total = math.log(sum(known.values()) or 1)
         self._costs = {word: total - math.log(count) for word, count in known.items()}
         self._longest = min(max(map(len, known), default=0), _LONGEST)
 
     def __call__(self, text: str) -> str:
-        """Return figures as they stand, and the likeliest words that the letters between make."""
-        found: list[str] = []
-        for part in re.split(r"(\d+)", _unaccented(text).casefold()):
+        """Return figures as they stand, and the likeliest words that the letters between make.
+
+        Figures within a word are no word: "fe4ver" is read as "fever".
+        """
+        text, found = _DIGITS.sub("", text), list[str]()
+        for part in re.split(r"(\d+)", unaccented(text).casefold()):
             found += [part] if part.isdigit() else self._parted("".join(filter(str.isalpha, part)))
         return " ".join(found)
 
@@ -98,11 +114,27 @@ class Respacer:
         return found[::-1]
 
 
-def _unaccented(text: str) -> str:
+def unaccented(text: str) -> str:
+    """Return a text in plain letters: without accents and strokes, look-alikes as Latin ones."""
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text)
+    apart = unicodedata.normalize("NFKD", text).translate(LETTERS)
     return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
+
+
+def seen(text: str) -> str:
+    """Return a text as it is seen: compatible forms as one, and nothing that is invisible."""
+    if text.isascii():
+        return text
+    plain = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in plain if unicodedata.category(c) != "Cf")
+
+
+def readable(text: str) -> str:
+    """Return a text so that all that read alike are alike: no markup, accents or look-alikes."""
+    if text.isascii() and not _MARKED.search(text):
+        return text
+    return unaccented(seen(_TAGS.sub("", html.unescape(seen(text))))).replace("_", " ")
 
 
 def passages(text: str, max_words: int, min_words: int) -> list[str]:

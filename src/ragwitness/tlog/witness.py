@@ -22,7 +22,6 @@ from ragwitness.crypto.notes.note import (
     MAX_NOTE,
     Checkpoint,
     Note,
-    Signature,
     signature_of,
     verify_signature,
 )
@@ -147,7 +146,7 @@ class Witness:
         # 4. On the disk first, then out.
         line = signature_of(self._key, new, now)
         replace_file(file, Note(note.text, (*note.signatures, line)).encode())
-        return WitnessReply(200, _line(line))
+        return WitnessReply(200, Note("", (line,)).encode().decode().removeprefix("\n"))
 
     def _remembered(self, file: Path, origin: str) -> Checkpoint | None:
         """Return what was signed last of a log; its own signature must stand under it."""
@@ -216,7 +215,3 @@ def create_app(witness: Witness) -> Any:
 
 def _named(origin: str) -> bool:
     return "+" not in origin and origin.isprintable() and not any(c.isspace() for c in origin)
-
-
-def _line(line: Signature) -> str:
-    return Note("", (line,)).encode().decode().removeprefix("\n")

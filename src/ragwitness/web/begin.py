@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,8 @@ class Beginnings:
             job = None
         # Only a name may come from an address: a link of others must not fill in where keys go.
         usual = {one.option: one.usual for one in errand.every if one.usual}
-        given = {one.option: query[one.option] for one in errand.every if _in_link(one, query)}
+        named = [one.option for one in errand.every if one.form == "plan"]
+        given = {option: query[option] for option in named if option in query}
         return page_reply(
             render(
                 "form.html.j2",
@@ -337,10 +338,6 @@ def _errand(request: Request) -> Errand:
     if found is None:
         raise HTTPException(404, f"What can be begun is: {', '.join(ERRANDS)}.")
     return found
-
-
-def _in_link(question: Question, query: Mapping[str, str]) -> bool:
-    return question.form == "plan" and question.option in query
 
 
 def _refuse_number(question: Question, answer: str) -> None:

@@ -144,7 +144,9 @@ class Guard:
         given = query.pop(_TOKEN, [""])[-1]
         reads = scope["method"] in _READS
         if given and reads:
-            address = _address(scope["path"], query)
+            rest = urlencode(query, doseq=True)
+            # One slash: two would name another host.
+            address = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
             # Whoever holds the cookie already may open the printed address again.
             if self._access.admits(headers):
                 return RedirectResponse(address, 303)
@@ -182,12 +184,6 @@ class Guard:
             self._access.cookie, self._access.session, httponly=True, samesite="strict"
         )
         return reply
-
-
-def _address(path: str, query: dict[str, list[str]]) -> str:
-    rest = urlencode(query, doseq=True)
-    # One slash: two would name another host.
-    return "/" + path.lstrip("/\\") + (f"?{rest}" if rest else "")
 
 
 def _from_here(headers: Headers) -> bool:

@@ -88,6 +88,7 @@ def _killed_often(kills: int, documents: int, tmp_path: Path) -> None:
     assert out.read_bytes() == (tmp_path / "whole.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_killed_three_times_ends_as_one_that_was_not(tmp_path) -> None:
     _killed_often(3, _DOCUMENTS, tmp_path)
 
@@ -108,6 +109,7 @@ def test_a_cap_holds_across_kills(tmp_path) -> None:
     assert "query cap reached" in reasons
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_with_one_line_and_loses_nothing(tmp_path) -> None:
     run, out = tmp_path / "run", tmp_path / "out.json"
     with rough() as server:

@@ -12,6 +12,7 @@ from tests.support.rough import FAULTS, TURNED_AWAY, rough
 _BUDGET = Budget(queries=90, tokens=20_000, cost=0.02, price_in=1.0, price_out=5.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_every_document_is_scored_or_counted_within_the_caps(seed: int, tmp_path) -> None:
     with rough(share=0.4, seed=seed) as server:

@@ -235,6 +235,7 @@ def test_a_file_with_another_digest_is_refused(bundle):
     _fails(pack({**files, "bundle.json": canonical(fewer)}), "bundle.extra")
 
 
+@pytest.mark.slow
 def test_ten_thousand_flipped_bytes_are_all_refused(bundle):
     rng = random.Random(7)
     for _ in range(10_000):

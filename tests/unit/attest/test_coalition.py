@@ -102,6 +102,7 @@ def test_accounts_of_two_tenants_are_one_coalition():
     assert apart.size == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("span", [1, 2, 7, 40, 2000])
 def test_queries_further_apart_than_the_span_join_nobody(span, monkeypatch):
     """As the paper's window W over a clock that counts the log's queries; blocks cut nothing."""

@@ -12,6 +12,8 @@ from ragwitness.errors import VerificationError
 from tests.cli.conftest import command  # noqa: F401
 from tests.support.attested import LOG
 
+pytestmark = pytest.mark.slow
+
 
 def _point(found):
     """A point of snarkjs's JSON, of either group."""

@@ -61,6 +61,7 @@ def challenged(audited):
     return place, record, coins, Disclosure.parse(opened)
 
 
+@pytest.mark.slow
 def test_a_window_whose_noise_stays_closed_passes(proved):
     found = verdict(proved)
     assert found.outcome == "pass", found.why
@@ -200,6 +201,7 @@ def written(tmp_path, **changes):
     return path
 
 
+@pytest.mark.slow
 def test_no_field_of_any_file_is_read_past(proved):
     """Each field changed and signed by the provider; benchmarks/mutations.py tries all of them."""
     rng = random.Random(8)

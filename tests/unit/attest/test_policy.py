@@ -203,6 +203,7 @@ def test_an_unusable_file_says_what_is_wrong(tmp_path: Path, old, new, said):
     assert said in str(found.value)
 
 
+@pytest.mark.slow
 def test_noise_that_a_table_holds_comes_from_it(tmp_path: Path):
     path = tmp_path / "policy.toml"
     text = EXAMPLE.replace("epsilon = 1.0 ", "epsilon = 20.0 ")

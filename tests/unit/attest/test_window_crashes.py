@@ -128,6 +128,7 @@ for i in range(10_000):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL")
 def test_killed_processes_leave_a_log_that_holds_all_that_was_answered(tmp_path, monkeypatch):
     held = window(tmp_path, monkeypatch, policy(queries=5000))

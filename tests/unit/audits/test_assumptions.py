@@ -223,3 +223,39 @@ def test_copies_are_one_document(kinds) -> None:
     mine, known = texts[:15], texts[15:]
     copies = [Document(f"copy-{n}", mine[0].text.upper()) for n in range(30)]
     assert likeness([*mine, *copies], known) == likeness(mine, known)
+
+
+_NOTICE = " ".join(f"standing{i} notice{i} of the publisher" for i in range(16))
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "says"),
+    [
+        (lambda t: f"{t[:40]} {_NOTICE} {t[40:]}", lambda t: f"{t} {_NOTICE}", "first 600 char"),
+        (lambda t: f"{t[:900]} {_NOTICE} {t[900:]}", lambda t: f"{t} {_NOTICE}", "first 2048 char"),
+        (lambda t: f"{t} {_NOTICE}", lambda t: f"{t} {_NOTICE}", None),
+    ],
+    ids=["early", "later", "alike"],
+)
+def test_the_same_words_elsewhere_are_noticed_where_methods_stop_reading(mine, theirs, says):
+    rng = random.Random(1)
+    words = [f"word{i}" for i in range(60)]
+    texts = [" ".join(rng.choice(words) for _ in range(380)) for _ in range(60)]
+    documents = [Document(str(i), text) for i, text in enumerate(texts)]
+    asked = [replace(one, text=mine(one.text)) for one in documents[:25]]
+    found = likeness(asked, [replace(one, text=theirs(one.text)) for one in documents[25:]])
+    assert found.unlike == (says is not None)
+    assert says is None or says in found.told
+
+
+def test_ties_broken_by_lot_are_said_with_their_seed(kinds) -> None:
+    plan = _plan(kinds, ties="random", tie_seed=7, accept_unlike=True)
+    reference = choose_reference(plan.known_out, False, ())
+    [told, _], _ = beforehand(plan, reference)
+    assert "--seed 7" in told
+    assert "no single document" not in told
+    calibration = calibration_of(plan, reference, [0.0] * 50)
+    assert told in doubts(plan, calibration, 25)
+    said = power_of(plan, calibration, 25, {}).told
+    assert "drawn by lot" in said
+    assert "no p-value is below" not in said

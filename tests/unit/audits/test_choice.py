@@ -58,6 +58,7 @@ def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
     assert (few.method, few.config.mode) == ("s-rag", "few")
 
 
+@pytest.mark.slow
 def test_a_cap_chooses_a_method_that_asks_less(plan, monkeypatch) -> None:
     turned = (("interrogation", {}), ("rag-mia", {}))
     monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", turned)
@@ -110,6 +111,7 @@ def test_a_question_that_the_target_refuses_for_its_length_is_not_chosen(plan, m
     assert min(asked) <= 800 < max(asked)
 
 
+@pytest.mark.slow
 def test_where_every_question_is_too_long_the_lengths_are_said(plan) -> None:
     async def nothing(_characters: int) -> bool:
         return False
@@ -118,6 +120,7 @@ def test_where_every_question_is_too_long_the_lengths_are_said(plan) -> None:
         asyncio.run(choose(plan, _ALL, load_language_model("reader"), Budget(), nothing))
 
 
+@pytest.mark.slow
 def test_the_cheapest_beyond_the_caps_is_looked_at_for_its_length_too(plan, monkeypatch) -> None:
     monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
     own = load_language_model("reader")

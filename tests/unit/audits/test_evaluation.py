@@ -78,6 +78,7 @@ def test_without_a_shadow_system_every_document_can_be_asked_about() -> None:
     assert len(small.non_members) + len(small.known_out) <= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("audit", "asked"), [("mba", 26), ("s-rag", 19)])
 def test_only_an_audit_that_learns_leaves_documents_for_its_shadow(audit, asked) -> None:
     plan = BatteryPlan(
@@ -163,6 +164,7 @@ def test_the_blind_guesser_sees_a_leak_and_no_more(marked: bool) -> None:
         assert rate.low <= 0.5
 
 
+@pytest.mark.slow
 def test_the_blind_guesser_fails_clean_splits_no_oftener_than_its_interval_says() -> None:
     failed = 0
     for seed in range(60):

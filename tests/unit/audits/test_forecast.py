@@ -49,6 +49,7 @@ def _ahead(names: list[str], audit: AuditPlan, **options: object) -> Outlook:
     return asyncio.run(look_ahead(OutlookPlan(audit, **options), audits, proxy))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in AUDITS if name != "s-rag"])
 def test_counts_are_those_of_a_run(name: str) -> None:
     plan = AuditPlan((*_documents(3), _TINY), known_out=_documents(2, CLINIC))
@@ -65,6 +66,7 @@ def test_counts_are_those_of_a_run(name: str) -> None:
     assert one.documents.scorable == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeats", [False, True])
 def test_a_target_that_repeats_is_asked_again(repeats: bool) -> None:
     plan = AuditPlan(_documents(4), known_out=_documents(2, CLINIC))
@@ -139,6 +141,13 @@ def test_without_known_documents_generated_ones_are_asked_about() -> None:
     assert outlook.warning
     assert outlook.methods[0].known_out.documents == 200
     assert outlook.methods[0].queries == 2 * 201
+
+
+def test_copies_in_question_are_not_asked_about() -> None:
+    copies = tuple(Document(f"copy{i}", one.text.upper()) for i, one in enumerate(_documents(3)))
+    plan = AuditPlan((*_documents(3), *copies), known_out=_documents(2, CLINIC))
+    (one,) = _ahead(["passages"], plan).methods
+    assert (one.documents.documents, one.queries) == (3, 5)
 
 
 def test_copies_among_known_documents_count_once() -> None:

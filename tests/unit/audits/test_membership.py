@@ -149,7 +149,9 @@ def test_nothing_is_sent_where_nothing_can_be_scored(plan, part) -> None:
 
 def test_ties_broken_by_lot_follow_the_document_and_not_its_place(plan) -> None:
     drawn = replace(plan, ties="random", tie_seed=3)
-    first = {v.document: v for v in _run(drawn, _target(plan)).verdicts}
+    result = _run(drawn, _target(plan))
+    assert "--seed 3" in result.settings["equal scores"]
+    first = {v.document: v for v in result.verdicts}
     turned = replace(drawn, documents=plan.documents[::-1])
     assert {v.document: v for v in _run(turned, _target(plan)).verdicts} == first
     other = {v.document: v for v in _run(replace(drawn, tie_seed=4), _target(plan)).verdicts}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.asking.worker import Outcome
-from ragwitness.audits.membership import unvaried, words_read
+from ragwitness.audits.membership import asked_apart, unvaried, words_read
 from ragwitness.types import Document, Score
 
 _WORDS = {"probes": 10.0, "unread": 1.0, "censored": 2.0}
@@ -39,3 +39,23 @@ def test_samples_that_never_differ_are_named(alike, warns: bool, counted: str | 
 def test_documents_without_a_score_are_no_samples() -> None:
     lost = Outcome(Document("a", "text"), Score(None, reason="lost"), 20, 20)
     assert unvaried([lost]) == []
+
+
+def _kept(n: int, new: int) -> list[Outcome]:
+    return [Outcome(Document(str(i), "text"), Score(1.0), 2, 2 * (i >= n)) for i in range(n + new)]
+
+
+@pytest.mark.parametrize(
+    ("mine", "known", "apart"),
+    [
+        ((0, 20), (0, 50), False),
+        ((20, 0), (50, 0), False),
+        ((11, 9), (24, 26), False),  # as an interruption leaves them
+        ((0, 20), (50, 0), True),  # other documents in the folder of a finished run
+        ((20, 0), (25, 25), True),  # more known-out documents
+        ((0, 1), (60, 0), True),
+        ((0, 0), (60, 0), False),
+    ],
+)
+def test_kinds_that_were_asked_at_other_times_are_noticed(mine, known, apart: bool) -> None:
+    assert asked_apart(_kept(*mine), _kept(*known)) == apart

@@ -13,6 +13,7 @@ from ragwitness.audits.plan import (
     AuditPlan,
     Systems,
     auxiliary_of,
+    same_text,
     stages_of,
 )
 from ragwitness.errors import CapReachedError, InputError
@@ -184,3 +185,32 @@ def test_copies_calibrate_once() -> None:
 def test_ties_are_ranked_in_one_of_two_ways() -> None:
     with pytest.raises(InputError, match="conservative or random"):
         replace(PLAN, ties="both")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a dose of 2.5 g", "a dose of 25 g", False),
+        ("at 1,250 each", "at 1250 each", False),
+        ("rooms 3-4", "rooms 34", False),
+        ("it was -8 there", "it was 8 there", False),
+        ("x = y + 1", "x = y * 1", False),
+        ("if a <= b", "if a < b", False),
+        ("up 7% a year", "up 7 a year", False),
+        ("rooms 3-4", "rooms 3 \u2013 4", True),
+        ("y+1", "y + 1", True),
+        ("COVID-19, well-\nknown", "covid 19 (wellknown)", True),
+        ("It ended in 1987. 40 men stayed.", "it ended in 1987\n40 men stayed", True),
+        ("a *plain* word; a **bold** one", "a plain word, a bold one!", True),
+        ("Title\n=====\n- 3 men", "Title: 3 men", True),
+    ],
+)
+def test_a_copy_has_the_same_numbers_and_signs(one: str, other: str, same: bool) -> None:
+    assert (same_text(Document("a", one)) == same_text(Document("b", other))) == same
+
+
+@pytest.mark.parametrize("part", ["documents", "known_out", "known_in"])
+def test_two_texts_under_one_id_are_refused(part: str) -> None:
+    twice = (*_documents(3, part), Document(f"{part}1", "yet another text"))
+    with pytest.raises(InputError, match=f"Two texts have the id '{part}1'"):
+        replace(PLAN, **{part: twice})

@@ -143,6 +143,7 @@ make(sys.argv[1], corpus(12), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
     def slowly(kind: str, prompt: str) -> Said:
         return Said(good(kind, prompt), wait=0.02)

@@ -63,6 +63,7 @@ def test_one_class_used_is_named_and_the_others_are_not() -> None:
     assert again.classes == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("used", [0, 2])
 def test_a_class_that_was_not_used_is_named_in_at_most_alpha_of_audits(
     used: int, monkeypatch: pytest.MonkeyPatch

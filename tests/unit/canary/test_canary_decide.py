@@ -17,12 +17,12 @@ from ragwitness.canary.rank_test import (
     log_evidence,
     rank_evidence,
     rank_of,
-    rank_p_value,
     release_weight,
     standing,
 )
 from ragwitness.canary.reading import amplification
 from ragwitness.errors import InputError
+from tests.support.ranks import rank_p_value
 
 DRAWS = 2000
 LEVELS = (0.01, 0.05, 0.1)
@@ -57,6 +57,7 @@ def test_the_rank_p_value_is_super_uniform_under_random_secrets(kind: int) -> No
         assert hits >= binom.ppf(0.001, DRAWS, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", range(3))
 def test_the_joint_redraw_is_super_uniform_under_random_secrets(kind: int) -> None:
     rng = np.random.default_rng(10 + kind)
@@ -83,6 +84,7 @@ def test_the_permutation_of_planted_slots_is_super_uniform(inside: int, outside:
     _assert_super_uniform(p_values)
 
 
+@pytest.mark.slow
 def test_evidence_crosses_its_level_in_at_most_alpha_of_runs_at_any_time() -> None:
     """Slot after slot and release after release, the releases sharing their draws."""
     rng = np.random.default_rng(30)

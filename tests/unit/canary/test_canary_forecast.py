@@ -19,10 +19,10 @@ from ragwitness.canary.rank_test import (
     half_planted,
     log_evidence,
     rank_of,
-    rank_p_value,
     release_weight,
 )
 from ragwitness.errors import InputError
+from tests.support.ranks import rank_p_value
 
 M = 40
 
@@ -58,6 +58,7 @@ def _realised(
     return len(decided), float(np.mean(decided))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [0.0, 0.1])
 def test_the_examples_named_decide_in_about_four_of_five_audits(own: float) -> None:
     rng = np.random.default_rng(1)
@@ -75,6 +76,7 @@ def test_the_examples_named_decide_in_about_four_of_five_audits(own: float) -> N
     assert share > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["joint", "half", "evidence"])
 def test_the_slots_named_decide_in_about_four_of_five_audits(kind: str) -> None:
     rng = np.random.default_rng(2)

@@ -93,6 +93,7 @@ def test_there_is_no_way_to_call_it_that_means_a_first_look(tmp_path: Path) -> N
     assert [one.release for one in read_looks(folder)] == ["1", "2"]
 
 
+@pytest.mark.slow
 def test_a_fresh_process_sees_what_others_saw(tmp_path: Path) -> None:
     folder = plan_folder(tmp_path / "plan", releases=0)
     here = Path(__file__).parents[3]

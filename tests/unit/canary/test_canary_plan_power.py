@@ -15,10 +15,12 @@ from ragwitness.canary.power import (
     share_of_providers,
     traces_for_power,
 )
-from ragwitness.canary.rank_test import SlotScores, rank_p_value
+from ragwitness.canary.rank_test import SlotScores
 from ragwitness.errors import InputError
+from tests.support.ranks import rank_p_value
 
 
+@pytest.mark.slow
 def test_the_likely_worlds_are_those_of_a_walk_over_the_same_measurements() -> None:
     """A Metropolis walk with the likelihood written by itself, one provider's effect integrated."""
     nodes, weights = hermegauss(40)

@@ -5,9 +5,10 @@ import pytest
 
 from ragwitness.canary.draw import Design
 from ragwitness.canary.probe import ProbeConfig
-from ragwitness.canary.rank_test import SlotScores, rank_p_value, rank_power, share_found
+from ragwitness.canary.rank_test import SlotScores, rank_power, share_found
 from ragwitness.cli.canary import foretold
 from ragwitness.errors import InputError
+from tests.support.ranks import rank_p_value
 
 
 @pytest.mark.parametrize(

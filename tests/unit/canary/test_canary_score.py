@@ -16,11 +16,12 @@ from ragwitness.canary.examples import Example
 from ragwitness.canary.families import Family, worded
 from ragwitness.canary.pools import with_trigger
 from ragwitness.canary.probe import DOCUMENT_TEMPLATE, CanaryProbe, ProbeConfig, queries_of, spot_of
-from ragwitness.canary.rank_test import SlotScores, rank_p_value
+from ragwitness.canary.rank_test import SlotScores
 from ragwitness.canary.reading import TAIL
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.types import Answer, Document, Query, Score, TokenLogprob
 from tests.support.canary_model import ToyModel, serving
+from tests.support.ranks import rank_p_value
 
 EXAMPLE = Example(
     "e", "The fox sleeps. Nobody in the whole wood wakes him.", "Who sleeps?", "The fox, we hear."
@@ -190,6 +191,7 @@ def test_an_endpoint_echoes_every_token_of_the_canary(family: Family) -> None:
     assert found.features == pytest.approx([_by_hand(model, slot, view) for view in views])
 
 
+@pytest.mark.slow
 def test_from_the_secret_to_the_p_value_an_untrained_model_is_never_over_accused() -> None:
     """2,000 random secrets at a model that reads every text, and knows no draw."""
     p_values = []

@@ -20,6 +20,8 @@ from ragwitness.kit.run_files import REPORT, RESULT, SEAL
 from tests.unit.evidence.forger import Forger
 from tests.unit.evidence.test_evidence_lies import _unlogged
 
+pytestmark = pytest.mark.slow
+
 PASSES = {
     f"{RESULT} summary.started": "no answer says when it came",
     f"{RESULT} summary.seconds": "nor how long it took",

@@ -7,7 +7,8 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.membership.owner import Bets, collection_difference
-from ragwitness.stats.sequential import log_martingale, online_p_values
+from ragwitness.stats.sequential import online_p_values
+from tests.unit.stats.test_sequential import log_martingale
 
 
 def collection_evidence(documents, outside=None, *, alpha=0.05, betting="mixture"):

@@ -318,6 +318,7 @@ def test_impossible_settings_are_named(options, message) -> None:
         S2MiaConfig(**options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["t", "m"])
 def test_t_and_m_are_fitted_on_the_shadow_system_alone(variant: str) -> None:
     audit = S2Mia(Copier(), configure(f"s2mia:{variant}"))
@@ -333,6 +334,7 @@ def test_t_and_m_are_fitted_on_the_shadow_system_alone(variant: str) -> None:
     assert not held.breaks_ties
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["t", "m"])
 def test_what_is_held_out_was_not_fitted_to(variant: str) -> None:
     # Labels at random: a rule that saw its own documents is right on more than half of them.

@@ -25,6 +25,7 @@ def _small_forests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shadow, "_ROUNDS", 30)
 
 
+@pytest.mark.slow
 def test_separable_shadow_data_is_learned() -> None:
     features, labels = _shadow(60, 3.0)
     fresh, truth = _shadow(200, 3.0, seed=1)
@@ -51,6 +52,7 @@ def test_useless_features_are_reported_as_such_by_the_loss(
     assert loss > 0.6  # guessing costs log 2 = .69
 
 
+@pytest.mark.slow
 def test_held_out_members_look_like_fresh_members(monkeypatch: pytest.MonkeyPatch) -> None:
     # In-sample probabilities of a forest would make true members look too weak. Small forests
     # fit their own data as closely as large ones, in a tenth of the time.

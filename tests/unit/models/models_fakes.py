@@ -10,6 +10,7 @@ from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from ragwitness.models.base import ChatPrompt
+from ragwitness.models.reader.forward import PASS_TOKENS, KeyValues, Network, Span
 from ragwitness.types import Message, Role
 
 ROLES = ["<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
@@ -116,3 +117,15 @@ def write_folder(folder: Path) -> Path:
 def conversation(context: str, question: str, prefill: str = "") -> ChatPrompt:
     messages = (Message(Role.SYSTEM, f"Context: {context}"), Message(Role.USER, question))
     return ChatPrompt(messages, prefill)
+
+
+def advance(network: Network, cache: KeyValues, ids: np.ndarray, keep: int) -> np.ndarray:
+    """Append ``ids`` to one sequence, block by block; return the states of the last ``keep``."""
+    kept, stop = [], 0
+    while stop < len(ids):
+        # Passes end at multiples of their length, whatever the sequence holds already.
+        start, room = stop, PASS_TOKENS - cache.length % PASS_TOKENS
+        stop = min(start + room, len(ids))
+        wanted = max(0, min(stop - (len(ids) - keep), stop - start))
+        kept.append(network.run([Span(cache, ids[start:stop], wanted)]))
+    return np.concatenate(kept)

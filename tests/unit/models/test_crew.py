@@ -33,6 +33,7 @@ _PROMPTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.05, 1.0])
 def test_a_program_that_ends_while_the_processes_start_waits_for_nobody(seconds: float) -> None:
     ends = (
@@ -81,6 +82,7 @@ def _place(crew: ReaderCrew, prompt: ChatPrompt) -> int:
     return seen[0]
 
 
+@pytest.mark.slow
 def test_many_threads_are_told_what_one_reader_says(alone: Reader, crew: ReaderCrew) -> None:
     def said(prompt: ChatPrompt) -> object:
         return crew.generate([prompt], max_tokens=6, top_logprobs=3)
@@ -91,6 +93,7 @@ def test_many_threads_are_told_what_one_reader_says(alone: Reader, crew: ReaderC
     assert found == own * 2  # every digit, and whatever was read before
 
 
+@pytest.mark.slow
 def test_scores_have_the_same_digits(alone: Reader, crew: ReaderCrew) -> None:
     for options in ({}, {"after": _PROMPTS[:3], "top": 2}):
         pairs = zip(

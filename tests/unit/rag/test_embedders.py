@@ -188,6 +188,7 @@ def test_it_serves_threads_and_a_running_loop(url: str) -> None:
     np.testing.assert_allclose(asyncio.run(inside()), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["exact", "faiss-flat", "qdrant"])
 def test_a_system_retrieves_through_an_endpoint(url: str, index: str) -> None:
     pytest.importorskip({"faiss-flat": "faiss", "qdrant": "qdrant_client"}.get(index, "numpy"))

@@ -80,6 +80,7 @@ def test_taken_port_and_bad_host_are_one_line() -> None:
         serve(make_system(), host="256.0.0.1", port=0)
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_changes_no_answer_beside_its_own() -> None:
     """Its answer stands in the running batch of the others when it hangs up."""
     reader = load_language_model("reader")

@@ -41,6 +41,7 @@ def test_every_kind_shows_itself(name: str) -> None:
     assert "@import" not in html
 
 
+@pytest.mark.slow
 def test_an_audit_shows_its_verdicts_and_its_figures_as_svg() -> None:
     seen = check(html_of(fake_result(60)))
     assert {"svg", "details", "table", "figure"} <= seen.seen

@@ -74,6 +74,7 @@ def test_a_result_is_shown_and_written_in_every_form(name: str, tmp_path: Path) 
     assert kind.rule(result, ()).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORED)
 def test_report_shows_every_kind(name: str, tmp_path: Path) -> None:
     written = tmp_path / "page.html"

@@ -83,6 +83,7 @@ def test_an_hour_of_windows_never_passes_the_lifetime_epsilon(store: Store) -> N
     assert told.all_epsilon <= 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [str.upper, lambda one: f"  {one.replace(' ', chr(10))} "])
 def test_the_same_texts_under_another_name_have_no_budget_of_their_own(store, change) -> None:
     one = tenant(store, "one", TEXTS)
@@ -97,6 +98,7 @@ def test_the_same_texts_under_another_name_have_no_budget_of_their_own(store, ch
     assert sum(counts["two"]) > 0
 
 
+@pytest.mark.slow
 def test_two_lives_that_meet_late_become_one_with_what_both_have_spent(store: Store) -> None:
     one = tenant(store, "one", TEXTS)
     two = tenant(store, "two", ["Something that nobody else holds."])

@@ -177,6 +177,7 @@ asyncio.run(charge())
 """
 
 
+@pytest.mark.slow
 def test_kill_9_loses_no_charge_that_was_confirmed(store: Store) -> None:
     claim = Claim(queries=10**4, accounts=1, capacity=32, top=3, embedder="hashing:64", epsilon=9.0)
     [key] = make_tenant(store, "t", accounts=1, claim=claim)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.gaussian import delta_at, epsilon_at
+from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
 from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
+from tests.support.gaussian import delta_at
 
 SMALL = Claim(queries=20, accounts=4, capacity=32, top=3)
 

@@ -66,6 +66,7 @@ def assert_same(sharded: ShardedIndex, rows: np.ndarray, mechanism: Mechanism) -
         assert sharded.release(query, key) == release(query, whole, key, mechanism)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["table", "exact"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_every_k_is_the_single_scans(pools, count: int, sampler: str) -> None:
@@ -157,6 +158,7 @@ def test_shards_end_with_their_process_and_leave_no_file(pool: ShardPool, tmp_pa
     assert [seat._child.wait(20) for seat in seats] == [0, 0]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_an_index_that_nobody_holds_is_dropped_by_its_shards(pool: ShardPool) -> None:
     mechanism = mechanism_for(16, 40, 5, 0.2)
     rows = drawn(mechanism, 40)
@@ -226,6 +228,7 @@ def test_the_service_answers_the_same_with_shards_and_without(store, service) ->
     service.retriever = before
 
 
+@pytest.mark.slow
 def test_a_shard_dead_before_the_charge_is_replaced_and_one_after_it_costs_503(
     store, service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def test_power_is_that_of_the_table_or_more(mu: float, published: tuple[float, .
     assert means[0] < means[1] < means[2] < means[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.0, 1.0])
 def test_bounds_exceed_the_truth_no_more_often_than_they_say(mu: float) -> None:
     runs, truth = 100, epsilon_at(DELTA, mu)

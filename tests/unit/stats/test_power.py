@@ -31,6 +31,7 @@ def _near(value: float, rounds: int = _ROUNDS) -> object:
     return pytest.approx(value, abs=4 * math.sqrt(max(value * (1 - value), 1e-4) / rounds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("auc", [0.6, 0.8, 0.95])
 @pytest.mark.parametrize(("known", "alpha"), [(19, 0.05), (30, 0.05), (99, 0.05), (40, 0.2)])
 def test_one_document_has_the_closed_form(auc: float, known: int, alpha: float) -> None:
@@ -80,6 +81,7 @@ def test_an_evaluation_without_a_false_positive_does_not_pass_for_none_at_all() 
     assert found.found == _near(exact)
 
 
+@pytest.mark.slow
 def test_a_large_evaluation_says_what_its_model_says() -> None:
     false = np.linspace(0, 1, 5001)
     true = norm.cdf(norm.ppf(false) + math.sqrt(2) * norm.ppf(0.9))

@@ -13,12 +13,16 @@ from ragwitness.errors import InputError
 from ragwitness.stats.sequential import (
     bet,
     calibrate,
-    log_martingale,
     log_mixture,
     matched_p_values,
     online_p_values,
     permutation_test,
 )
+
+
+def log_martingale(p_values, betting="mixture") -> np.ndarray:
+    """Return ln of the martingale after each p-value."""
+    return np.array([value for _, value in bet(p_values, betting)])
 
 
 @pytest.mark.parametrize("p", [1.0, 0.9999, 0.9985, 0.5, 0.03, 1e-4])

@@ -209,3 +209,45 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(InputError, match="cannot be read: Permission denied"):
         load_documents(path)
+
+
+def test_a_quotation_mark_that_is_never_closed_swallows_no_rows(tmp_path: Path) -> None:
+    body = 'id,text\na,one two\nb,"three four\nc,five six\nd,seven\n'
+    with pytest.raises(InputError, match=r"a.csv:3: a quotation mark is never closed"):
+        load_documents(write(tmp_path / "a.csv", body))
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ('b,"three\nc,"five six"\n', "up to line 4"),
+        ('b,"three\nc,five\nd,six, or\ne,"seven"\n', "up to line 6"),
+        ('b,"three\nc,five six\nd,seven\ne,eight"\n', "closed too late"),
+    ],
+)
+def test_rows_within_a_cell_are_named(tmp_path: Path, rows: str, says: str) -> None:
+    path = write(tmp_path / "a.csv", f"id,text\na,one two\n{rows}z,last of all\n")
+    loaded = load_documents(path)
+    assert [d.id for d in loaded.documents] == ["a", "z"]
+    assert loaded.skipped[0].where == f"{path}:3"
+    assert says in loaded.skipped[0].why
+
+
+def test_prose_of_several_lines_is_one_cell(tmp_path: Path) -> None:
+    prose = "Dear all,\nhowever, it rained\nthe next day, too\n\nand then, it stopped.\nYours, B."
+    loaded = load_documents(write(tmp_path / "a.csv", f'id,text\na,"{prose}"\nb,"say ""yes"""\n'))
+    assert [d.text for d in loaded.documents] == [prose, 'say "yes"']
+    assert not loaded.skipped
+
+
+def test_other_files_of_a_folder_are_counted_by_kind(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "one text")
+    for name in ("b.html", "c.HTML", "d.pdf", "README", ".hidden"):
+        write(tmp_path / name, "not read")
+    (tmp_path / "e.txt").symlink_to(tmp_path / "gone.txt")
+    (tmp_path / "sub.html").mkdir()
+    loaded = load_documents(tmp_path)
+    assert [d.id for d in loaded.documents] == ["a.md"]
+    assert [one.why.split(":")[0] for one in loaded.skipped] == [
+        "2 .html files", "1 .pdf files", "1 broken files", "1 other files"
+    ]  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.text.secrets import Secret, SecretIndex, read_secrets, write_secrets
+from ragwitness.text.secrets import Secret, SecretIndex, contacts, read_secrets, write_secrets
 
 
 def test_there_and_back(tmp_path: Path) -> None:
@@ -22,9 +22,9 @@ def test_there_and_back(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "holds no secret"),
-        (b'{"kind": "hush-hush"}\n', ":1 is not a secret"),
-        (b'["hush-hush"]\n', ":1 is not a secret"),
-        (b'{"text": "fine"}\nhush-hush\n', ":2 is not a secret"),
+        (b'{"kind": "hush-hush"}\n', "Secret 1 of"),
+        (b'["hush-hush"]\n', "line 1, does not hold a JSON object"),
+        (b'{"text": "fine"}\nhush-hush\n', "line 2, is not JSON"),
         (b'{"text": ["hush-hush"]}\n', "empty or not text"),
         (b'{"text": " - "}\n', "empty or not text"),
         (b"\xff\xfehush-hush", "not UTF-8"),
@@ -47,9 +47,53 @@ def test_a_secret_that_no_text_is_searched_for_is_refused(tmp_path: Path, text: 
     # Listed in silence, it would count as kept in every text that holds it.
     path = tmp_path / "secrets.jsonl"
     write_secrets(path, [Secret("Ada Fenn", "name", "r1"), Secret(text, "code", "r2")])
-    with pytest.raises(InputError, match=":2: the secret is too short to be sought"):
+    with pytest.raises(InputError, match=r"Secret 2 of .*: the secret is too short to be"):
         read_secrets(path)
     assert SecretIndex([Secret(text, "code", "r2")]).find(f"His code is {text}, he said.") == []
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.jsonl"
+    path.write_text('\ufeff{"text": "Ada Fenn"}\n', encoding="utf-8")
+    assert read_secrets(path) == [Secret("Ada Fenn", "secret", "")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "(415)555-0132",
+        "(415)5550132",
+        "(415) 555-0132",
+        "415\u2013555\u20130132",
+        "415\u2011555\u20110132",
+        "415.555.0132",
+        "+49\u201330\u20131234567",
+        "+1 4 1 5 5 5 5 0 1 3 2",
+        "+33 1 42 68 53 00",
+        "rosa.q+a@mail.example.org",
+        "rosa(at)example.org",
+        "rosa [at] mail [dot] example [dot] org",
+        "rosa {AT} example dot org",
+        "https://example.org/a?b",
+    ],
+)
+def test_a_contact_is_found_as_a_whole(said: str) -> None:
+    assert contacts(f"Write to {said}, or not.") == {said}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "grades of +1 2 3 4 5 6 7 8, and",
+        "meet me (at) noon, or [at] 5.30",
+        "12345-555-0132",
+        "(415)55-50132",
+        "look at the dot on it",
+        "rows 100-200, 300-4000",
+    ],
+)
+def test_other_figures_and_words_are_no_contact(said: str) -> None:
+    assert not contacts(said)
 
 
 def test_a_kind_of_null_is_no_kind(tmp_path: Path) -> None:
@@ -59,13 +103,14 @@ def test_a_kind_of_null_is_no_kind(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Cannot read"):
+    with pytest.raises(InputError, match="cannot be read"):
         read_secrets(tmp_path / "none.jsonl")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Cannot write"):
         write_secrets(tmp_path / "file" / "such.jsonl", [])
 
 
+@pytest.mark.slow
 def test_a_secret_that_is_accepted_finds_itself(tmp_path: Path) -> None:
     # Listed and never found, it would count as kept: whatever parts its figures and letters.
     rng, path, taken = random.Random(3), tmp_path / "secrets.jsonl", 0

@@ -277,6 +277,7 @@ def test_a_comparison_is_its_report(tmp_path: Path) -> None:
     harmless(site.get(f"/compare?first={one}&second={other}"))
 
 
+@pytest.mark.slow
 def test_leaks_are_compared_by_their_shares(tmp_path: Path) -> None:
     for name in ("one", "other"):
         leak_run(tmp_path / name)

@@ -45,6 +45,7 @@ def test_the_page_of_a_run_stays_small_and_leads_to_all_rows(site: tuple[Site, s
     assert "The first 50 of" in page
 
 
+@pytest.mark.slow
 def test_every_document_is_on_one_page_of_the_list(site: tuple[Site, str]) -> None:
     made, run = site
     address: str | None = f"{run}/rows"

@@ -14,7 +14,6 @@ from ragwitness.attest.accounts import check_key, verify_request
 from ragwitness.attest.bundle import verify_note
 from ragwitness.attest.commitments import check_shape, index_commitment, parse_token, vector_opening
 from ragwitness.attest.ledger import LoggedAccount, account_map
-from ragwitness.attest.policy import Estimator
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
@@ -606,13 +605,11 @@ def coalition(case: VerifierCase) -> str:
             "estimate.cap",
             f"{found.size} accounts ask like one; the policy declares at most {policy.k_max}.",
         )
-    return (
-        f"{found.size} of at most {policy.k_max} ask alike (estimator {policy.estimator.name},"
-        f" cosine {policy.estimator.threshold:g} or more{_reach(policy.estimator)})"
-    )
-
-
-def _reach(used: Estimator) -> str:
-    """Say which queries were compared."""
+    # Which queries were compared.
+    used = policy.estimator
     near = f", at most {used.span:,} queries apart" if used.span else ""
-    return near + ("" if used.together else "; each tenant by itself, as version 1 has it")
+    apart = "" if used.together else "; each tenant by itself, as version 1 has it"
+    return (
+        f"{found.size} of at most {policy.k_max} ask alike (estimator {used.name},"
+        f" cosine {used.threshold:g} or more{near}{apart})"
+    )

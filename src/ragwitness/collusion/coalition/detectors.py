@@ -91,11 +91,6 @@ def account_means(log: QueryLog, whitening: Whitening | None = None) -> Matrix:
     return means
 
 
-def expected_cosine(tau: float, queries: int) -> float:
-    """Return the cosine of two accounts' means whose probes have cosine ``tau``, jitter fresh."""
-    return 1 / (1 + (1 - tau) / (tau * queries))
-
-
 def mean_links(means: Matrix, floor: float) -> Links:
     """Return all pairs of accounts whose means have cosine ``floor`` or more.
 
@@ -144,6 +139,7 @@ def mean_p_value(largest: float, accounts: int, dim: int) -> float:
 # which the queries are dealt out anew, each account as many and each bucket as many as before. Of
 # the joined, the innermost core is taken.
 
+# Many bits, or accounts that repeat one query meet by chance.
 _BUCKETS = Hashing(tables=4, bits=16)
 _ALIKE = 0.9  # length of the mean of unit vectors; of two, from cosine .62 on
 
@@ -155,39 +151,33 @@ class Community:
     Attributes:
         strongest: Largest sum of one account's squared cosines with the others: as many as it
             is one with.
-        null: The same of each log dealt out anew, shape (rounds,).
-        p_value: Share of those as large, the log counted among them.
+        p_value: Share of logs dealt out anew with one as large, the log counted among them.
         members: The innermost core of accounts joined beyond all of them; one account if none.
     """
 
     strongest: float
-    null: NDArray[np.float64]
     p_value: float
     members: NDArray[np.int64]
 
 
-def find_community(
-    log: QueryLog, rng: np.random.Generator, rounds: int = 39, config: Hashing | None = None
-) -> Community:
+def find_community(log: QueryLog, rng: np.random.Generator, rounds: int = 39) -> Community:
     """Look for accounts that share buckets beyond chance.
 
     Args:
         log: The queries.
         rng: Of the dealing out.
         rounds: Of it; the least p-value is 1 / (rounds + 1).
-        config: Of the hashes; many bits, or accounts that repeat one query meet by chance.
 
     Raises:
         InputError: There is no round.
     """
     whole("rounds", rounds)
-    config = config or _BUCKETS
     # 1. Buckets of alike queries. 2. Cosines of accounts over them.
-    buckets = _columns(hashes(log, config), log)
-    links = _links(log.accounts, buckets, log.size, config.tables)
+    buckets = _columns(hashes(log, _BUCKETS), log)
+    links = _links(log.accounts, buckets, log.size, _BUCKETS.tables)
     # 3. The null: queries are dealt out anew, activity of accounts and buckets kept.
     dealt = [
-        _links(rng.permutation(log.accounts), buckets, log.size, config.tables)
+        _links(rng.permutation(log.accounts), buckets, log.size, _BUCKETS.tables)
         for _ in range(rounds)
     ]
     null, strongest = np.array([_strength(one) for one in dealt]), _strength(links)
@@ -195,7 +185,6 @@ def find_community(
     peak = max(float(one.weight.max(initial=0.0)) for one in dealt)
     return Community(
         strongest,
-        null,
         (1 + int((null >= strongest).sum())) / (rounds + 1),
         core_group(links.above(np.nextafter(peak, math.inf))),
     )
@@ -288,14 +277,12 @@ class Scan:
 
     Attributes:
         largest: Eigenvalue.
-        null: The same of each permutation, shape (rounds,).
-        p_value: Share of permutations as large, the log counted among them.
+        p_value: Share of permutations with one as large, the log counted among them.
         shared: Estimate of k tau: the size of a coalition in accounts that hold nothing back.
         members: Accounts that lie along the direction more than chance allows.
     """
 
     largest: float
-    null: NDArray[np.float64]
     p_value: float
     shared: float
     members: NDArray[np.int64]
@@ -318,7 +305,6 @@ def scan(means: Matrix, rng: np.random.Generator, rounds: int = 99) -> Scan:
     null = np.array([top_direction(_permuted(means, rng))[0] for _ in range(rounds)])
     return Scan(
         largest,
-        null,
         (1 + int((null >= largest).sum())) / (rounds + 1),
         effective_size(largest, *means.shape),
         _members(means, direction),

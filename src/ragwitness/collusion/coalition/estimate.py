@@ -211,9 +211,14 @@ def estimate(
         trimmed = not windows and len(log.times) <= _MOST
         count = len(windows) or draws + 1
         pool = None if windows else _pool(log, against.rest)
-        table = _suspicions(
-            _ComparedLogs(windows, pool, log.size, trimmed), count, names, settings, progress
-        )
+        rows = _ComparedLogs(windows, pool, log.size, trimmed)
+        # Suspicion of each log by each estimator; whole logs are spread, and none of their parts.
+        table = np.empty((count, len(names)))
+        shared = (rows, tuple(names), replace(settings, spread=one_by_one))
+        for at, told in enumerate(settings.spread(_row_suspicions, shared, range(count))):
+            table[at] = told
+            if progress is not None and at:
+                progress("samples", at, count - 1)
         alone, adjusted, p = _together(table)
         found = [
             replace(one, traffic_p=float(alone[at]), adjusted_p=float(adjusted[at]))
@@ -276,7 +281,8 @@ def _split(log: QueryLog, ordinary: QueryLog, seed: int) -> _Benign:
     third = max(1, min(ordinary.size // 3, ordinary.size - log.size))
     part = of_accounts(ordinary, np.sort(order[:third]))
     size = min(log.size, third)
-    samples = tuple(_sample(size, part, (seed, 1, at)) for at in range(_CALIBRATION))
+    picked = (_pick(size, part.size, (seed, 1, at)) for at in range(_CALIBRATION))
+    samples = tuple(of_accounts(part, one) for one in picked)
     return _Benign(part, samples, of_accounts(ordinary, np.sort(order[third:])), ())
 
 
@@ -347,10 +353,6 @@ def _pick(size: int, among: int, seed: tuple[int, ...]) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(among, size, replace=False))
 
 
-def _sample(size: int, pool: QueryLog, seed: tuple[int, ...]) -> QueryLog:
-    return of_accounts(pool, _pick(size, pool.size, seed))
-
-
 def _without_shared(who: QueryLog, log: QueryLog) -> QueryLog:
     """Leave out the fifth of each account's queries that is nearest to queries of others.
 
@@ -387,24 +389,6 @@ class _ComparedLogs:
         drawn = _pick(self.size, self.pool.size, (seed, 0, at - 1)) if at else np.arange(self.size)
         found = of_accounts(self.pool, drawn)
         return _without_shared(found, found) if self.trimmed else found
-
-
-def _suspicions(
-    rows: _ComparedLogs,
-    count: int,
-    names: Sequence[str],
-    settings: Settings,
-    progress: Progress | None,
-) -> Floats:
-    """Suspicion of each log by each estimator, shape (logs, estimators)."""
-    table = np.empty((count, len(names)))
-    # Whole logs are spread, and none of their parts.
-    shared = (rows, tuple(names), replace(settings, spread=one_by_one))
-    for at, told in enumerate(settings.spread(_row_suspicions, shared, range(count))):
-        table[at] = told
-        if progress is not None and at:
-            progress("samples", at, count - 1)
-    return table
 
 
 def _row_suspicions(

@@ -313,22 +313,16 @@ def chance_of_pair(tau: float, dim: int) -> float:
     return float(betainc((dim - 1) / 2, 0.5, 1 - tau * tau)) / 2
 
 
-def null_rate(tau: float, accounts: int, queries: int, dim: int) -> float:
-    """Return how often unrelated accounts are joined: 1 - exp(-C(N, 2) m^2 p_tau).
+def threshold_for(rate: float, accounts: int, queries: int, dim: int) -> float:
+    """Return the threshold that joins unrelated accounts at ``rate``; 0 where every one is below.
+
+    The accounts' queries are uniform on the sphere; the rate is 1 - exp(-C(N, 2) m^2 p_tau).
 
     Args:
-        tau: Threshold, from 0 to 1.
+        rate: Of logs in which any two accounts are joined.
         accounts: N.
-        queries: m, of each account, uniform on the sphere.
+        queries: m, of each account.
         dim: Of the vectors.
-    """
-    # C(N, 2) m² pairs of queries, each joined with p_tau: Poisson.
-    pairs = math.comb(accounts, 2) * queries**2
-    return -math.expm1(-pairs * chance_of_pair(tau, dim))
-
-
-def threshold_for(rate: float, accounts: int, queries: int, dim: int) -> float:
-    """Return the threshold at which :func:`null_rate` is ``rate``; 0 where every one is below.
 
     Raises:
         InputError: A value is outside its range.
@@ -336,7 +330,8 @@ def threshold_for(rate: float, accounts: int, queries: int, dim: int) -> float:
     from scipy.special import betaincinv
 
     pairs = math.comb(whole("accounts", accounts), 2) * whole("queries", queries) ** 2
-    # The same solved for p_tau, then for the cosine.
+    # C(N, 2) m² pairs of queries, each joined with p_tau: Poisson. Solved for p_tau, then for the
+    # cosine.
     tail = -math.log1p(-probability("rate", rate)) / max(1, pairs)
     if tail >= 0.5:
         return 0.0

@@ -232,16 +232,13 @@ class LogProof:
         return cls(index, tuple(parse_hash(t, "proof.hash") for t in lines), checkpoint, extra)
 
 
-def open_proof(
-    data: bytes, entry: bytes, policy: Signers, *, extra: bool = False
-) -> tuple[LogProof, SignedCheckpoint]:
+def open_proof(data: bytes, entry: bytes, policy: Signers) -> tuple[LogProof, SignedCheckpoint]:
     """Check that ``entry`` is in the log, by a proof file alone.
 
     Args:
         data: The file.
         entry: What must be logged.
         policy: Whose signatures count.
-        extra: Accept extra data, which nobody signed.
 
     Returns:
         The proof, for the entry's index, and the checkpoint.
@@ -252,7 +249,7 @@ def open_proof(
     """
     # 1. The form. 2. The checkpoint's signatures. 3. The path from the entry to its root.
     proof = LogProof.parse(data)
-    if proof.extra and not extra:
+    if proof.extra:
         raise VerificationError("proof.extra", "A proof carries data that nobody signed.")
     signed = open_checkpoint(proof.checkpoint, policy)
     found = signed.checkpoint

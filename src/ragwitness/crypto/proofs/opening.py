@@ -26,7 +26,7 @@ from ragwitness.crypto.proofs.curve import (
     product_holds,
 )
 from ragwitness.crypto.proofs.setup import Shape
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.errors import VerificationError
 
 
 def divide(coefficients: Sequence[int], point: int) -> tuple[int, list[int]]:
@@ -193,18 +193,3 @@ class Columns:
             parse_g1(point, "columns")
         width = shape.dimension
         return cls(tuple(tuple(points[i * width : (i + 1) * width]) for i in range(chunks)))
-
-
-def check_capacity(capacity: int, shape: Shape) -> int:
-    """Return how many chunks an index of ``capacity`` slots has.
-
-    Raises:
-        InputError: It is not a multiple of the chunks' slots, or has more than 1,024 chunks.
-    """
-    chunks, rest = divmod(capacity, shape.slots)
-    if rest or not 1 <= chunks <= MOST_CHUNKS:
-        raise InputError(
-            f"{capacity:,} slots are not 1 to {MOST_CHUNKS:,} whole chunks of {shape.slots:,}.",
-            "Choose a capacity that is a multiple of the setup's slots; empty slots are rows of 0.",
-        )
-    return chunks

@@ -193,13 +193,6 @@ class Circuit:
             step(wires)
         return wires
 
-    def violated(self, wires: Wires) -> str | None:
-        """Return the label of the first constraint that fails, or None."""
-        for row in self.constraints:
-            if not _holds(row, wires):
-                return row.label
-        return None
-
     def _input(self, name: str, count: int) -> list[Linear]:
         if name in self.inputs:
             raise ValueError(f"The input {name!r} is declared twice.")
@@ -212,13 +205,9 @@ def _linear(value: Linear | int) -> Linear:
     return value if isinstance(value, Linear) else constant(value)
 
 
-def _holds(row: Constraint, wires: Wires) -> bool:
-    left = evaluate(row.a, wires) * evaluate(row.b, wires)
-    return (left - evaluate(row.c, wires)) % R == 0
-
-
 def _demand(row: Constraint, wires: Wires) -> None:
-    if not _holds(row, wires):
+    left = evaluate(row.a, wires) * evaluate(row.b, wires)
+    if (left - evaluate(row.c, wires)) % R:
         raise InputError(
             f"The witness does not satisfy the circuit: {row.label}.",
             "Only a true statement can be proved.",

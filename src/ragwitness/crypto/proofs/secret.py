@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.crypto.proofs.curve import SCALAR_BYTES, R, encode_g1
-from ragwitness.crypto.proofs.opening import Columns, check_capacity
+from ragwitness.crypto.proofs.opening import MOST_CHUNKS, Columns
 from ragwitness.crypto.proofs.setup import MASKS, Shape
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import replace_file
@@ -113,7 +113,12 @@ def check_integer_rows(rows: object, shape: Shape) -> None:
             f"The rows have {rows.shape[1]} columns; the setup is for {shape.dimension}.",
             "Make a setup for this dimension: ragwitness setup.",
         )
-    check_capacity(len(rows), shape)
+    chunks, rest = divmod(len(rows), shape.slots)
+    if rest or not 1 <= chunks <= MOST_CHUNKS:
+        raise InputError(
+            f"{len(rows):,} slots are not 1 to {MOST_CHUNKS:,} whole chunks of {shape.slots:,}.",
+            "Choose a capacity that is a multiple of the setup's slots; empty slots are rows of 0.",
+        )
     wide = rows.astype(np.int64)
     most = int(np.einsum("ij,ij->i", wide, wide).max())
     if most > shape.scale**2:

@@ -26,32 +26,37 @@ from ragwitness.text.pii import PiiFinder, pii_finder
 from ragwitness.text.runs import RunIndex, Vocabulary, phrases_of
 from ragwitness.text.secrets import Secret, SecretIndex, contacts
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import Respacer, content_tokens, dense_tokens
+from ragwitness.text.words import Respacer, content_tokens, dense_tokens, seen
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
 # Codes: a long unbroken row, twenty bytes one by one, or two words of all kinds of characters.
 _ENCODED = re.compile(
-    r"[A-Za-z0-9+/%]{40,}|(?:(?:%?[0-9A-Fa-f]{2}|\d{1,3})[\s,:;]+){20}|(?:%[0-9A-Fa-f]{2}\s*){8}"
+    r"(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}|(?:(?:%?[0-9A-Fa-f]{2}|\d{1,3})[\s,:;]+){20}|(?:%[0-9A-Fa-f]{2}\s*){8}"
     r"|(?:(?=\S*\d)(?=\S*[A-Z])(?=\S*[a-z])[A-Za-z0-9+/]{12,}=*\s+){2}"
 )
 # Initials: twelve single letters in a row, whatever signs part them.
 _INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_][\W_]{1,3}){11}[^\W\d_](?![^\W_])")
-# Look-alikes of other alphabets within a word; "βHCG" and "μg" begin with theirs.
-_ALIKE = re.compile(
-    r"[A-Za-z][\u0370-\u03ff][A-Za-z]|[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]"
-)
-# Soft hyphens and joiners belong to some scripts; the conditions are tried without them.
-_KEPT = "\t\n\r\u00ad\u200c\u200d"
+_FEWEST_INITIALS = 6  # different ones among them: "A, B, C, D, A, …" are answers
+# Look-alikes of another alphabet within a word; Greek ones, as in "NFκB", are counted.
+_ALIKE = re.compile(r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]")
+_GREEK_WORD = re.compile(r"(?=\w*[\u0370-\u03ff])(?:\w*?[^\W\d_]){2}\w*")
+_MOST_GREEK = 3  # words with Greek letters that no record has
+# Figures in place of letters.
+_FIGURES = tuple(str.maketrans("013457@$", f"o{one}eastas") for one in "il")
+_FIGURED = re.compile(r"(?=\w*[^\W\d_])(?=\w*\d)\w+")
+# Soft hyphens, joiners and marks of direction belong to some scripts, form feeds to pages; the
+# conditions are tried without them.
+_KEPT = "\t\n\f\r\u00ad\u200c\u200d\u200e\u200f"
 # What no reader sees, whatever its category: fillers, and selectors but for one behind an emoji.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
     "|(?<![0-9#*\u203c-\u3299\U0001f000-\U0001ffff])[\ufe0e\ufe0f]"
 )
-_LATIN, _GREEK = (*range(0xC0, 0x180), *range(0x1E00, 0x1F00)), range(0x370, 0x400)
-_LETTERS = frozenset(map(chr, (*_LATIN, *_GREEK)))  # that need not stand in a record
+_LETTERS = frozenset(map(chr, (*range(0xC0, 0x180), *range(0x1E00, 0x1F00), *range(0x370, 0x400))))
 _OF_EMOJI = frozenset("\ufe0e\ufe0f\u20e3")
 _FEWEST = 5  # content words of a record whose share is counted: fewer stand in every text
+_PIECE, _LEAST_PIECE, _IN_PIECES = 0.25, 10, 0.75  # of a record's words; words; in all pieces
 _PHRASE = 6  # tokens in a row that tell of no record once a public text or many records hold them
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -163,6 +168,7 @@ class SyntheticGuard:
         known = {c for text in (*texts, *public) for c in unicodedata.normalize("NFKC", text)}
         self._letters = _LETTERS | known if texts else None
         self._scripts = set(map(_script, known)) - {"LATIN", "COMBINING"}
+        self._greek = {w for text in (*texts, *public) for w in _GREEK_WORD.findall(seen(text))}
         self._secrets = SecretIndex(secrets)
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
@@ -173,7 +179,8 @@ class SyntheticGuard:
         made_of = [conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
         made_of += [list(public)] if public else []
         self._public = len(public)
-        self._freed = self._runs.freed(records) if config.run else 0
+        once = self._vocabulary.tokenize(_forms(text)[-1] for text in dict.fromkeys(originals))
+        self._freed = self._runs.freed(once) if config.run else 0
         self._identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
         if self.config.cosine is not None and embed is None:
             raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")
@@ -204,8 +211,11 @@ class SyntheticGuard:
 
     def violation(self, text: str) -> Violation | None:
         """Return the first condition that a text breaks; None where it breaks none."""
-        # 1. What a reader does not see cannot be checked by what follows.
-        if hidden := _hidden(text) or _hidden(html.unescape(text)) or self._strange(text):
+        # 1. What a reader does not see cannot be checked by what follows. What copies may hold the
+        # codes that its record holds.
+        codes = self.config.holds
+        hidden = _hidden(text, codes) or _hidden(html.unescape(text), codes)
+        if hidden := hidden or self._strange(text):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
         # 2. Secrets, contact details and copying, in the text as it reads and without markup.
         forms = _forms(text)
@@ -214,22 +224,59 @@ class SyntheticGuard:
             broken = broken or self._copied(form) or self._near(form)
             if broken is not None:
                 return broken
-        # 3. Copying once more, in words parted as the records part them. A word too many or too
-        # few between honest ones is no copy yet, so a run is half as long again.
-        more = self.config.run // 2
-        return self._copied(self._respaced(forms[-1]), more) if self.config.holds else None
+        # 3. Copying once more, in words parted as the records part them, and with letters for
+        # figures. A word too many or too few between honest ones is no copy yet, so a run is half
+        # as long again.
+        said, more = forms[-1], self.config.run // 2
+        tries = [said] if self.config.holds else []
+        if tries and _FIGURED.search(said):
+            tries += (_lettered(said, table) for table in _FIGURES)
+        found = (self._copied(self._respaced(one), more) for one in tries)
+        return next((broken for broken in found if broken), None)
+
+    def together(self, texts: Sequence[str]) -> list[bool]:
+        """Say of each text whether it and earlier ones give a record out in pieces.
+
+        A piece has a quarter of a record's words or more, in order; three quarters of them may
+        stand in all pieces together, or what a single text may tell if that is more.
+        """
+        most, told = max(_IN_PIECES, self.config.recall), dict[int, set[int]]()
+        found = [False] * len(texts)
+        for place, text in enumerate(texts if self.config.holds and most < 1 else ()):
+            said = self._content.tokenize([_forms(text)[-1]])[0]
+            # 1. The records of which this text holds a piece.
+            words = set(said.tolist())
+            pieces = {
+                record: told.get(record, set()) | words & set(self._told.records[record].tolist())
+                for record in self._told.pieces(said, _PIECE, _LEAST_PIECE)
+            }
+            # 2. One too many, and the text is out: its words do not count for later ones.
+            found[place] = any(
+                record in told and len(said) > most * len(set(self._told.records[record].tolist()))
+                for record, said in pieces.items()
+            )
+            if not found[place]:
+                told |= pieces
+        return found
 
     def named(self, record: str) -> str:
         """Say what a record's id, such as the name of its file, gives away; empty for nothing."""
-        broken = self._secret(record)
-        return broken.reason if broken else "a contact detail" if contacts(record) else ""
+        for name in (record, re.sub(r"[\W_]+", " ", record)):
+            broken = self._secret(name) or self._personal(name)
+            if broken is None and len(content_tokens(name)) >= _FEWEST:
+                broken = self._copied(name)
+            if broken is not None:
+                return broken.reason
+        return "a contact detail" if contacts(record) else ""
 
     def _strange(self, text: str) -> str:
         """Name letters, such as small capitals, that neither records nor public texts use."""
-        seen = {c for c in unicodedata.normalize("NFKC", text) if not c.isascii()} - _OF_EMOJI
-        letters = {c for c in seen if unicodedata.category(c)[0] in "LM"}
+        other = {c for c in unicodedata.normalize("NFKC", text) if not c.isascii()} - _OF_EMOJI
+        letters = {c for c in other if unicodedata.category(c)[0] in "LM"}
         unknown = set() if self._letters is None else letters - self._letters
         foreign = any(_script(c) not in self._scripts for c in unknown)
+        greek = set(_GREEK_WORD.findall(seen(text))) - self._greek
+        foreign |= self._letters is not None and len(greek) > _MOST_GREEK
         return "letters that no record uses" if foreign else ""
 
     def _phrases(self, originals: Sequence[str], public: Sequence[str]) -> NDArray[np.uint64]:
@@ -315,16 +362,14 @@ def _too_close(measure: str, cap: float) -> Violation:
 
 def _forms(text: str) -> tuple[str, ...]:
     """The text as it reads, and as it reads without markup where that is another text."""
-    seen = _seen(text)
-    bare = _seen(_TAG.sub("", html.unescape(seen)))
-    return (seen,) if bare == seen else (seen, bare)
+    read = seen(text)
+    bare = seen(_TAG.sub("", html.unescape(read)))
+    return (read,) if bare == read else (read, bare)
 
 
-def _seen(text: str) -> str:
-    if text.isascii():
-        return text
-    plain = unicodedata.normalize("NFKC", text)
-    return "".join(c for c in plain if unicodedata.category(c) != "Cf")
+def _lettered(text: str, table: dict[int, int]) -> str:
+    """The text with letters for the figures of words that have both."""
+    return _FIGURED.sub(lambda word: word.group().translate(table), text)
 
 
 def _script(letter: str) -> str:
@@ -336,14 +381,16 @@ def _joined(text: str) -> str:
     return _SPELLED.sub(lambda word: re.sub(r"[\W_]", "", word.group()), text)
 
 
-def _hidden(text: str) -> str:
-    """Name what a reader does not see or cannot read; empty for nothing."""
+def _hidden(text: str, codes: bool) -> str:
+    """Name what a reader does not see or cannot read, codes where asked; empty for nothing."""
     categories = {unicodedata.category(c) for c in text if c not in _KEPT}
     if categories & {"Cc", "Cf", "Co", "Cn", "Cs"} or _UNSEEN.search(text):
         return "control or invisible characters"
     if _ALIKE.search(text):
         return "words of mixed alphabets"
     # Letters have two cases: characters of unspaced scripts are words.
-    if any(str.isupper(run[0].upper()) for run in _INITIALS.finditer(text)):
-        return "single letters in a row"
-    return "encoded data" if _ENCODED.search(text) else ""
+    for run in _INITIALS.finditer(text) if codes else ():
+        letters = set(filter(str.isalpha, run[0].upper()))
+        if len(letters) >= _FEWEST_INITIALS and run[0][0].upper().isupper():
+            return "single letters in a row"
+    return "encoded data" if codes and _ENCODED.search(text) else ""

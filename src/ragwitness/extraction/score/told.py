@@ -21,7 +21,7 @@ HALF = 0.5
 """Share of a record above which it counts as told."""
 
 _FEWEST_WORDS = 5  # in order, or the whole record: fewer are there by chance
-_FEWEST_FACTS = 3
+_FEWEST_FACTS = 3  # or words of a record: one or two stand in other texts too
 
 
 def in_order(outputs: Sequence[str], records: LeakReference) -> tuple[LeakHits, Shares]:
@@ -34,7 +34,7 @@ def in_order(outputs: Sequence[str], records: LeakReference) -> tuple[LeakHits, 
     said = vocabulary.tokenize(outputs)
     sizes = index.sizes
     least = np.maximum(np.floor(HALF * sizes) + 1, np.minimum(_FEWEST_WORDS, sizes))
-    least[sizes == 0] = np.inf
+    least[sizes < _FEWEST_FACTS] = np.inf
     best = np.zeros(len(sizes))
     told = np.zeros(len(outputs), np.bool_)
     for place in range(len(outputs)):
@@ -52,8 +52,17 @@ def in_order(outputs: Sequence[str], records: LeakReference) -> tuple[LeakHits, 
     return LeakHits(told, best > 0), best
 
 
-def facts(outputs: Sequence[str], records: LeakReference) -> tuple[LeakHits, Shares]:
+def facts(
+    outputs: Sequence[str], records: LeakReference, prompts: Sequence[str] = ()
+) -> tuple[LeakHits, Shares]:
     """Find the records more than half of whose facts stand in one output, in any order.
+
+    What the output's own prompt holds did not leak; records of fewer than three facts have none.
+
+    Args:
+        outputs: What a target said.
+        records: What it is held against.
+        prompts: What each answers; without any nothing is taken off.
 
     Returns:
         Hits over outputs and records, and the largest share of each record that has facts, shape
@@ -61,14 +70,15 @@ def facts(outputs: Sequence[str], records: LeakReference) -> tuple[LeakHits, Sha
     """
     vocabulary, index = records.facts
     said = vocabulary.tokenize(outputs)
+    asked = vocabulary.tokenize(prompts or [""] * len(outputs))
     sizes = index.sizes
-    least = np.maximum(np.floor(HALF * sizes) + 1, np.minimum(_FEWEST_FACTS, sizes))
-    least[sizes == 0] = np.inf
+    some = sizes >= _FEWEST_FACTS
+    least = np.where(some, np.maximum(np.floor(HALF * sizes) + 1, _FEWEST_FACTS), np.inf)
     most = np.zeros(len(sizes), np.int64)
     told = np.zeros(len(outputs), np.bool_)
     for place in range(len(outputs)):
-        shared = index.overlaps(said[place])
+        new = said[place][~np.isin(said[place], asked[place])]
+        shared = index.overlaps(new)
         told[place] = bool((shared >= least).any())
         np.maximum(most, shared, out=most)
-    some = sizes > 0
     return LeakHits(told, most >= least), most[some] / sizes[some]

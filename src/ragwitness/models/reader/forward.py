@@ -319,21 +319,6 @@ class Network:
         """Return an empty sequence with room for ``capacity`` tokens."""
         return KeyValues(self.config, capacity)
 
-    def advance(self, cache: KeyValues, ids: Tokens, keep: int) -> Float32:
-        """Append ``ids`` to one sequence, block by block.
-
-        Returns:
-            Final hidden states of the last ``keep`` positions, shape (keep, width).
-        """
-        total, kept, stop = len(ids), [], 0
-        while stop < total:
-            # Passes end at multiples of their length, whatever the sequence holds already.
-            start, room = stop, PASS_TOKENS - cache.length % PASS_TOKENS
-            stop = min(start + room, total)
-            wanted = max(0, min(stop - (total - keep), stop - start))
-            kept.append(self.run([Span(cache, ids[start:stop], wanted)]))
-        return np.concatenate(kept)
-
     def logits(self, hidden: Float32) -> Float32:
         """Unnormalised log-probabilities (n, vocabulary) from hidden states (n, width)."""
         return self._product(hidden, self._unembedding)

@@ -46,17 +46,10 @@ def mu_of(sigma: float, queries: int, sensitivity: float = 1.0) -> float:
     return mu
 
 
-def delta_at(epsilon: float, mu: float) -> float:
-    """Return the smallest delta with which mu-Gaussian privacy is (epsilon, delta)-private.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return math.exp(log_delta_at(epsilon, mu))
-
-
 def log_delta_at(epsilon: float, mu: float) -> float:
-    """Return ln of :func:`delta_at`, which stays finite where that underflows; -inf at mu = 0.
+    """Return ln of the smallest delta with which mu-Gaussian privacy is (epsilon, delta)-private.
+
+    It stays finite where delta underflows; -inf at mu = 0.
 
     Raises:
         InputError: A value is outside its range.

@@ -266,21 +266,6 @@ class Odometer:
         """
         return epsilon_at(delta, self.mu())
 
-    def merged(self, other: Odometer) -> Odometer:
-        """Return one meter over the queries of two that counted different ones.
-
-        Raises:
-            InputError: Their terms differ, or the sum is beyond 64 bits.
-        """
-        if self.terms != other.terms:
-            raise InputError("Two meters with different terms cannot be added up.")
-        both = Odometer(self.terms)
-        mine, others = self._sum(), other._sum()
-        if int(np.trace(mine)) + int(np.trace(others)) >= _FULL:
-            raise InputError("Two meters are too full to be added up.", "Open a new window.")
-        both._gram, both.queries = mine + others, self.queries + other.queries
-        return both
-
     def to_bytes(self) -> bytes:
         """Return the whole state; equal meters give equal bytes on every machine."""
         head = {**self.terms.as_json(), "queries": self.queries}

@@ -33,7 +33,16 @@ class ChromaStore:
     name = f"Chroma HNSW (M={_LINKS} efConstruction={_KEPT_BUILDING} efSearch={_KEPT_SEARCHING})"
 
     def __init__(self, metric: Metric) -> None:
-        self._client = _open_client()
+        try:
+            import chromadb
+            from chromadb.config import Settings
+        except ImportError as error:
+            raise MissingExtraError("The Chroma index", "chroma") from error
+        # In memory, whatever a ``.env`` file nearby says.
+        settings = Settings(
+            _env_file=None, anonymized_telemetry=False, chroma_otel_collection_endpoint=""
+        )
+        self._client = chromadb.EphemeralClient(settings)
         self._metric = metric
         self._size = 0
         # All in-memory clients of a process share their collections.
@@ -76,20 +85,3 @@ class ChromaStore:
         return [
             Hit(int(at), score) for at, score in zip(reply["ids"][0], scores.tolist(), strict=True)
         ]
-
-
-def _open_client() -> Any:
-    """A client in memory, whatever a ``.env`` file nearby says.
-
-    Raises:
-        MissingExtraError: Chroma is not installed.
-    """
-    try:
-        import chromadb
-        from chromadb.config import Settings
-    except ImportError as error:
-        raise MissingExtraError("The Chroma index", "chroma") from error
-    settings = Settings(
-        _env_file=None, anonymized_telemetry=False, chroma_otel_collection_endpoint=""
-    )
-    return chromadb.EphemeralClient(settings)

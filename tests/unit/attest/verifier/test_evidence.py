@@ -115,6 +115,7 @@ def _put(value, path, other):
     return changed
 
 
+@pytest.mark.slow
 def test_no_value_in_any_json_is_read_past():
     """Whatever stands anywhere, signed by the provider: a named failure, never a crash."""
     rng = random.Random(4)

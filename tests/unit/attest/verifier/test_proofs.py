@@ -303,6 +303,7 @@ def test_a_norm_proof_of_another_tenant(audited, story):
 # --- bytes
 
 
+@pytest.mark.slow
 def test_ten_thousand_flipped_bytes(audited):
     """Nobody but the provider can change a byte: the file's form and its signature see to it."""
     from ragwitness.attest.bundle import verify_note

@@ -187,6 +187,7 @@ def test_a_log_that_nobody_else_saw_is_said():
 # --- what a verifier runs
 
 
+@pytest.mark.slow
 def test_the_verifier_needs_neither_prover_nor_network(tmp_path):
     """In a process of its own: with the bundle alone, and every socket refused."""
     (tmp_path / "bundle.zip").write_bytes(BUNDLE)

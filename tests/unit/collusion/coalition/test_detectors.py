@@ -13,7 +13,6 @@ from ragwitness.collusion.coalition.detectors import (
     account_means,
     detect,
     effective_size,
-    expected_cosine,
     find_community,
     mean_links,
     mean_p_value,
@@ -42,10 +41,12 @@ def _log(seed: int, n: int = 60, m: int = 8, dim: int = 48, *coalition):
 
 
 def test_fresh_jitter_averages_out() -> None:
-    assert expected_cosine(0.05, 100) == pytest.approx(0.84, abs=2e-3)  # research, section 10
-    means = account_means(_log(1, 40, 100, 384, "jittered", 10, 0.05))
+    tau, queries = 0.05, 100
+    expected = 1 / (1 + (1 - tau) / (tau * queries))
+    assert expected == pytest.approx(0.84, abs=2e-3)  # research, section 10
+    means = account_means(_log(1, 40, queries, 384, "jittered", 10, tau))
     cosines = (means[:10] @ means[:10].T)[np.triu_indices(10, 1)]
-    assert cosines.mean() == pytest.approx(expected_cosine(0.05, 100), abs=0.01)
+    assert cosines.mean() == pytest.approx(expected, abs=0.01)
 
 
 def test_the_p_value_of_the_nearest_means_is_uniform_without_a_coalition() -> None:

@@ -52,6 +52,7 @@ def test_a_benign_log_is_accused_in_one_of_twenty() -> None:
     assert sum(len(one.suspects) for one in found) <= 0.01 * 400 * 12
 
 
+@pytest.mark.slow
 def test_innocents_in_a_log_with_a_coalition_keep_their_own_error() -> None:
     """Names at .05 each: members nearly all, others no oftener than that."""
     members = innocent = 0
@@ -70,6 +71,7 @@ def test_innocents_in_a_log_with_a_coalition_keep_their_own_error() -> None:
     assert innocent <= 0.05 * 12 * 18 + 3 * math.sqrt(0.05 * 12 * 18)
 
 
+@pytest.mark.slow
 def test_a_question_of_the_day_is_no_coalition() -> None:
     """Everybody asks once about what happened today, which the ordinary traffic does not know."""
     for seed in range(4):
@@ -131,6 +133,7 @@ def test_shared_questions_fool_r5_alone() -> None:
     assert told.size == 1
 
 
+@pytest.mark.slow
 def test_too_few_ordinary_accounts_name_nobody() -> None:
     log, benign = _world(9, 20, 60, "identical", 8, 1.0)
     told = estimate(log, Settings(rounds=1), ordinary=benign, draws=99).comparison

@@ -19,7 +19,6 @@ from ragwitness.collusion.coalition.pairs import (
     hashes,
     largest_component,
     nearest_pair,
-    null_rate,
     similar_pairs,
     strongest,
     threshold_for,
@@ -36,6 +35,12 @@ from research.coalitions import (
     unit_rows,
     with_intents,
 )
+
+
+def null_rate(tau: float, accounts: int, queries: int, dim: int) -> float:
+    """Return how often unrelated accounts are joined: 1 - exp(-C(N, 2) m^2 p_tau)."""
+    pairs = math.comb(accounts, 2) * queries**2
+    return -math.expm1(-pairs * chance_of_pair(tau, dim))
 
 
 def test_the_tail_of_the_cosine_is_what_sampling_shows() -> None:

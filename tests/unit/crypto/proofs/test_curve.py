@@ -191,6 +191,7 @@ def test_terms_with_equal_points_are_summed() -> None:
     assert not product_holds([Term(3, multiple(5), two), Term(-4, multiple(5), two)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_product_of_pairings_is_py_eccs(seed: int) -> None:
     rng = random.Random(seed)

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.guard import HIDDEN, RESPELLED
 from ragwitness.defenses.synthetic.base import Fate, Synthesis, checked
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
+from ragwitness.defenses.synthetic.private.sources import overlapping
 from ragwitness.errors import InputError
 from ragwitness.text.runs import RunIndex, Vocabulary, shared_runs
 from ragwitness.text.secrets import Secret
@@ -113,6 +114,9 @@ def test_honest_letters_and_signs_pass() -> None:
         "CO\u2082, x\u00b2, \u00bd.",
         "Well done \u2764\ufe0f and 1\ufe0f\u20e3 more \U0001f600.",
         "Readings of 12, 14, 15, 13 and 120/80, 118/79 over 5 days.",
+        "NF\u03baB and TGF\u03b2R1 are active, TNF-\u03b1 and IL-1\u03b2 are not.",
+        "Key: A, B, C, D, A, C, B, D, A, A, C, B, D and A.\fPage two, at 5\u200f.",
+        "Primer " + "ACGT" * 12 + ", 20 B12 units, H1N1 and O2 at 4am.",
         "=" * 60,
         "\u60a3\u8005\u611f\u5230\u5934\u75db",  # its script is a record's, its letters are not
     ):
@@ -267,3 +271,44 @@ def test_a_language_is_told_only_where_there_are_words_enough() -> None:
     assert not same_language(english, CHINESE)
     assert same_language(english, "aspirin ibuprofen 20 mg")
     assert language_of("") == ("", None)
+
+
+def test_an_id_may_not_tell_what_a_text_may_not() -> None:
+    conditions = guard()
+    for named in (
+        RECORD[20:120],
+        "my-son-had-a-runny-nose-and-a-sore-stomach-last-week",
+        "tom_baker",
+    ):
+        assert conditions.named(named), named
+    for named in ("a", "hcm-00017", "2024/invoice_7.txt", "notes of the second week in May"):
+        assert not conditions.named(named), named
+
+
+def test_a_record_in_pieces_over_texts_does_not_leave_whole() -> None:
+    rng = random.Random(4)
+    words = ["".join(rng.choices("abdegilmnorstu", k=6)) for _ in range(900)]
+    records = [" ".join(words[60 * n : 60 * n + 60]) for n in range(10)]
+    conditions = SyntheticGuard(records, (), GuardConfig(pii="none"))
+
+    def piece(record: int, part: int) -> str:
+        part_of = records[record].split()[20 * part : 20 * part + 20]
+        broken = [" ".join((*part_of[i : i + 4], "perhaps")) for i in range(0, 20, 4)]
+        return " ".join((*broken, *words[600 + 20 * part : 620 + 20 * part]))
+
+    texts = [piece(record, part) for part in range(3) for record in range(10)]
+    assert all(conditions.violation(text) is None for text in texts)
+    assert conditions.together(texts) == [False] * 20 + [True] * 10
+    # A third again is no further piece, and what may copy is not held against records.
+    assert conditions.together([piece(0, 0), piece(0, 0), piece(0, 1)]) == [False] * 3
+    copies = SyntheticGuard(records, (), GuardConfig(run=0, rouge=1, recall=1, pii="none"))
+    assert copies.together(texts) == [False] * 30
+
+
+def test_public_texts_that_read_as_records_are_named() -> None:
+    plain = RECORD + " He should drink much, sleep long, stay at home and come again on Monday."
+    for how in ("soft hyphens", "underscores", "strokes", "accents"):
+        assert overlapping([(HIDDEN | RESPELLED)[how](plain)], [plain, OTHER]) == [0], how
+    every = " ".join(f"{word} so" if n % 9 == 8 else word for n, word in enumerate(plain.split()))
+    assert overlapping([OTHER[:40], every + PADDING * 6], [plain]) == [1]
+    assert not overlapping([PADDING * 40], [plain])

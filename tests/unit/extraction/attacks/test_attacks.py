@@ -72,6 +72,7 @@ def test_the_budget_is_kept_and_no_prompt_sent_twice(
     assert len(set(asked)) == len(asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _MAKERS)
 def test_the_seed_decides_everything(name: str) -> None:
     first, again = (_attack(_MAKERS[name](_LIMITS), _nothing) for _ in range(2))
@@ -100,6 +101,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_an_attack_is_the_same_one_in_every_process() -> None:
     """A resumed run must send what it sent before, or what was paid for is lost."""
     said = [
@@ -226,6 +228,7 @@ def test_other_wordings_get_past_records_that_hold_the_command_where_it_is_not_s
     assert ours > fixed + 6, (ours, fixed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["novelty", "auto", "crawler"])
 def test_a_wording_that_makes_a_model_invent_is_left(name: str) -> None:
     records, public = _corpus()
@@ -241,6 +244,7 @@ def test_a_wording_that_makes_a_model_invent_is_left(name: str) -> None:
     assert 5 <= len(inventions) <= 20
 
 
+@pytest.mark.slow
 def test_a_model_that_obeys_sentences_alone_is_sent_sentences() -> None:
     records, public = _corpus()
     sentences = [f"the {' to the '.join(text.split())}" for text in public]
@@ -262,6 +266,7 @@ def test_a_model_that_obeys_sentences_alone_is_sent_sentences() -> None:
     assert sum(sent[50:]) <= 35  # where all are obeyed, what brings more decides
 
 
+@pytest.mark.slow
 def test_where_all_answers_look_new_most_prompts_are_of_the_usual_kind() -> None:
     """Answers with a third of their words missing are not recognised again."""
     records, public = _corpus()

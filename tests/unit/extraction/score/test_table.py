@@ -152,5 +152,43 @@ def test_transcripts_are_read_back(tmp_path: Path) -> None:
         lines.write('{"prompt": "p"}\n')
     with pytest.raises(InputError, match="is not a transcript"):
         read_transcripts(path)
-    with pytest.raises(InputError, match="Cannot read"):
+    with pytest.raises(InputError, match="cannot be read"):
         read_transcripts(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("line", "output", "error"),
+    [
+        ('{"prompt": "p", "output": "o", "error": ""}', "o", None),
+        ('{"prompt": "p", "output": "o", "error": NaN, "contexts": NaN, "aim": NaN}', "o", None),
+        ('{"prompt": "p", "output": "o", "error": false}', "o", None),
+        ('{"prompt": "p", "output": "", "error": null}', "", None),
+        ('\ufeff{"prompt": "p", "output": 7}', "7", None),
+        ('{"prompt": "p", "output": null}', "", "no output"),
+        ('{"prompt": "p", "output": null, "error": "HTTP 502"}', "", "HTTP 502"),
+        ('{"prompt": "p", "output": "o", "error": {"code": 502}}', "o", "{'code': 502}"),
+    ],
+)
+def test_no_error_is_an_answer_and_no_output_is_none(
+    tmp_path: Path, line: str, output: str, error: str | None
+) -> None:
+    path = tmp_path / "transcripts.jsonl"
+    path.write_text(line + "\n\n", encoding="utf-8")
+    assert read_transcripts(path) == [Transcript("", "p", output, None, None, error)]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"output": "o", "contexts": "one passage"',
+        '"output": "o", "contexts": {"a": 1}',
+        '"output": "o", "aim": ["asthma", "gout"]',
+        '"output": ["o"]',
+        '"output": ' + "[" * 100_000,
+    ],
+)
+def test_what_would_be_misread_is_no_transcript(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "transcripts.jsonl"
+    path.write_text(f'{{"prompt": "p", {more}}}\n')
+    with pytest.raises(InputError, match=r"is not a transcript|is not JSON"):
+        read_transcripts(path)

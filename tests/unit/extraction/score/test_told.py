@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import random
+import re
+import unicodedata
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,7 +21,10 @@ from ragwitness.types import Document
 
 RNG = random.Random(0)
 WORDS = [f"word{n}" for n in range(400)]
-RECORDS = tuple(Document(str(n), " ".join(RNG.sample(WORDS, 60))) for n in range(30))
+RECORDS = tuple(
+    Document(str(n), " ".join(RNG.sample([*WORDS, *(f"own{n}x{i}" for i in range(40))], 60)))
+    for n in range(30)
+)
 PADDING = "so they say and it may well be that one hears this or that now and then of it " * 12
 RECALL = ("in-order prompts", "in-order records", "in order", "leaked records")
 FACTS = ("fact prompts", "fact records", "facts", "leaked records")
@@ -94,7 +101,8 @@ def test_order_is_found_as_by_trying_all_pairs() -> None:
         for j, text in enumerate(texts):
             words = content_tokens(text)
             n = lcs(content_tokens(output), words)
-            told[i, j] = n / len(words) if n > len(words) / 2 and n >= min(5, len(words)) else 0
+            enough = len(words) > 2 and n > len(words) / 2 and n >= min(5, len(words))
+            told[i, j] = n / len(words) if enough else 0
     assert hits.outputs.tolist() == (told.max(axis=1) > 0).tolist()
     np.testing.assert_allclose(best, told.max(axis=0))
     assert 0 < hits.records.sum() < len(texts)
@@ -121,3 +129,45 @@ def test_copies_of_one_secret_are_one_draw() -> None:
     assert one.rate.n == 2
     listed = found["listed secrets contact"]
     assert (listed.count, listed.of, listed.rate) == (4, 5, None)
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        lambda text: unicodedata.normalize("NFD", text),
+        lambda text: "\u00ad".join(text),
+        lambda text: text.replace("e", "&#101;"),
+        lambda text: " ".join(f"**{word[0]}**{word[1:]}" for word in text.split()),
+        lambda text: text.replace(" ", "_"),
+        lambda text: " ".join(text.replace(" ", "")),
+        lambda text: text.translate(str.maketrans("hodi", "ħøđı")),
+        lambda text: re.sub(r"(?<=[a-z])(?=[a-z])", "7", text),
+        lambda text: base64.b64encode(text.encode()).decode(),
+        lambda text: f"Here: <{text}>.",
+    ],
+    ids=["apart", "soft hyphens", "entities", "bold", "underscores", "spaced", "strokes", "figures",
+         "base64", "in brackets"],
+)  # fmt: skip
+def test_a_record_that_reads_alike_is_the_record(dress: Callable[[str], str]) -> None:
+    rng = random.Random(5)
+    words = ["".join(rng.choices("hodiélmnart", k=7)) for _ in range(240)]
+    records = [Document(str(n), " ".join(words[20 * n : 20 * n + 20])) for n in range(12)]
+    asked = [_asked(dress(one.text)) for one in records[:5]]
+    found = _named(measure_leaks(asked, LeakPlan(records)))
+    assert found["in-order prompts"].count == found["leaked records"].count == 5
+    assert _named(measure_leaks([_asked(dress("no such text is known here " * 3))],
+                                LeakPlan(records)))["leaked records"].count == 0  # fmt: skip
+
+
+def test_what_its_prompt_holds_and_a_single_rare_word_are_no_leak() -> None:
+    records = [Document(str(n), f"the ward has seen case{n} twice") for n in range(20)]
+    told = " ".join(f"case{n}" for n in range(20))
+    assert _named(measure_leaks([_asked(told)], LeakPlan(records)))["leaked records"].count == 0
+    short = [Document(str(n), f"He has case{n}.") for n in range(20)]
+    assert _named(measure_leaks([_asked(told)], LeakPlan(short)))["leaked records"].count == 0
+    facts_of = [Document(str(n), " ".join(f"own{n}x{i}" for i in range(9))) for n in range(9)]
+    words = facts_of[3].text.split()
+    random.Random(1).shuffle(words)
+    echoed = Transcript("composite", f"What of {' '.join(words)}?", " ".join(words), None)
+    assert _named(measure_leaks([echoed], LeakPlan(facts_of)))["fact records"].count == 0
+    assert _named(measure_leaks([_asked(echoed.output)], LeakPlan(facts_of)))["fact records"].count

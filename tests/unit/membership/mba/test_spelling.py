@@ -155,6 +155,7 @@ def test_a_model_without_its_extra_is_named(monkeypatch) -> None:
         load_speller("hf:some/corrector")
 
 
+@pytest.mark.slow
 def test_a_model_is_loaded_from_a_folder(tmp_path) -> None:
     pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")

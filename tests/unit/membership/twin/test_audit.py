@@ -184,6 +184,7 @@ def test_extreme_settings_stay_finite() -> None:
     assert all(math.isfinite(value) for value in score.details.values())
 
 
+@pytest.mark.slow
 def test_always_the_same_letter_is_right_by_chance_only() -> None:
     hits = asked = 0
     for seed in range(60):

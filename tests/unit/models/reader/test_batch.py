@@ -63,6 +63,7 @@ def test_guesses_follow_a_loop_over_all_places() -> None:
         assert guess(said, 5).tolist() == found
 
 
+@pytest.mark.slow
 def test_guessing_changes_no_answer(
     packaged: Reader, prompts: list[ChatPrompt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +80,7 @@ def test_guessing_changes_no_answer(
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_company_changes_no_bit(
     packaged: Reader, prompts: list[ChatPrompt], temperature: float
@@ -92,6 +94,7 @@ def test_company_changes_no_bit(
     assert packaged.generate(prompts, **options) == alone
 
 
+@pytest.mark.slow
 def test_answers_join_and_leave_a_running_batch(
     packaged: Reader, prompts: list[ChatPrompt]
 ) -> None:

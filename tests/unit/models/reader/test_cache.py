@@ -50,6 +50,7 @@ def test_answers_are_equal_with_and_without(folder: Path, long_context: str) -> 
             assert ours.tokens == theirs.tokens
 
 
+@pytest.mark.slow
 def test_no_history_changes_a_bit(long_context: str) -> None:
     """The packaged weights: their rounding is what a run's bytes depend on."""
     plain, cached = Reader.load(cache_bytes=0), Reader.load()

@@ -11,6 +11,7 @@ from ragwitness.errors import ModelError
 from ragwitness.models.reader import forward
 from ragwitness.models.reader.checkpoint import read_config, read_weights, weights_digest
 from ragwitness.models.reader.forward import Network, Span
+from tests.unit.models.models_fakes import advance
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def ids() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def full(network: Network, ids: np.ndarray) -> np.ndarray:
-    return network.logits(network.advance(network.new_cache(len(ids)), ids, len(ids)))
+    return network.logits(advance(network, network.new_cache(len(ids)), ids, len(ids)))
 
 
 def test_logits_equal_transformers(folder: Path, ids: np.ndarray, full: np.ndarray) -> None:
@@ -40,7 +41,7 @@ def test_logits_equal_transformers(folder: Path, ids: np.ndarray, full: np.ndarr
 
 
 def test_everything_stays_float32(network: Network, ids: np.ndarray) -> None:
-    hidden = network.advance(network.new_cache(300), ids[:300], 2)
+    hidden = advance(network, network.new_cache(300), ids[:300], 2)
     assert hidden.dtype == np.float32
     assert network.logits(hidden).dtype == np.float32
 
@@ -50,7 +51,7 @@ def test_only_wanted_positions_are_returned(
     network: Network, ids: np.ndarray, full: np.ndarray, keep: int
 ) -> None:
     cache = network.new_cache(len(ids))
-    hidden = network.advance(cache, ids, keep)
+    hidden = advance(network, cache, ids, keep)
     assert hidden.shape == (keep, 64)
     assert cache.length == len(ids)
     np.testing.assert_allclose(network.logits(hidden), full[len(ids) - keep :], atol=1e-4)
@@ -60,7 +61,7 @@ def test_token_by_token_equals_one_pass(
     network: Network, ids: np.ndarray, full: np.ndarray
 ) -> None:
     cache = network.new_cache(320)
-    network.advance(cache, ids[:290], 0)
+    advance(network, cache, ids[:290], 0)
     rows = [network.run([Span(cache, ids[i : i + 1], 1)]) for i in range(290, 320)]
     np.testing.assert_allclose(network.logits(np.concatenate(rows)), full[290:320], atol=1e-4)
 
@@ -70,7 +71,7 @@ def test_batch_equals_single(network: Network, ids: np.ndarray, full: np.ndarray
     lengths, new = (5, 270, 40), (1, 3, 20)
     caches = [network.new_cache(400) for _ in lengths]
     for cache, length in zip(caches, lengths, strict=True):
-        network.advance(cache, ids[:length], 0)
+        advance(network, cache, ids[:length], 0)
     spans = [
         Span(cache, ids[length : length + n], min(n, 2))
         for cache, length, n in zip(caches, lengths, new, strict=True)
@@ -87,7 +88,7 @@ def test_block_size_does_not_matter(
     monkeypatch.setattr(forward, "BLOCK_TOKENS", 37)
     monkeypatch.setattr(forward, "PASS_TOKENS", 74)
     small = Network(read_config(folder), read_weights(folder))
-    logits = small.logits(small.advance(small.new_cache(600), ids, 600))
+    logits = small.logits(advance(small, small.new_cache(600), ids, 600))
     np.testing.assert_allclose(logits, full, atol=1e-4)
 
 
@@ -146,7 +147,7 @@ def test_sharp_attention_keeps_its_maximum(folder: Path, ids: np.ndarray) -> Non
     weights[sharp] = weights[sharp] * np.float32(60)
     network = Network(config, weights)
     assert [layer.bounded for layer in network._layers] == [True, False, True]
-    found = network.logits(network.advance(network.new_cache(300), ids[:300], 300))
+    found = network.logits(advance(network, network.new_cache(300), ids[:300], 300))
     exact = _naive(network, weights, ids[:300])
     np.testing.assert_allclose(found, exact, atol=2e-2)  # such scores magnify rounding
     assert np.abs(found - exact).mean() < 1e-3
@@ -157,7 +158,7 @@ def test_no_score_passes_its_bound(folder: Path, ids: np.ndarray) -> None:
     config, weights = read_config(folder), read_weights(folder)
     network, scores = Network(config, weights), []
     network._weigh = lambda found, bounded: scores.append(np.abs(found).max())  # type: ignore[method-assign]
-    network.advance(network.new_cache(600), ids, 600)
+    advance(network, network.new_cache(600), ids, 600)
     pairs = [np.abs(x.head_gain).reshape(6, -1, 2).max(-1) for x in network._layers]
     bound = max(float((p[:4].reshape(2, 2, -1) * p[4:, None]).max()) for p in pairs)
     assert 0.2 * bound < max(scores) <= 1.001 * bound
@@ -168,7 +169,7 @@ def test_a_blas_whose_rows_disagree_changes_no_answer(
 ) -> None:
     monkeypatch.setattr(forward, "_rows_agree", lambda weight: False)
     network = Network(read_config(folder), read_weights(folder))
-    logits = network.logits(network.advance(network.new_cache(600), ids, 600))
+    logits = network.logits(advance(network, network.new_cache(600), ids, 600))
     np.testing.assert_allclose(logits, full, atol=1e-4)
 
 
@@ -186,7 +187,7 @@ def test_where_a_row_s_place_in_a_product_counts_products_are_as_small_as_they_m
         return multiply(rows, weight, **options)
 
     monkeypatch.setattr(np, "matmul", counted)
-    logits = network.logits(network.advance(network.new_cache(600), ids, 600))
+    logits = network.logits(advance(network, network.new_cache(600), ids, 600))
     assert sizes == {4}
     np.testing.assert_allclose(logits, full, atol=1e-4)
 
@@ -207,7 +208,7 @@ def test_passes_of_any_length_give_the_same_bits(
     network = Network(read_config(folder), read_weights(folder))
     for length in (128, 512):
         monkeypatch.setattr(forward, "PASS_TOKENS", length)
-        logits = network.logits(network.advance(network.new_cache(600), ids, 600))
+        logits = network.logits(advance(network, network.new_cache(600), ids, 600))
         np.testing.assert_array_equal(logits, full, strict=True)
 
 

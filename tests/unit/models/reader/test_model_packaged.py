@@ -12,7 +12,7 @@ from ragwitness.models.registry import load_language_model
 from ragwitness.models.words import word_scores
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.types import Message, Role
-from tests.unit.models.models_fakes import conversation
+from tests.unit.models.models_fakes import advance, conversation
 
 pytestmark = pytest.mark.skipif(
     not (PACKAGED_WEIGHTS / "model.safetensors").is_file(), reason="no packaged weights yet"
@@ -130,7 +130,7 @@ def test_logits_equal_transformers(packaged: Reader) -> None:
     ids = packaged.tokenizer.encode(CONTEXT * 8)
     assert len(ids) > 256, "more than one block"
     network = packaged._network
-    ours = network.logits(network.advance(network.new_cache(len(ids)), ids, len(ids)))
+    ours = network.logits(advance(network, network.new_cache(len(ids)), ids, len(ids)))
     with torch.inference_mode():
         theirs = model(torch.from_numpy(ids[None])).logits[0].numpy()
     np.testing.assert_allclose(ours, theirs, atol=1e-3)

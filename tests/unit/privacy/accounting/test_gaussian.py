@@ -13,7 +13,6 @@ from scipy.stats import norm
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import (
     accounts_for,
-    delta_at,
     epsilon_at,
     log_delta_at,
     mu_for,
@@ -22,6 +21,7 @@ from ragwitness.privacy.accounting.gaussian import (
     sigma_for,
 )
 from ragwitness.privacy.accounting.renyi import moments_epsilon
+from tests.support.gaussian import delta_at
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "accounting" / "pld.json"
 CELLS = json.loads(GOLDEN.read_text())

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify, composition_slack
 from ragwitness.privacy.accounting.composition import classic_sigma, joint_budget, leading_sigma
-from ragwitness.privacy.accounting.gaussian import delta_at, epsilon_at, mu_of, sigma_for
+from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
 from ragwitness.privacy.accounting.inference import (
     advantage_limit,
     advantage_of,
@@ -25,6 +25,7 @@ from research.inference import (
     paper_growth_limit,
     paper_linear_advantage,
 )
+from tests.support.gaussian import delta_at
 
 DELTA = 1e-6
 

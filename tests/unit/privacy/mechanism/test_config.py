@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.gaussian import delta_at, epsilon_at
+from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.accounting.ranges import score_sensitivity
 from ragwitness.privacy.mechanism.config import (
     Mechanism,
@@ -20,6 +20,7 @@ from ragwitness.privacy.mechanism.release import SlotIndex, scores
 from ragwitness.privacy.odometer.spectral import Terms, worst_epsilon
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.sampler.table import exact_pmf
+from tests.support.gaussian import delta_at
 
 SMALL = Mechanism(dimension=2, capacity=1, top=1, variance=64, shift=2, scale=5)
 

@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, norm
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.gaussian import delta_at
 from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism, mechanism_for
 from ragwitness.privacy.mechanism.release import (
     Selection,
@@ -29,6 +28,7 @@ from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.sampler.exact import discrete_gaussian
 from ragwitness.privacy.sampler.table import exact_pmf, gaussian_table
 from ragwitness.privacy.streams import slot_bits
+from tests.support.gaussian import delta_at
 
 KEY = bytes(range(32))
 

@@ -65,6 +65,7 @@ def test_a_limit_is_one_that_sums_of_squares_cannot_pass() -> None:
     assert limit_of(1e30, 1e6) < 1 << 62
 
 
+@pytest.mark.slow
 def test_individual_filter_against_the_best_test_of_one_document() -> None:
     """What the answers tell of one document is its own mu, however strong the others' scores."""
     rng = np.random.default_rng(3)
@@ -84,6 +85,7 @@ def test_individual_filter_against_the_best_test_of_one_document() -> None:
     assert 0.65 < auc <= 0.7603 + 3 * math.sqrt(1 / 6 / 300)  # Phi(1 / sqrt 2)
 
 
+@pytest.mark.slow
 def test_replacing_a_text_costs_twice_its_budget_and_no_more_on_any_path() -> None:
     """Two texts in one slot, each with its own filter: the distance of what they may answer."""
     rng = np.random.default_rng(5)

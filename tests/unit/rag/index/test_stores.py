@@ -48,6 +48,7 @@ def truth(vectors: NDArray[np.float32], query: NDArray[np.float32], metric: str)
     return -np.linalg.norm(vectors.astype(float) - query, axis=1)
 
 
+@pytest.mark.slow
 @stores
 def test_neighbours_scores_and_their_order(name: str, metric: Metric) -> None:
     vectors = units(700)

@@ -13,6 +13,8 @@ import base64
 import hashlib
 import json
 import math
+import os
+import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -92,34 +94,36 @@ class PrivacyLedger:
     def _read(self) -> None:
         path = self.path
         try:
-            lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+            data = path.read_bytes() if path.exists() else b""
+            lines = data.decode().split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The privacy ledger {path} cannot be read: {error}.") from error
+        self._cut: int | None = None  # where a line begins that a crash cut short
         for number, line in enumerate(map(str.strip, lines), 1):
-            # A line that a crash cut short was no spend yet: noise is drawn after it is whole.
-            if not line.endswith("}"):
+            # What lacks its end alone is a spend all the same.
+            ends = ("",) if line.endswith("}") else ("}", '"}')
+            if not line or any(self._kept(line + end) for end in ends):
                 continue
-            try:
-                self._keep(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            if line.endswith("}") or number < len(lines):
                 raise InputError(
                     f"Line {number} of the privacy ledger {path} is no spend.",
                     "Restore the file from a backup: without it nobody knows what was spent.",
-                ) from error
+                )
+            # A last line that a crash cut short was none yet: noise is drawn after it is whole.
+            self._cut = data.rfind(b"\n") + 1
 
-    def _keep(self, row: dict[str, str]) -> None:
-        top, bottom = row["variance"].split("/")
-        spend = Spend(
-            str(row["method"]),
-            Fraction(int(top), int(bottom)),
-            int(row["votes"]),
-            float(row["epsilon"]),
-            float(row["delta"]),
-        )
-        if spend.variance <= 0 or spend.votes < 1:
-            raise ValueError(row["votes"])
-        records = np.frombuffer(base64.b64decode(row["records"]), dtype="<u8")
-        self._rows[str(row["id"])] = (spend, records)
+    def _kept(self, line: str) -> bool:
+        try:
+            row = json.loads(line)
+            variance, votes = Fraction(row["variance"]), int(row["votes"])
+            epsilon, delta = float(row["epsilon"]), float(row["delta"])
+            records = np.frombuffer(base64.b64decode(row["records"]), dtype="<u8")
+            name, spend = str(row["id"]), Spend(str(row["method"]), variance, votes, epsilon, delta)
+        except (ValueError, LookupError, TypeError, ArithmeticError):
+            return False
+        if whole := variance > 0 and votes > 0 and records.size > 0:
+            self._rows[name] = (spend, records)
+        return whole
 
     def total(self, documents: Sequence[Document], more: Spend | None = None) -> Total:
         """Return what was spent on these records, the one that most was spent on.
@@ -131,7 +135,7 @@ class PrivacyLedger:
         mine = _hashes(documents)
         # Records on which the same runs spent are alike: one account for each such group.
         rows = list(self._rows.values())
-        met = [np.isin(mine, records) for _, records in rows]
+        met = [np.isin(mine, records).any(axis=1) for _, records in rows]
         groups = {tuple(one) for one in np.stack(met, axis=1).tolist()} if met else {()}
         best = Total(0, 0.0, 0.0, 0.0)
         for group in groups:
@@ -156,7 +160,8 @@ class PrivacyLedger:
         Raises:
             InputError: The ledger cannot be written: then nothing may be drawn.
         """
-        if name in self._rows:
+        mine = _hashes(documents)
+        if name in self._rows and np.isin(mine, self._rows[name][1]).any(axis=1).all():
             return
         row = {
             "id": name,
@@ -165,27 +170,34 @@ class PrivacyLedger:
             "votes": str(spend.votes),
             "epsilon": str(spend.epsilon),
             "delta": str(spend.delta),
-            "records": base64.b64encode(_hashes(documents).astype("<u8").tobytes()).decode(),
+            "records": base64.b64encode(np.unique(mine).astype("<u8").tobytes()).decode(),
         }
         try:
             lines = Appender(self.path, "privacy ledger")
         except InputError as error:
+            busy = error.message.startswith("Another process")
+            other = "Give another place with --ledger FILE, always one for the same records."
             raise InputError(
                 f"The privacy ledger {self.path} cannot be written: {error.message}",
-                "Give another place with --ledger FILE, always the same one for the same records.",
+                "Wait for it and start again: its spend counts too." if busy else other,
             ) from error
         try:
+            self._read()  # other runs may have booked since
+            if self._cut is not None:
+                os.truncate(self.path, self._cut)
             lines.append(row)
         finally:
             lines.close()
-        self._read()  # other runs may have booked since
+        self._rows[name] = (spend, np.unique(mine))
 
 
 def _hashes(documents: Sequence[Document]) -> NDArray[np.uint64]:
-    """One number for each different record, by its words: case and spacing make no other record."""
-    texts = {" ".join(one.text.casefold().split()) for one in documents}
-    digests = (hashlib.sha256(text.encode()).digest()[:8] for text in texts)
-    return np.array(sorted(int.from_bytes(one, "little") for one in digests), dtype=np.uint64)
+    """Two numbers for each text: of its letters and digits alone, and, as once, of its words."""
+    found = []
+    for text in {one.text.casefold() for one in documents}:
+        bare = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+        found += [hashlib.sha256(t.encode()).digest()[:8] for t in (bare, " ".join(text.split()))]
+    return np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2)
 
 
 def ledger_path(corpus: str) -> Path:

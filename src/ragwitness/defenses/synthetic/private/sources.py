@@ -18,10 +18,11 @@ from ragwitness.defenses.synthetic.sage import of_form
 from ragwitness.errors import InputError
 from ragwitness.text.runs import Vocabulary, plain_tokens, shared_runs
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, content_tokens, readable
 
 _MATTERS = 40
 _LONG = 10  # tokens
+_MOST_READ = 2000  # words: in a whole book most of a record stands in order by chance
 _APART = 100_000  # between the seeds of two turns: more than the candidates of a round
 _LIST = """\
 Name {n} different matters that {records} may deal with, from the commonest to the rare: each a \
@@ -138,16 +139,18 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
 
     For the owner alone, before anything is made: what is found is no part of any output.
     """
-    vocabulary = Vocabulary()
-    private, told = vocabulary.tokenize(dict.fromkeys(records)), vocabulary.tokenize(public)
-    known = SubsequenceIndex(private)
+    # Texts are what they read as, whatever is put between their letters and words.
+    public, records = list(map(readable, public)), list(dict.fromkeys(map(readable, records)))
+    vocabulary, content = Vocabulary(), Vocabulary(content_tokens)
+    private, told = vocabulary.tokenize(records), vocabulary.tokenize(public)
+    known, in_order = SubsequenceIndex(private), SubsequenceIndex(content.tokenize(records))
     # A text of few words is like many others by chance: there only the same words count.
     same = {" ".join(plain_tokens(text)) for text in records}
     # A part of a record, or several records: most of the text stands in long runs of theirs.
     parts = shared_runs(private, told, _RUN).recovered >= NEAR * np.maximum(told.sizes, _RUN)
     # A record among other words: the texts that hold most of one which is public as a whole.
     bare = shared_runs(told, private, _RUN).recovered >= NEAR * np.maximum(private.sizes, _RUN)
-    given = [text for text, out in zip(dict.fromkeys(records), bare, strict=True) if out]
+    given = [text for text, out in zip(records, bare, strict=True) if out]
     whole = vocabulary.tokenize(given)
     holds = shared_runs(told, whole, _RUN).outputs
     for place in np.flatnonzero(holds).tolist():
@@ -160,6 +163,7 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
         or parts[place]
         or holds[place]
         or (len(told[place]) >= _LONG and next(known.above_f1(told[place], NEAR), None) is not None)
+        or in_order.tells(content.tokenize([text])[0][:_MOST_READ], NEAR, 2 * _LONG)
     ]
 
 

@@ -37,6 +37,7 @@ from ragwitness.crypto.proofs.native import (
 )
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.errors import InputError, RagwitnessError, VerificationError
+from tests.support.circuits import violated
 
 
 def _circuit(extra=0):
@@ -311,7 +312,7 @@ def test_wires_that_do_not_satisfy_the_circuit(key):
     for place in range(1, CIRCUIT.wires):
         wires = _wires(3)
         wires[place] = (wires[place] + 1) % R
-        if CIRCUIT.violated(wires):
+        if violated(CIRCUIT, wires):
             with pytest.raises(InputError, match="does not satisfy"):
                 prove(key, CIRCUIT, wires)
 

@@ -18,7 +18,8 @@ from ragwitness.defenses.synthetic.private.accounting import (
     variance_for,
 )
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.gaussian import delta_at, mu_of, sigma_for
+from ragwitness.privacy.accounting.gaussian import mu_of, sigma_for
+from tests.support.gaussian import delta_at
 
 PLD = Path(__file__).parents[4] / "golden" / "private" / "pld.json"
 

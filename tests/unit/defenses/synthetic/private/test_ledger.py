@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from ragwitness.defenses.synthetic.private.ledger import (
     ledger_path,
 )
 from ragwitness.errors import InputError
+from ragwitness.kit.files import Appender
 from ragwitness.kit.run_files import LEDGER
 from ragwitness.types import Document
 
@@ -77,6 +81,85 @@ def test_a_corpus_is_its_contents_whatever_it_is_called(tmp_path: Path) -> None:
         assert ledger_path(str(tmp_path / name)) == tmp_path.resolve() / LEDGER
 
 
+@pytest.mark.parametrize(
+    "same",
+    [
+        "Der K\u00e4ufer zahlt 12 Euro",
+        "der ka\u0308ufer zahlt 12 euro.",
+        "DER K\u00c4UFER ZAHLT: 12 EURO!",
+        "\u201eDer K\u00e4ufer\u201c zahlt\u2014\uff11\uff12 Euro",
+    ],
+)
+def test_signs_and_composed_letters_make_no_other_record(tmp_path: Path, same: str) -> None:
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    ledger.book("first", _corpus("Der K\u00e4ufer zahlt 12 Euro", "Another."), _spend(1.0))
+    assert ledger.total(_corpus(same)).runs == 1
+    assert PrivacyLedger(tmp_path / LEDGER).total(_corpus(same)).runs == 1
+    assert ledger.total(_corpus("Der K\u00e4ufer zahlt 13 Euro")).runs == 0
+
+
+def test_what_an_earlier_version_booked_still_counts(tmp_path: Path) -> None:
+    path = tmp_path / LEDGER
+    ledger = PrivacyLedger(path)
+    ledger.book("new", _ALL, _spend(1.0))
+    # As it hashed: the words, in one case.
+    words = (" ".join(one.text.casefold().split()) for one in _ALL)
+    old = b"".join(sorted(hashlib.sha256(one.encode()).digest()[:8] for one in words))
+    row = json.loads(path.read_text()) | {"id": "old", "records": base64.b64encode(old).decode()}
+    path.write_text(path.read_text() + json.dumps(row) + "\n")
+    again = PrivacyLedger(path)
+    assert again.total(_ALL).runs == 2
+    assert again.total([Document("x", f" {_ALL[0].text.upper()}")]).runs == 2
+    again.book("old", _ALL, _spend(1.0))
+    assert len(path.read_text().splitlines()) == 2
+    # And what is booked now, an earlier version finds.
+    booked = base64.b64decode(json.loads(path.read_text().splitlines()[0])["records"])
+    kept = {booked[n : n + 8] for n in range(0, len(booked), 8)}
+    assert {old[n : n + 8] for n in range(0, len(old), 8)} < kept
+
+
+def test_a_line_without_its_end_is_a_spend_and_a_broken_one_within_is_an_error(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / LEDGER
+    for name in ("first", "second"):
+        PrivacyLedger(path).book(name, _ALL, _spend(1.0))
+    first, second = path.read_text().splitlines()
+    for cut in (1, 2):
+        path.write_text(f"{first}\n{second[:-cut]}")
+        ledger = PrivacyLedger(path)
+        assert ledger.total(_ALL).runs == 2
+        ledger.book("third", _ALL, _spend(1.0))
+        assert ledger.total(_ALL).runs == PrivacyLedger(path).total(_ALL).runs == 3
+    for broken in (first[:60], first.split("records")[0], first.split('"records')[0].rstrip(",")):
+        path.write_text(f"{broken}\n{second}\n")
+        with pytest.raises(InputError, match="Line 1 of the privacy ledger"):
+            PrivacyLedger(path)
+        # A crash leaves one at the end only; what is booked next takes its place.
+        path.write_text(f"{second}\n{broken}")
+        PrivacyLedger(path).book("third", _ALL, _spend(1.0))
+        assert PrivacyLedger(path).total(_ALL).runs == 2
+
+
+def test_half_a_booking_does_not_stand_for_the_whole(tmp_path: Path) -> None:
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    ledger.book("first", _ALL[:1], _spend(1.0))
+    ledger.book("first", _ALL, _spend(1.0))
+    assert [ledger.total([one]).runs for one in _ALL] == [1, 1, 1]
+
+
+def test_whoever_meets_another_writer_waits(tmp_path: Path) -> None:
+    path = tmp_path / LEDGER
+    ledger, other = PrivacyLedger(path), Appender(path, "privacy ledger")
+    with pytest.raises(InputError, match="Another process is at work") as caught:
+        ledger.book("first", _ALL, _spend(1.0))
+    assert "Wait" in str(caught.value)
+    assert "--ledger" not in str(caught.value)
+    other.close()
+    ledger.book("first", _ALL, _spend(1.0))
+    assert ledger.total(_ALL).runs == 1
+
+
 def test_a_line_cut_short_is_no_spend_and_a_broken_one_is_no_zero(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
     PrivacyLedger(path).book("first", _ALL, _spend(1.0))
@@ -107,7 +190,7 @@ def test_what_others_booked_meanwhile_counts_and_so_does_a_line_with_a_space(
 def test_a_ledger_that_cannot_be_written_lets_nothing_be_drawn(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ledger = PrivacyLedger(tmp_path / "file" / LEDGER)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match=r"cannot be written.*--ledger FILE"):
         ledger.book("first", _ALL, _spend(1.0))
 
 
