@@ -88,6 +88,7 @@ def _refused(command: Command, place: int) -> None:
     assert (code, "ceremony.setup" in text) == (3, True), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", [(), ("alone",)])
 def test_a_setup_by_one_party_has_nothing_to_check(command: Command, word: tuple[str, ...]) -> None:
     told(command, *word, "--policy", "policy.toml", "-o", "setup")

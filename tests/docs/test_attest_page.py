@@ -36,6 +36,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return run_it
 
 
+@pytest.mark.slow
 def test_the_page_runs_from_the_opening_to_the_challenge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., str]
 ) -> None:

@@ -53,6 +53,7 @@ def test_the_commands_run(
     assert {json.loads(line)["vote"] for line in votes} == {"up", "down"}
 
 
+@pytest.mark.slow
 def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.support.canary_audit import model_of
     from tests.support.canary_model import serving

@@ -98,6 +98,7 @@ def test_a_run_of_501_queries_killed_twenty_times_ends_as_one_that_was_not(tmp_p
     _killed_often(20, 167, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_cap_holds_across_kills(tmp_path) -> None:
     run, out = tmp_path / "run", tmp_path / "out.json"
     with rough(seconds=0.02) as server:

@@ -69,6 +69,7 @@ def test_large_numbers_are_decided_exactly(steps):
         assert found.size == (2 if exact else 1), v
 
 
+@pytest.mark.slow
 def test_a_thousand_accounts_that_all_ask_the_same_are_counted_in_seconds():
     """Pairs at the threshold itself took a step of Python each, and one line of memory."""
     import time

@@ -248,6 +248,7 @@ def test_a_changed_past_a_split_view_and_a_rolled_back_log_are_named(held: Windo
     _fails("log.tile", watch, log, late, SIGNERS)
 
 
+@pytest.mark.slow
 def test_a_log_of_many_tiles_is_followed_from_every_size(tmp_path: Path, monkeypatch):
     held = window(tmp_path, monkeypatch, policy(accounts_most=600, queries=1))
     notes = [held.publish()]

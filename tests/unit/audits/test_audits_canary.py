@@ -190,6 +190,7 @@ def test_a_plan_that_is_not_the_committed_one_is_never_probed(place: Path) -> No
     assert target.model.asked == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [Family.SIGNATURE, Family.EMOJI])
 def test_the_embedded_reader_scores_canaries_and_does_not_know_them(
     family: Family, place: Path

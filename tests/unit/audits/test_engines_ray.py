@@ -93,6 +93,7 @@ def _everything(place: RunPlace, workers: int) -> None:
         asyncio.run(remote.call("close"))
 
 
+@pytest.mark.slow
 def test_actors_finish_a_run_whose_ledger_is_the_gates(tmp_path) -> None:
     with rough() as server:
         place = _place(tmp_path / "run", server.url)
@@ -106,6 +107,7 @@ def test_actors_finish_a_run_whose_ledger_is_the_gates(tmp_path) -> None:
         assert len(server.prompts) == asked
 
 
+@pytest.mark.slow
 def test_the_gate_counts_lost_attempts_and_holds_the_caps(tmp_path) -> None:
     with rough(share=0.4, seed=5) as server:
         place = _place(tmp_path / "run", server.url, queries=16)

@@ -68,6 +68,7 @@ def test_the_joint_redraw_is_super_uniform_under_random_secrets(kind: int) -> No
     _assert_super_uniform(p_values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("inside", "outside"), [(0, 0), (1, 2), (2, 1), (2, 2)])
 def test_the_permutation_of_planted_slots_is_super_uniform(inside: int, outside: int) -> None:
     """Also where a model's scores are of another kind in planted slots, whose canaries it knows."""

@@ -39,6 +39,7 @@ def test_triggers_are_found_wherever_they_stand_even_inside_each_other() -> None
     assert triggers_in(f"{made[0][:-1]} prefix_ {made[1][3:]}") == set()
 
 
+@pytest.mark.slow
 def test_the_place_of_the_planted_trigger_is_uniform_over_seeds_and_beacons() -> None:
     design = Design(candidates=8)
     by_seed = [0] * 8

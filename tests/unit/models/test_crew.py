@@ -129,6 +129,7 @@ def test_a_short_errand_starts_no_process() -> None:
     crew.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_ends_the_errand() -> None:
     lost = ReaderCrew(2)
     _assemble(lost)
@@ -144,6 +145,7 @@ def test_a_process_that_was_killed_ends_the_errand() -> None:
         lost.close()
 
 
+@pytest.mark.slow
 def test_closed_it_reads_here(alone: Reader) -> None:
     crew = ReaderCrew(2)
     _assemble(crew)

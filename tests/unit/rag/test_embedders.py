@@ -208,6 +208,7 @@ def test_an_endpoint_that_goes_away_is_an_unreachable_target(endpoint: Endpoint)
     assert isinstance(caught.value, TargetUnreachableError)
 
 
+@pytest.mark.slow
 def test_an_embedder_of_a_window_needs_neither_the_service_nor_its_database() -> None:
     # A provider with [zk] alone commits, and a verifier with [verify] alone embeds texts again.
     program = """

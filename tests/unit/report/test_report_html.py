@@ -149,6 +149,7 @@ def test_numbers_are_those_of_the_result() -> None:
     assert f"≤ {censored.probability.high:.2f}"[:5] in text
 
 
+@pytest.mark.slow
 def test_two_thousand_documents_stay_workable() -> None:
     result = fake_result(2000)
     html = render_html(result)

@@ -300,6 +300,7 @@ def test_a_document_removed_in_mid_window_ends_it(world: World) -> None:
     assert world.charged == 0
 
 
+@pytest.mark.slow
 def test_outside_its_windows_an_attested_tenant_is_not_answered(
     world: World, retrieve: Callable[..., Any]
 ) -> None:

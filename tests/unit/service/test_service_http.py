@@ -429,6 +429,7 @@ def test_limit_fields_hold_integers_that_structured_fields_can() -> None:
     assert headers["RateLimit"] == '"account";r=999999999999999;t=5, "payer";r=0;t=5'
 
 
+@pytest.mark.slow
 def test_a_clock_set_back_gives_no_number_of_a_window_twice(
     service: Any, retrieve: Retrieve
 ) -> None:

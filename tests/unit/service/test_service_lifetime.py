@@ -68,6 +68,7 @@ def brute_mu(per_window: list[int]) -> float:
     return math.sqrt(sum(terms.worst_mu(one) ** 2 for one in per_window if one))
 
 
+@pytest.mark.slow
 def test_an_hour_of_windows_never_passes_the_lifetime_epsilon(store: Store) -> None:
     key = tenant(store, "t", TEXTS)
     counts = [paid(ask(store, key, window)) for window in range(60)]
@@ -187,6 +188,7 @@ def test_a_lifetime_below_one_window_is_refused_and_the_default_is_twelve() -> N
     assert math.isinf(TenantPolicy.from_json(kept).life)
 
 
+@pytest.mark.slow
 def test_an_erased_tenant_leaves_hashes_and_no_second_budget(tmp_path: Path) -> None:
     """The opponent: erase and begin anew. And nothing of text, name or key is left in the file."""
     path = tmp_path / "s.db"

@@ -107,6 +107,7 @@ def test_fewer_slots_than_shards_and_parts_without_a_document(pools) -> None:
     assert_same(nothing, np.zeros((1, 16), np.int16), mechanism)
 
 
+@pytest.mark.slow
 def test_one_dead_shard_is_an_error_and_never_a_partial_answer(pool: ShardPool) -> None:
     mechanism = mechanism_for(16, 40, 5, 0.2)
     rows = drawn(mechanism, 40)
@@ -208,6 +209,7 @@ def test_what_they_may_not(given: str) -> None:
 # In the service.
 
 
+@pytest.mark.slow
 def test_the_service_answers_the_same_with_shards_and_without(store, service) -> None:
     [key] = make_tenant(store, "t", 1)
     asked = [{"query": f"the code of door {at}", "nonce": str(at)} for at in range(6)]

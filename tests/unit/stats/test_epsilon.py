@@ -135,6 +135,7 @@ def test_one_run_p_value_is_the_literal_formula() -> None:
     assert tail + 2 * canaries * delta * steepest == pytest.approx(0.2, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_one_run_with_planted_documents_stays_below_the_truth() -> None:
     mu, canaries, runs = 1.5, 1000, 50
     truth = epsilon_at(DELTA, mu)

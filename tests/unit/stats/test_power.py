@@ -65,6 +65,7 @@ def test_perfect_separation_is_found_as_soon_as_it_can_be() -> None:
     assert (found.found, found.false) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_an_evaluation_without_a_false_positive_does_not_pass_for_none_at_all() -> None:
     # A member beyond all N lies between 0 and the least of N uniform numbers.
     n, known = 50, 19

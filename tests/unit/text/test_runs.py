@@ -29,6 +29,7 @@ def _covered(record: str, outputs: list[str], n: int) -> int:
     return len(places)
 
 
+@pytest.mark.slow
 @given(_TEXTS, _TEXTS, st.integers(1, 6))
 @settings(max_examples=200, deadline=None)
 def test_runs_equal_those_of_all_pairs(outputs: list[str], records: list[str], n: int) -> None:
@@ -62,6 +63,7 @@ def _lcs(first: list[str], second: list[str]) -> int:
     return int(table[-1, -1])
 
 
+@pytest.mark.slow
 @given(_TEXTS, _TEXTS, st.sampled_from([0.25, 0.5, 0.8]))
 @settings(max_examples=200, deadline=None)
 def test_pairs_above_a_threshold_are_those_of_a_loop(

@@ -128,6 +128,7 @@ def test_documents_asked_by_a_run_without_a_result_are_paged(tmp_path: Path) -> 
     assert len(names(made.get(f"{run}/rows?search=record-00"))) == 50
 
 
+@pytest.mark.slow
 def test_the_report_of_a_big_run_is_a_page_that_says_where_the_rest_is() -> None:
     page = render_page(KIND.sheet(fake_result(1500)))
     check(page)

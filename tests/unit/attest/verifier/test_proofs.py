@@ -261,6 +261,7 @@ def test_the_proof_of_another_record(audited):
     named(audited, data, "link.statement")
 
 
+@pytest.mark.slow
 def test_a_row_above_the_norm(audited, story):
     """The sensitivity rests on it; the best that can be shown is a proof over shorter rows."""
     from ragwitness.crypto.proofs import secret
@@ -320,6 +321,7 @@ def test_ten_thousand_flipped_bytes(audited):
         pytest.fail("a flipped byte was accepted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.long)])
 def test_flipped_bytes_that_the_provider_signs(audited, count):
     """Every byte of every file counts: none is read past, not even by a provider's own flip."""

@@ -141,6 +141,7 @@ def test_accounts_that_repeat_themselves_are_no_community() -> None:
     assert max(peaks) < 0.1
 
 
+@pytest.mark.slow
 def test_communities_p_value_is_valid() -> None:
     p = [find_community(_log(s, 25, 6, 12), np.random.default_rng(s), 9).p_value for s in range(80)]
     assert np.mean(np.array(p) <= 0.1) < 0.1 + 4 * math.sqrt(0.09 / 80)

@@ -125,6 +125,7 @@ def test_without_ordinary_traffic_nobody_is_named() -> None:
     assert all(one.size >= 6 for one in told.estimates if one.name in ("pairs", "cores"))
 
 
+@pytest.mark.slow
 def test_shared_questions_fool_r5_alone() -> None:
     log, benign = _world(8, 30, 150)
     told = estimate(log, Settings(rounds=1), ordinary=benign, draws=59)

@@ -80,6 +80,7 @@ def test_what_is_new_since_an_earlier_size():
         assert set(tiles_of(now, before)) == {t for t in new if t not in old}
 
 
+@pytest.mark.slow
 def test_a_folder_of_tiles_proves_what_the_log_proves(log, tmp_path):
     written = write_tiles(tmp_path, log)
     assert written == len(list(tiles_of(70_000)))

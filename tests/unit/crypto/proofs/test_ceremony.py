@@ -66,6 +66,7 @@ def story() -> dict[tuple[int, int], bytes]:
     return files
 
 
+@pytest.mark.slow
 def test_a_proof_made_under_the_finished_setup_holds(
     story: dict[tuple[int, int], bytes], tmp_path: Path
 ) -> None:

@@ -125,6 +125,7 @@ def test_other_texts_of_a_setup_are_refused(setup: VerifierSetup) -> None:
     refused("setup.fields", canonical({"version": "ragwitness/setup/v1"}))
 
 
+@pytest.mark.slow
 def test_a_folder_is_made_once_and_proves(tmp_path: Path) -> None:
     shape = Shape(slots=4, top=1, dimension=2, scale=8, reach=50)
     folder = tmp_path / "setup"

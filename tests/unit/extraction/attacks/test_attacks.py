@@ -203,6 +203,7 @@ def test_anchors_outweigh_records_that_hold_the_words_of_the_command() -> None:
     assert many > max(few, random_prompts) + 9
 
 
+@pytest.mark.slow
 def test_other_wordings_get_past_records_that_hold_the_command_where_it_is_not_shown() -> None:
     records, public = _corpus()
     records = [record + f" {REPEAT}" * (place % 12 == 0) for place, record in enumerate(records)]

@@ -55,6 +55,7 @@ def test_one_direction_costs_what_the_exact_account_says() -> None:
     assert meter.charge(np.array([0, SCALE, 0]))  # another direction has its own room
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([1, 3, 8]), st.sampled_from([0.0, 0.01]))
 def test_filter_decides_as_eigenvalues_do(seed: int, kept: int, grid: float) -> None:
@@ -190,6 +191,7 @@ def test_bound_holds_against_the_best_attack_and_is_below_the_worst_case() -> No
     assert wins == pytest.approx(auc_of(mu), abs=0.006)
 
 
+@pytest.mark.slow
 def test_an_adaptive_coalition_gains_no_more_than_the_budget() -> None:
     """Each query leans towards where earlier answers lay; one run per coin, optimal test."""
     terms = Terms(6, SCALE, 3.0, 1.2)
@@ -213,6 +215,7 @@ def test_an_adaptive_coalition_gains_no_more_than_the_budget() -> None:
     assert 0.6 < auc <= auc_of(1.2) + 3 * math.sqrt(1 / 6 / 300)
 
 
+@pytest.mark.slow
 def test_honest_load_in_many_directions_is_cheap_and_a_coalition_shows() -> None:
     """Research, section 4.5: lambda 97 against a worst case of 30,000; 16 accounts read as 16.8."""
     rng = np.random.default_rng(0)

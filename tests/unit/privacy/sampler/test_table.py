@@ -78,6 +78,7 @@ def test_slots_do_not_depend_on_how_many_are_drawn():
     assert (table.draw(bytes(32), 0, 100) != whole[:100]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", VARIANCES)
 def test_thresholds_are_the_exact_cumulative_probabilities_rounded(variance):
     table = gaussian_table(variance)

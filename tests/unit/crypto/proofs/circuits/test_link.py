@@ -169,6 +169,7 @@ def test_the_order_input_is_small():
         assert set(order_of(ids, tie_breaks(ids, 5))) <= {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 def test_constraints_per_document():
     """What docs/design/circuits.md states; the dimension does not matter."""
     shape = Shape(slots=256, top=4, dimension=384, scale=4096, reach=200_000)

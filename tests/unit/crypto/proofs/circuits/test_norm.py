@@ -127,6 +127,7 @@ def test_every_wire_is_bound_by_some_row():
         assert violated(circuit, changed) is not None, wire
 
 
+@pytest.mark.slow
 def test_size_at_1024_slots():
     """Stated in docs/design/norms.md."""
     assert 41_000 < len(norm_circuit(Shape(1024, 4, 384, 4096, 1)).constraints) < 41_200
