@@ -64,7 +64,7 @@ class Chatty:
 
 def leaking() -> Indexed:
     """Hold what it should not, and say all of it."""
-    return Indexed([*INSIDE, *MINE], lambda text: text)
+    return Indexed([*MINE, *INSIDE], lambda text: text)
 
 
 def innocent() -> Indexed:

@@ -45,7 +45,7 @@ OUTSIDE: G2 = (  # on the twist at x = 1, not in the group of order R
 
 @pytest.fixture(autouse=True)
 def _small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "slow" not in request.keywords:
+    if "long" not in request.keywords:
         monkeypatch.setattr(rounds, "circuits", lambda shape: CIRCUITS)
 
 
