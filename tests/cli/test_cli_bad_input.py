@@ -125,7 +125,7 @@ def test_report_of_a_broken_result_names_the_file(command, tmp_path) -> None:
     assert "documents" in text or "result.json" in text
 
 
-@pytest.mark.parametrize("errand", ["audit", "leak", "compare"])
+@pytest.mark.parametrize("errand", ["audit", "collection", "leak", "compare"])
 def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch, errand) -> None:
     monkeypatch.chdir(tmp_path)
     texts = [one.text for one in load_sample()[:50]]
@@ -142,6 +142,10 @@ def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch
         "audit": lambda: command(
             "audit", f"lab:{asked}?k=1", "--documents", asked, "--known-out", known, "--method",
             "rag-mia", "--yes", *run,
+        ),
+        "collection": lambda: command(
+            "audit", f"lab:{asked}?k=1", "--documents", asked, "--known-out", known, "--method",
+            "rag-mia", "--collection", "--accept-unlike", *run,
         ),
         "leak": lambda: command(
             "leak", held, "--corpus", asked, "--attacks", "composite", "--prompts", 2, *run

@@ -140,8 +140,24 @@ class ReaderCrew:
         found: list[TextScores] = self._made(key, "score", (texts,), {"after": after, "top": top})
         return found
 
-    def generate(self, prompts: Sequence[ChatPrompt], **options: Any) -> list[Generation]:
+    def generate(
+        self,
+        prompts: Sequence[ChatPrompt],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        top_logprobs: int = 0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> list[Generation]:
         """Continue each conversation; see :class:`~ragwitness.models.base.LanguageModel`."""
+        options = {
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "top_logprobs": top_logprobs,
+            "stop": stop,
+            "seed": seed,
+        }
         key = "".join(map(_text, prompts))
         found: list[Generation] = self._made(key, "generate", (prompts,), options)
         return found

@@ -7,7 +7,6 @@ that its leaks bound theirs from above, at the cost of no computation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,11 @@ class Repeater:
         """Words of a text."""
         return len(text.split())
 
-    def score(self, texts: Sequence[str], **_options: Any) -> list[TextScores]:
+    def score(
+        self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
+    ) -> list[TextScores]:
         """Return no score: it has no probabilities."""
+        del after, top
         none = np.empty(0, np.int64)
         empty = TextScores(none, np.empty((0, 2), np.int64), np.empty(0), none)
         return [empty for _ in texts]
@@ -38,9 +40,13 @@ class Repeater:
         prompts: Sequence[ChatPrompt],
         *,
         max_tokens: int,
-        **_options: Any,
+        temperature: float = 0.0,
+        top_logprobs: int = 0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
     ) -> list[Generation]:
         """Repeat each prompt's passages; the limit counts words."""
+        del temperature, top_logprobs, stop, seed
         return [_said(prompt, max_tokens) for prompt in prompts]
 
 

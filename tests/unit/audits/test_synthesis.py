@@ -130,3 +130,27 @@ def test_a_book_that_was_altered_does_not_slip_through(tmp_path: Path) -> None:
         result = make(server.url, documents, tmp_path / "run")
     assert result.counts == {"withheld": 2}
     assert assert_safe_after(tmp_path / "safe.jsonl", result, documents) == []
+
+
+def test_a_colluding_model_does_not_carry_records_out_in_pieces(tmp_path: Path) -> None:
+    rng = random.Random(8)
+    words = ["".join(rng.choices("abdegilmnorstu", k=6)) for _ in range(480)]
+    documents = [Document(str(n), " ".join(words[60 * n : 60 * n + 60])) for n in range(8)]
+
+    def half(place: int, part: int) -> str:
+        own = documents[place % 8].text.split()[30 * part : 30 * part + 30]
+        return " ".join(" ".join((*own[i : i + 4], "perhaps")) for i in range(0, 30, 4))
+
+    def script(kind: str, prompt: str) -> Said | str:
+        place = next(n for n, one in enumerate(documents) if one.text in prompt)
+        return f"{half(place, 0)} {half(place + 1, 1)}"
+
+    with writers(script) as server:
+        result = make(server.url, documents, tmp_path / "run", method="paraphrase")
+    out = [one for one in result.made if one.violation == "similarity"]
+    assert {one.reason for one in out} == {"with earlier texts it gives a record out in pieces"}
+    assert not any(one.text for one in out)
+    told = " ".join(one.text for one in result.made)
+    assert any(one.fate is Fate.PASSED for one in result.made)
+    for one in documents:
+        assert sum(word in told for word in one.text.split()) <= 0.75 * 60

@@ -252,8 +252,8 @@ class SyntheticGuard:
             }
             # 2. One too many, and the text is out: its words do not count for later ones.
             found[place] = any(
-                record in told and len(said) > most * len(set(self._told.records[record].tolist()))
-                for record, said in pieces.items()
+                record in told and len(out) > most * len(set(self._told.records[record].tolist()))
+                for record, out in pieces.items()
             )
             if not found[place]:
                 told |= pieces

@@ -85,6 +85,7 @@ class LeakReference:
 
         So "f e v e r", "fe4ver" and "f-e-v-e-r" are read as "fever" too.
         """
+        output += "".join(f"\n{one}" for one in _ATTRIBUTES.findall(output))
         for run in _BASE64.findall(output):
             with suppress(ValueError):
                 output += "\n" + base64.b64decode(run + "=" * (-len(run) % 4)).decode()
@@ -100,6 +101,7 @@ class LeakReference:
         return frozenset(word for text in texts for word in content_tokens(text)), Respacer(texts)
 
 
+_ATTRIBUTES = re.compile(r"<[a-z]\w{0,9}\s+([\w-]+=[^<>]*)>", re.IGNORECASE)  # part of no form
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40,}")
 _SHOWN = 10  # words from which on an output shows how it is written
 _RARE = 100  # a word in one of so many records, or fewer, tells them apart

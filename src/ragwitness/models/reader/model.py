@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,14 +160,23 @@ class Reader(TokenModel):
         self,
         prompts: Sequence[ChatPrompt],
         *,
+        max_tokens: int,
         temperature: float = 0.0,
+        top_logprobs: int = 0,
+        stop: Sequence[str] = (),
         seed: int | None = None,
-        **options: Any,
     ) -> list[Generation]:
         """Continue each conversation, at the reader's own temperature at least."""
         if self._temperature > temperature:
             temperature, seed = self._temperature, seed or 0
-        return super().generate(prompts, temperature=temperature, seed=seed, **options)
+        return super().generate(
+            prompts,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_logprobs=top_logprobs,
+            stop=stop,
+            seed=seed,
+        )
 
     def _prompt_ids(self, prompt: ChatPrompt) -> Int64:
         return self.tokenizer.encode_prompt(prompt.messages, prompt.prefill)

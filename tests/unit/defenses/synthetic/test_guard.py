@@ -123,6 +123,14 @@ def test_honest_letters_and_signs_pass() -> None:
         assert guard().violation(honest) is None, honest
 
 
+def test_what_copies_may_hold_the_codes_that_its_record_holds() -> None:
+    copies = guard(run=0, rouge=1, recall=1)
+    for code in ("Key: " + ", ".join("QWERTYUIOPAS") + ".", "Sent " + "a1B2" * 12):
+        assert guard().violation(code) is not None
+        assert copies.violation(code) is None
+    assert copies.violation("T\u043em is in Room 4") is not None
+
+
 def test_a_layout_carries_nothing() -> None:
     bits = [f"{b:08b}" for b in RECORD.encode()[:20]]
     spaces = "".join("word" + " \u2003"[bit == "1"] for byte in bits for bit in byte)

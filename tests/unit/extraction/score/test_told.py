@@ -144,9 +144,10 @@ def test_copies_of_one_secret_are_one_draw() -> None:
         lambda text: re.sub(r"(?<=[a-z])(?=[a-z])", "7", text),
         lambda text: base64.b64encode(text.encode()).decode(),
         lambda text: f"Here: <{text}>.",
+        lambda text: f"See <p title='{text}'>below</p>.",
     ],
     ids=["apart", "soft hyphens", "entities", "bold", "underscores", "spaced", "strokes", "figures",
-         "base64", "in brackets"],
+         "base64", "in brackets", "an attribute"],
 )  # fmt: skip
 def test_a_record_that_reads_alike_is_the_record(dress: Callable[[str], str]) -> None:
     rng = random.Random(5)
