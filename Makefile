@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Compiled once for all processes of the tests, not once in each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow docs help-golden services llama lint format bench hf clean
 
 demo: $(VENV)/.core
