@@ -139,7 +139,7 @@ def test_report_is_one_escaped_page(audited, files) -> None:
     HTMLParser().feed(page)
 
 
-def test_the_same_command_with_conditions_and_formats_is_answered_from_the_journal(audited, files) -> None:
+def test_the_same_command_with_formats_is_answered_from_the_journal(audited, files) -> None:
     journal, out = _journal(files["folder"] / "run"), files["folder"] / "ci"
     before = journal.read_bytes()
     wanted = ["--fail-on", "unscorable:5%", "--junit", f"{out}.xml", "--jsonl", f"{out}.jsonl"]
