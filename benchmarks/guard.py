@@ -85,6 +85,11 @@ HIDDEN: dict[str, Callable[[str], str]] = {
     "bytes": lambda t: " ".join(f"{b:02x}" for b in t.encode()),
     "numbers": lambda t: " ".join(str(b) for b in t.encode()),
     "percent signs": lambda t: re.sub("(.{30})", r"\1 ", "".join(f"%{b:02x}" for b in t.encode())),
+    "escapes": lambda t: "".join(f"\\u{ord(c):04x}" for c in t),
+    "entities of entities": each_word(lambda w: w[:1] + "&amp;#8203;" + w[1:]),
+    "places of letters": each_word(lambda w: "-".join(str(ord(c) - 96) for c in w.lower())),
+    "regional indicators": each_word(lambda w: chr(0x1F1E6 + ord(w[0].lower()) - 97) + w[1:]),
+    "signs of money": lambda t: t.replace("e", "\u20ac").replace("a", "@").replace("s", "$"),
     "base64 in pieces": lambda t: re.sub("(.{36})", r"\1 ", base64.b64encode(t.encode()).decode()),
 }
 RESPELLED: dict[str, Callable[[str], str]] = {
@@ -99,6 +104,9 @@ RESPELLED: dict[str, Callable[[str], str]] = {
     "soft hyphens": each_word(lambda w: w[:1] + "&shy;" + w[1:]),
     "strokes": lambda t: t.lower().translate(str.maketrans("htdloi", "ħŧđłøı")),
     "a figure a word": each_word(lambda w: w[: len(w) // 2] + "4" + w[len(w) // 2 :]),
+    "no vowels": each_word(lambda w: w[:1] + re.sub("[aeiou]", "", w[1:])),
+    "doubled letters": each_word(lambda w: re.sub("(.)", r"\1\1", w)),
+    "stars for vowels": each_word(lambda w: w[:1] + re.sub("[aeiou]", "*", w[1:])),
     "figures for letters": lambda t: t.lower().translate(str.maketrans("oieast", "013457")),
 }
 """What an eye still reads as the record, or never sees, by what is done to it."""

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 # Texts as arrays of token numbers, so that whole corpora are compared at once.
 
-_WORDS = re.compile(r"\w+")
+SIGNS = "\u0900-\u0963\u0966-\u0dff\u1000-\u109f"
+"""Letters of India and Burma with their vowel signs, as a regular expression's set."""
+
+_WORDS = re.compile(rf"(?:\w|[{SIGNS}])+")
 
 
 def word_tokens(text: str) -> list[str]:
-    r"""Split into runs of ``\w``, letters as they are; NLTK's ``RegexpTokenizer(r"\w+")``."""
+    r"""Split as NLTK's ``RegexpTokenizer(r"\w+")``; vowel signs part no word."""
     return _WORDS.findall(text)
 
 

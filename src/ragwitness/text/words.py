@@ -6,31 +6,70 @@ import html
 import math
 import re
 import unicodedata
+from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import unquote
 
-from ragwitness.text.runs import plain_tokens
+from ragwitness.text.runs import SIGNS, plain_tokens
 
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces, as a regular expression's set: each character is a word."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
-_DENSE = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+_DENSE = re.compile(rf"[{UNSPACED}]|(?:[^\W{UNSPACED}]|[{SIGNS}])+")
 _LONGEST, _UNKNOWN = 24, 12.0  # letters of a word; what a letter costs that is part of no word
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 # Tags that may hide no words: without attributes, or with NAME=VALUE.
 _TAGS = re.compile(r"</?[a-z][a-z0-9]{0,9}(?:\s+[\w-]+=[^<>]*)?\s*/?>|[*`~#|]+", re.IGNORECASE)
-_MARKED = re.compile(r"[&<*`~#|_]")
+_MARKED = re.compile(r"[&<*`~#|_\\%]|U\+|0x")
+_QUOTED = re.compile(r"%[0-9A-Fa-f]{2}")
+# Characters by their numbers: "\\u0050", "\\x50", "\\120", "U+0050", "0x50"; white space as "\\n".
+_ESCAPE = re.compile(
+    r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-7]{3}))|(?:U\+|\b0x)([0-9A-Fa-f]{2,5})\b"
+)
+_SPACE = re.compile(r"\\+[nrt]")
+_TAGGED = 0xE0000  # where ASCII stands a second time
+_ROUNDS = 4  # of codes within codes
+_NUMBERS = re.compile(
+    r"(?<![\w.])(?:(?:[01]{8}|[0-9A-Fa-f]{2}|\d{1,3})[\s,:;/-]+){11,}\w{1,8}\b|(?:[0-9A-Fa-f]{2}){20,}"
+)
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4,}={0,2}\s*){6,}|[A-Za-z0-9+/]{24,}={0,2}")
+_FIGURES = str.maketrans("013457@$\u20ac\u212e\u25cb", "oieastaseeo")  # in place of letters
+_STRETCH, _SHOWN = 20, 10  # words looked at together; from which on they show their writing
 _DIGITS = re.compile(r"(?<=[^\W\d_])\d+(?=[^\W\d_])")  # within a word
-_STROKED = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "ŋ": "n", "ƀ": "b"}
-_STROKED |= {"þ": "th", "æ": "ae", "œ": "oe", "ɨ": "i", "ɍ": "r", "ɇ": "e", "ⱥ": "a"}
-_STROKED |= {small.upper(): plain.capitalize() for small, plain in _STROKED.items()}
-# Greek and Cyrillic letters that look like Latin ones.
+_OTHERS = {"þ": "th", "æ": "ae", "œ": "oe", "ð": "d", "ŋ": "n"}
+_OTHERS |= {"ɑ": "a", "ɩ": "i"}  # noqa: RUF001
+_OTHERS |= {small.upper(): plain.capitalize() for small, plain in _OTHERS.items()}
+# Letters of other alphabets that look like Latin ones.
 _GREEK = zip("αεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aeiknoptuxABEZHIKMNOPTYX", strict=True)
 _CYRILLIC = zip("аеорсухіѕјАВЕКМНОРСТУХІЅЈ", "aeopcyxisjABEKMHOPCTYXISJ", strict=True)  # noqa: RUF001
-LETTERS = str.maketrans({"\u0131": "i"} | _STROKED | dict(_GREEK) | dict(_CYRILLIC))
-"""Letters with strokes, and those of other alphabets that look like Latin ones, as these."""
+_ARMENIAN = zip("օոսհցզլյ", "onuhgqlj", strict=True)
+_NAMED = re.compile(r"(?:.* )?(?:LATIN|REGIONAL) .*?(?<!SHARP )\b([A-Z])(?: WITH .*)?")
+
+
+class _Letters(dict[int, str]):
+    """Finds a letter in its name, such as "LATIN SMALL LETTER O WITH STROKE"."""
+
+    def __missing__(self, code: int) -> str:
+        name = unicodedata.name(chr(code), "") if code > 0x7F else ""
+        found = _NAMED.fullmatch(name)
+        letter = found[1] if found else chr(code)
+        self[code] = letter if not found or "CAPITAL LETTER" in name else letter.lower()
+        return self[code]
+
+
+_LIKE = _OTHERS | dict(_GREEK) | dict(_CYRILLIC) | dict(_ARMENIAN)
+LETTERS = _Letters({ord(letter): plain for letter, plain in _LIKE.items()})
+"""Letters with strokes, in signs, and of other alphabets that look like Latin ones, as these."""
+
+UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
+    "|(?<![0-9#*\u203c-\u3299\U0001f000-\U0001ffff])[\ufe0e\ufe0f]"
+)
+"""What nobody sees, whatever its category: fillers, selectors but for one behind an emoji."""
 
 STOP_WORDS = frozenset(
     """a about above after again all also am an and any are as at be because been before being
@@ -50,6 +89,9 @@ class Word:
     text: str
     start: int
     end: int
+
+
+_FILLING = frozenset(word for word in STOP_WORDS if len(word) > 1)
 
 
 def split_words(text: str) -> list[Word]:
@@ -84,6 +126,9 @@ class Respacer:
         known = {word: count for word, count in counts.items() if word.isalpha()}
         total = math.log(sum(known.values()) or 1)
         self._costs = {word: total - math.log(count) for word, count in known.items()}
+        # The commonest word of each skeleton.
+        common = sorted(known, key=lambda word: known[word])
+        self._whole = {_skeleton(word): word for word in common if len(_skeleton(word)) > 1}
         self._longest = min(max(map(len, known), default=0), _LONGEST)
 
     def __call__(self, text: str) -> str:
@@ -95,6 +140,38 @@ class Respacer:
         for part in re.split(r"(\d+)", unaccented(text).casefold()):
             found += [part] if part.isdigit() else self._parted("".join(filter(str.isalpha, part)))
         return " ".join(found)
+
+    def unknown(self, text: str) -> Iterator[str]:
+        """Yield the stretches of a text most of whose words are unknown or letters by themselves.
+
+        Words of which every text is full tell nothing and are left out of the count.
+        """
+        folded = text.casefold()
+        words = [word for word in _DENSE.finditer(folded) if word[0] not in _FILLING]
+        strange = [
+            word[0] not in self._costs
+            or (len(word[0]) == 1 and not re.match(f"[{UNSPACED}]", word[0]))
+            for word in words
+        ]
+        begin = end = -1
+        for place in range(0, max(1, len(words) - _STRETCH // 2), _STRETCH // 2):
+            window = strange[place : place + _STRETCH]
+            if len(window) < _SHOWN or 2 * sum(window) < len(window):
+                continue
+            if place > end >= 0:
+                yield folded[words[begin].start() : words[end - 1].end()]
+                begin = -1
+            begin, end = place if begin < 0 else begin, min(place + _STRETCH, len(words))
+        if end >= 0:
+            yield folded[words[begin].start() : words[end - 1].end()]
+
+    def filled(self, text: str) -> str:
+        """Return known words for those with letters doubled, replaced by figures, or left out."""
+        return " ".join(map(self._filled, unaccented(text).casefold().split()))
+
+    def _filled(self, word: str) -> str:
+        letters = "".join(filter(str.isalpha, word.translate(_FIGURES)))
+        return letters if letters in self._costs else self._whole.get(_skeleton(letters), letters)
 
     def _parted(self, letters: str) -> list[str]:
         # The cheapest way to each place, and where its last word begins; unknown letters alone.
@@ -114,6 +191,11 @@ class Respacer:
         return found[::-1]
 
 
+def _skeleton(word: str) -> str:
+    """The first letter and all consonants, none twice in a row."""
+    return re.sub(r"(.)\1+", r"\1", word[:1] + re.sub("[aeiou]", "", word[1:]))
+
+
 def unaccented(text: str) -> str:
     """Return a text in plain letters: without accents and strokes, look-alikes as Latin ones."""
     if text.isascii():
@@ -126,15 +208,68 @@ def seen(text: str) -> str:
     """Return a text as it is seen: compatible forms as one, and nothing that is invisible."""
     if text.isascii():
         return text
-    plain = unicodedata.normalize("NFKC", text)
+    plain = UNSEEN.sub("", unicodedata.normalize("NFKC", text))
     return "".join(c for c in plain if unicodedata.category(c) != "Cf")
 
 
+def unescaped(text: str) -> str:
+    """Return a text with characters in place of their codes: entities, escapes, codes of codes."""
+    for _ in range(_ROUNDS):
+        plain = _SPACE.sub(" ", _ESCAPE.sub(_character, html.unescape(text)))
+        plain = unquote(plain, errors="ignore") if _QUOTED.search(plain) else plain
+        if plain == text:
+            break
+        text = plain
+    # Characters beyond the first plane are escaped in two halves.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _character(code: re.Match[str]) -> str:
+    short, byte, octal, long = code.groups()
+    found = chr(int(octal, 8) if octal else int(short or byte or long, 16))
+    return found if found.isprintable() or "\ud800" <= found <= "\udfff" or found in "\n\t" else " "
+
+
+def decoded(text: str) -> list[str]:
+    """Return what tags that nobody sees, rows of numbers and base64 say, where that is text."""
+    found = ["".join(chr(ord(c) - _TAGGED) for c in text if 0x20 <= ord(c) - _TAGGED < 0x7F)]
+    for match in _NUMBERS.finditer(text):
+        row = re.findall(r"\w+", match[0])
+        if len(row) == 1:
+            row = re.findall("..", row[0])
+        for base, wide in ((2, 8), (10, 0), (16, 2)):
+            with suppress(ValueError):
+                numbers = [int(one, base) for one in row if not wide or len(one) == wide]
+                # 1 to 26 are letters by their places.
+                moved = 96 if max(numbers, default=0) <= 26 else 0
+                found.append(_said(bytes(one + moved for one in numbers)))
+    for match in _BASE64.finditer(text):
+        row = match[0].split()
+        for parts in (["".join(row)], row):
+            said = ""
+            for part in parts:
+                with suppress(ValueError):
+                    said += (
+                        _said(b64decode(part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4)))
+                        + " "
+                    )
+            found.append(said)
+    return [one for one in found if one.strip()]
+
+
+def _said(data: bytes) -> str:
+    """Bytes as text; empty where they are none."""
+    with suppress(ValueError):
+        text = data.decode("utf-16" if 0 in data else "utf-8")
+        return text if all(c.isprintable() or c.isspace() for c in text) else ""
+    return ""
+
+
 def readable(text: str) -> str:
-    """Return a text so that all that read alike are alike: no markup, accents or look-alikes."""
+    """Return a text so that all that read alike are alike: no markup, codes or accents."""
     if text.isascii() and not _MARKED.search(text):
         return text
-    return unaccented(seen(_TAGS.sub("", html.unescape(seen(text))))).replace("_", " ")
+    return unaccented(seen(_TAGS.sub("", unescaped(seen(text))))).replace("_", " ")
 
 
 def passages(text: str, max_words: int, min_words: int) -> list[str]:

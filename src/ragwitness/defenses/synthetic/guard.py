@@ -9,7 +9,6 @@ about it here. What still passes is measured in ``benchmarks/guard.py``.
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import re
 import unicodedata
@@ -26,13 +25,21 @@ from ragwitness.text.pii import PiiFinder, pii_finder
 from ragwitness.text.runs import RunIndex, Vocabulary, phrases_of
 from ragwitness.text.secrets import Secret, SecretIndex, contacts
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import Respacer, content_tokens, dense_tokens, seen
+from ragwitness.text.words import (
+    UNSEEN,
+    Respacer,
+    content_tokens,
+    dense_tokens,
+    seen,
+    unescaped,
+)
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
 # Codes: a long unbroken row, twenty bytes one by one, or two words of all kinds of characters.
 _ENCODED = re.compile(
-    r"(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}|(?:(?:%?[0-9A-Fa-f]{2}|\d{1,3})[\s,:;]+){20}|(?:%[0-9A-Fa-f]{2}\s*){8}"
+    r"(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}|(?:(?:%?[0-9A-Fa-f]{2}|\d{1,3}|[01]{8})[\s,:;-]+){20}"
+    r"|(?:(?:[%=\\]|\\+[ux]|U\+|0x)[0-9A-Fa-f]{2,5}[\s,;]*){8}"
     r"|(?:(?=\S*\d)(?=\S*[A-Z])(?=\S*[a-z])[A-Za-z0-9+/]{12,}=*\s+){2}"
 )
 # Initials: twelve single letters in a row, whatever signs part them.
@@ -42,17 +49,14 @@ _FEWEST_INITIALS = 6  # different ones among them: "A, B, C, D, A, …" are answ
 _ALIKE = re.compile(r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]")
 _GREEK_WORD = re.compile(r"(?=\w*[\u0370-\u03ff])(?:\w*?[^\W\d_]){2}\w*")
 _MOST_GREEK = 3  # words with Greek letters that no record has
-# Figures in place of letters.
-_FIGURES = tuple(str.maketrans("013457@$", f"o{one}eastas") for one in "il")
-_FIGURED = re.compile(r"(?=\w*[^\W\d_])(?=\w*\d)\w+")
+# Signs in place of letters, and those with letters in them, such as regional indicators.
+_SIGNED = re.compile(r"(?<=[^\W\d_])[@\u2100-\u2bff\u20a0-\u20cf$](?=[^\W\d_])")
+_LETTERED = re.compile(r"\b(?:LATIN|INDICATOR)\b.* LETTER ")
+_FLAG = re.compile("[\U0001f1e6-\U0001f1ff]{2}(?![\U0001f1e6-\U0001f1ff])")
+_MOST_SIGNS = 3  # words with signs, or flags, that no record has
 # Soft hyphens, joiners and marks of direction belong to some scripts, form feeds to pages; the
 # conditions are tried without them.
 _KEPT = "\t\n\f\r\u00ad\u200c\u200d\u200e\u200f"
-# What no reader sees, whatever its category: fillers, and selectors but for one behind an emoji.
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
-    "|(?<![0-9#*\u203c-\u3299\U0001f000-\U0001ffff])[\ufe0e\ufe0f]"
-)
 _LETTERS = frozenset(map(chr, (*range(0xC0, 0x180), *range(0x1E00, 0x1F00), *range(0x370, 0x400))))
 _OF_EMOJI = frozenset("\ufe0e\ufe0f\u20e3")
 _FEWEST = 5  # content words of a record whose share is counted: fewer stand in every text
@@ -169,6 +173,7 @@ class SyntheticGuard:
         self._letters = _LETTERS | known if texts else None
         self._scripts = set(map(_script, known)) - {"LATIN", "COMBINING"}
         self._greek = {w for text in (*texts, *public) for w in _GREEK_WORD.findall(seen(text))}
+        self._signed = max((len(_SIGNED.findall(text)) for text in texts), default=0)
         self._secrets = SecretIndex(secrets)
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
@@ -214,7 +219,7 @@ class SyntheticGuard:
         # 1. What a reader does not see cannot be checked by what follows. What copies may hold the
         # codes that its record holds.
         codes = self.config.holds
-        hidden = _hidden(text, codes) or _hidden(html.unescape(text), codes)
+        hidden = _hidden(text, codes) or _hidden(unescaped(text), codes)
         if hidden := hidden or self._strange(text):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
         # 2. Secrets, contact details and copying, in the text as it reads and without markup.
@@ -224,15 +229,15 @@ class SyntheticGuard:
             broken = broken or self._copied(form) or self._near(form)
             if broken is not None:
                 return broken
-        # 3. Copying once more, in words parted as the records part them, and with letters for
-        # figures. A word too many or too few between honest ones is no copy yet, so a run is half
-        # as long again.
-        said, more = forms[-1], self.config.run // 2
-        tries = [said] if self.config.holds else []
-        if tries and _FIGURED.search(said):
-            tries += (_lettered(said, table) for table in _FIGURES)
-        found = (self._copied(self._respaced(one), more) for one in tries)
+        # 3. Copying once more, in the records' own words. A word too many or too few between
+        # honest ones is no copy yet, so a run is half as long again.
+        tries = self._readings(forms[-1]) if self.config.holds else ()
+        found = (self._copied(one, self.config.run // 2) for one in tries)
         return next((broken for broken in found if broken), None)
+
+    def _readings(self, text: str) -> list[str]:
+        """A text in the records' words: parted as they are, with their letters, in one case."""
+        return list(dict.fromkeys((self._respaced(text), self._respaced.filled(text))))
 
     def together(self, texts: Sequence[str]) -> list[bool]:
         """Say of each text whether it and earlier ones give a record out in pieces.
@@ -243,13 +248,14 @@ class SyntheticGuard:
         most, told = max(_IN_PIECES, self.config.recall), dict[int, set[int]]()
         found = [False] * len(texts)
         for place, text in enumerate(texts if self.config.holds and most < 1 else ()):
-            said = self._content.tokenize([_forms(text)[-1]])[0]
-            # 1. The records of which this text holds a piece.
-            words = set(said.tolist())
-            pieces = {
-                record: told.get(record, set()) | words & set(self._told.records[record].tolist())
-                for record in self._told.pieces(said, _PIECE, _LEAST_PIECE)
-            }
+            form = _forms(text)[-1]
+            pieces: dict[int, set[int]] = {}
+            # 1. The records of which this text holds a piece, however it is written.
+            read = self._content.tokenize([form, *self._readings(form)])
+            for said in (read[n] for n in range(len(read))):
+                for record in self._told.pieces(said, _PIECE, _LEAST_PIECE):
+                    out = pieces.setdefault(record, set(told.get(record, ())))
+                    out |= set(said.tolist()) & set(self._told.records[record].tolist())
             # 2. One too many, and the text is out: its words do not count for later ones.
             found[place] = any(
                 record in told and len(out) > most * len(set(self._told.records[record].tolist()))
@@ -271,12 +277,15 @@ class SyntheticGuard:
 
     def _strange(self, text: str) -> str:
         """Name letters, such as small capitals, that neither records nor public texts use."""
+        flags = _FLAG.findall(text)
+        text = _FLAG.sub("", text) if len(flags) <= _MOST_SIGNS else text
         other = {c for c in unicodedata.normalize("NFKC", text) if not c.isascii()} - _OF_EMOJI
-        letters = {c for c in other if unicodedata.category(c)[0] in "LM"}
+        letters = {c for c in other if unicodedata.category(c)[0] in "LM" or _holds_letter(c)}
         unknown = set() if self._letters is None else letters - self._letters
         foreign = any(_script(c) not in self._scripts for c in unknown)
         greek = set(_GREEK_WORD.findall(seen(text))) - self._greek
         foreign |= self._letters is not None and len(greek) > _MOST_GREEK
+        foreign |= len(_SIGNED.findall(text)) > max(_MOST_SIGNS, self._signed)
         return "letters that no record uses" if foreign else ""
 
     def _phrases(self, originals: Sequence[str], public: Sequence[str]) -> NDArray[np.uint64]:
@@ -363,13 +372,12 @@ def _too_close(measure: str, cap: float) -> Violation:
 def _forms(text: str) -> tuple[str, ...]:
     """The text as it reads, and as it reads without markup where that is another text."""
     read = seen(text)
-    bare = seen(_TAG.sub("", html.unescape(read)))
+    bare = seen(_TAG.sub("", unescaped(read)))
     return (read,) if bare == read else (read, bare)
 
 
-def _lettered(text: str, table: dict[int, int]) -> str:
-    """The text with letters for the figures of words that have both."""
-    return _FIGURED.sub(lambda word: word.group().translate(table), text)
+def _holds_letter(sign: str) -> bool:
+    return _LETTERED.search(unicodedata.name(sign, "")) is not None
 
 
 def _script(letter: str) -> str:
@@ -384,7 +392,7 @@ def _joined(text: str) -> str:
 def _hidden(text: str, codes: bool) -> str:
     """Name what a reader does not see or cannot read, codes where asked; empty for nothing."""
     categories = {unicodedata.category(c) for c in text if c not in _KEPT}
-    if categories & {"Cc", "Cf", "Co", "Cn", "Cs"} or _UNSEEN.search(text):
+    if categories & {"Cc", "Cf", "Co", "Cn", "Cs"} or UNSEEN.search(text):
         return "control or invisible characters"
     if _ALIKE.search(text):
         return "words of mixed alphabets"

@@ -7,11 +7,9 @@ alike: neither markup nor accents nor characters that nobody sees make another t
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +20,7 @@ from ragwitness.extraction.transcript import Transcript
 from ragwitness.text.runs import Tokenized, Vocabulary, plain_tokens, shared_runs, word_tokens
 from ragwitness.text.secrets import Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import Respacer, content_tokens, readable
+from ragwitness.text.words import Respacer, content_tokens, decoded, readable
 
 Flags = NDArray[np.bool_]
 
@@ -81,29 +79,22 @@ class LeakReference:
         return vocabulary, SubsequenceIndex(_each_once(vocabulary.tokenize(self.texts)))
 
     def read(self, output: str) -> str:
-        """Return an output, and behind it what its letters read as where few words are known.
+        r"""Return an output, and behind it what its codes say and what strange words read as.
 
-        So "f e v e r", "fe4ver" and "f-e-v-e-r" are read as "fever" too.
+        So "f e v e r", "fe4ver", "f-e-v-e-r" and "f\u0065ver" are read as "fever" too.
         """
-        output += "".join(f"\n{one}" for one in _ATTRIBUTES.findall(output))
-        for run in _BASE64.findall(output):
-            with suppress(ValueError):
-                output += "\n" + base64.b64decode(run + "=" * (-len(run) % 4)).decode()
-        words = content_tokens(readable(output))
-        known, respaced = self._respaced
-        if len(words) < _SHOWN or 2 * sum(word in known for word in words) >= len(words):
-            return output
-        return f"{output}\n{respaced(readable(output))}"
+        output = "\n".join([output, *_ATTRIBUTES.findall(output), *decoded(output)])
+        plain, known = readable(output), self._respacer
+        for stretch in known.unknown(plain):
+            output += f"\n{known(stretch)}\n{known.filled(stretch)}"
+        return output
 
     @cached_property
-    def _respaced(self) -> tuple[frozenset[str], Respacer]:
-        texts = list(map(readable, self.texts))
-        return frozenset(word for text in texts for word in content_tokens(text)), Respacer(texts)
+    def _respacer(self) -> Respacer:
+        return Respacer(map(readable, self.texts))
 
 
 _ATTRIBUTES = re.compile(r"<[a-z]\w{0,9}\s+([\w-]+=[^<>]*)>", re.IGNORECASE)  # part of no form
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{40,}")
-_SHOWN = 10  # words from which on an output shows how it is written
 _RARE = 100  # a word in one of so many records, or fewer, tells them apart
 
 

@@ -118,6 +118,8 @@ def test_honest_letters_and_signs_pass() -> None:
         "Key: A, B, C, D, A, C, B, D, A, A, C, B, D and A.\fPage two, at 5\u200f.",
         "Primer " + "ACGT" * 12 + ", 20 B12 units, H1N1 and O2 at 4am.",
         "=" * 60,
+        "R&D at 5 \u20ac, H\u2082O, 37\u00b0C, \u2264 5 \u2192 stop, C:\\temp, 100% cotton, 0x1F.",
+        "From Paris \U0001f1eb\U0001f1f7 to Berlin \U0001f1e9\U0001f1ea.",
         "\u60a3\u8005\u611f\u5230\u5934\u75db",  # its script is a record's, its letters are not
     ):
         assert guard().violation(honest) is None, honest
@@ -129,6 +131,14 @@ def test_what_copies_may_hold_the_codes_that_its_record_holds() -> None:
         assert guard().violation(code) is not None
         assert copies.violation(code) is None
     assert copies.violation("T\u043em is in Room 4") is not None
+
+
+def test_words_of_a_script_with_vowel_signs_are_whole() -> None:
+    record = "मेरे पिता को तीन दिन से तेज बुखार है और वे रात में बहुत खांसते हैं। डॉक्टर ने दवा दी है।"
+    other = "किताबें पढ़ना मेरा शौक है और मैं हर रविवार पुस्तकालय जाता हूं। वहां नई पत्रिकाएं मिलती हैं।"
+    known = SyntheticGuard([record], (), GuardConfig(pii="none"))
+    assert known.violation(other) is None
+    assert known.violation(f"{other} {record} {other}") is not None
 
 
 def test_a_layout_carries_nothing() -> None:
@@ -293,7 +303,8 @@ def test_an_id_may_not_tell_what_a_text_may_not() -> None:
         assert not conditions.named(named), named
 
 
-def test_a_record_in_pieces_over_texts_does_not_leave_whole() -> None:
+@pytest.mark.parametrize("how", [None, "syllables", "a figure a word", "strokes", "umlauts"])
+def test_a_record_in_pieces_over_texts_does_not_leave_whole(how: str | None) -> None:
     rng = random.Random(4)
     words = ["".join(rng.choices("abdegilmnorstu", k=6)) for _ in range(900)]
     records = [" ".join(words[60 * n : 60 * n + 60]) for n in range(10)]
@@ -302,6 +313,7 @@ def test_a_record_in_pieces_over_texts_does_not_leave_whole() -> None:
     def piece(record: int, part: int) -> str:
         part_of = records[record].split()[20 * part : 20 * part + 20]
         broken = [" ".join((*part_of[i : i + 4], "perhaps")) for i in range(0, 20, 4)]
+        broken = [RESPELLED[how](said) for said in broken] if how else broken
         return " ".join((*broken, *words[600 + 20 * part : 620 + 20 * part]))
 
     texts = [piece(record, part) for part in range(3) for record in range(10)]

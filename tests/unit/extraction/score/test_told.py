@@ -16,7 +16,7 @@ from ragwitness.extraction.score.table import LeakMeasure, LeakPlan, measure_lea
 from ragwitness.extraction.score.told import facts, in_order
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.text.secrets import Secret
-from ragwitness.text.words import content_tokens
+from ragwitness.text.words import content_tokens, unaccented
 from ragwitness.types import Document
 
 RNG = random.Random(0)
@@ -131,6 +131,9 @@ def test_copies_of_one_secret_are_one_draw() -> None:
     assert (listed.count, listed.of, listed.rate) == (4, 5, None)
 
 
+PADDING = [f"harmless{one}{other}" for one in "bcdfghkl" for other in "abcdefghijklmnopqrstuvwxyz"]
+
+
 @pytest.mark.parametrize(
     "dress",
     [
@@ -143,18 +146,34 @@ def test_copies_of_one_secret_are_one_draw() -> None:
         lambda text: text.translate(str.maketrans("hodi", "ħøđı")),
         lambda text: re.sub(r"(?<=[a-z])(?=[a-z])", "7", text),
         lambda text: base64.b64encode(text.encode()).decode(),
+        lambda text: "\n".join(re.findall(".{1,32}", base64.b64encode(text.encode()).decode())),
+        lambda text: "".join(f"\\u{ord(c):04x}" for c in text),
+        lambda text: "".join(f"%{b:02X}" for b in text.encode()),
+        lambda text: ", ".join(str(b) for b in text.encode()),
+        lambda text: text.encode().hex(),
+        lambda text: text.replace("e", "&amp;#101;"),
+        lambda text: text.replace(" ", "\\n"),
+        lambda text: "".join(chr(0xE0000 + ord(c)) for c in unaccented(text)),
+        lambda text: "\u034f".join(text),
+        lambda text: re.sub("(?<=[a-z])[aio](?=[a-z])", "", text),
+        lambda text: text.translate(str.maketrans("hon", "\u0570\u0585\u0578")),
+        lambda text: f"{re.sub('(?<=[a-z])(?=[a-z])', '-', text)} {' '.join(PADDING[:60])}",
         lambda text: f"Here: <{text}>.",
         lambda text: f"See <p title='{text}'>below</p>.",
     ],
     ids=["apart", "soft hyphens", "entities", "bold", "underscores", "spaced", "strokes", "figures",
-         "base64", "in brackets", "an attribute"],
+         "base64", "base64 in lines", "escapes", "percent", "numbers", "hexadecimal",
+         "entities of entities", "line ends", "tags", "joiners", "no vowels", "Armenian", "padded",
+         "in brackets", "an attribute"],
 )  # fmt: skip
 def test_a_record_that_reads_alike_is_the_record(dress: Callable[[str], str]) -> None:
     rng = random.Random(5)
     words = ["".join(rng.choices("hodiélmnart", k=7)) for _ in range(240)]
     records = [Document(str(n), " ".join(words[20 * n : 20 * n + 20])) for n in range(12)]
     asked = [_asked(dress(one.text)) for one in records[:5]]
-    found = _named(measure_leaks(asked, LeakPlan(records)))
+    # Other records know all of the padding's words, and single letters.
+    others = [Document(f"{n}", " ".join(rng.sample([*PADDING, *"abcdefgh"], 30))) for n in range(9)]
+    found = _named(measure_leaks(asked, LeakPlan(records + others)))
     assert found["in-order prompts"].count == found["leaked records"].count == 5
     assert _named(measure_leaks([_asked(dress("no such text is known here " * 3))],
                                 LeakPlan(records)))["leaked records"].count == 0  # fmt: skip
