@@ -44,7 +44,9 @@ def found(run: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [*_QUICK, *_LONG])
+@pytest.mark.parametrize(
+    "page", [*_QUICK, *(pytest.param(page, marks=pytest.mark.long) for page in _LONG)]
+)
 def test_the_commands_work_in_the_order_of_the_page(page: str, reader: Path) -> None:
     typed = walk(page, reader, _CODES)
     assert typed
