@@ -93,13 +93,9 @@ def audit(
     from ragwitness.membership.registry import configure
     from ragwitness.models.registry import load_language_model
 
-    plan = AuditPlan(
-        documents=as_documents(documents),
-        known_out=as_documents(known_out),
-        known_in=as_documents(known_in),
-        auxiliary=as_documents(auxiliary),
-        alpha=alpha,
-    )
+    given = tuple(map(as_documents, (documents, known_out, known_in, auxiliary)))
+    asked, outside, inside, aside = map(tuple, given)
+    plan = AuditPlan(asked, outside, inside, aside, alpha, left_out=_left_out(*given))
     folder, by_itself = _folder(run), method == AUTO
     if by_itself and options:
         raise InputError(
@@ -162,6 +158,8 @@ def leak(
         InputError: The corpus, an attack or an option cannot be used.
         TargetError: The target cannot be reached or does not speak the protocol.
     """
+    from dataclasses import replace
+
     from ragwitness.audits.leak import AttackRun, ask_attacks, refuse_records, score_leaks
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.registry import build_attack
@@ -187,7 +185,8 @@ def leak(
 
     asked = _with_target(target, ask)
     plan = LeakPlan(records, others, secrets, [], seed)
-    return score_leaks(asked.transcripts, plan, asked=asked)
+    result = score_leaks(asked.transcripts, plan, asked=asked)
+    return replace(result, warnings=(*_left_out(records, others), *result.warnings))
 
 
 def bounds(
@@ -369,6 +368,16 @@ def _folder(run: Path | str | None) -> Path | None:
     return None if run is None else Path(run)
 
 
+class _Read(tuple[Document, ...]):
+    """Documents of a file, with what a reader of a result is told of rows that it lacks."""
+
+    left_out: tuple[str, ...] = ()
+
+
+def _left_out(*given: Sequence[Document]) -> tuple[str, ...]:
+    return tuple(told for one in given for told in getattr(one, "left_out", ()))
+
+
 def as_documents(given: Documents) -> tuple[Document, ...]:
     """Return documents however they were given; plain texts are numbered.
 
@@ -381,7 +390,11 @@ def as_documents(given: Documents) -> tuple[Document, ...]:
         loaded = load_documents(str(given))
         for one in loaded.left_out:
             warnings.warn(one, stacklevel=3)
-        return loaded.documents
+        found = _Read(loaded.documents)
+        found.left_out = loaded.left_out
+        return found
+    if isinstance(given, _Read):
+        return given
     return tuple(
         Document(str(place), one) if isinstance(one, str) else one
         for place, one in enumerate(given, start=1)

@@ -16,7 +16,6 @@ fixtures are in :mod:`ragwitness.pytest_plugin`.
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import os
 import shlex
@@ -520,9 +519,6 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _digest(documents: Sequence[Document]) -> str:
-    found = hashlib.sha256()
-    for one in documents:
-        for part in (one.id, one.text):
-            data = part.encode("utf-8", "surrogatepass")
-            found.update(len(data).to_bytes(8, "big") + data)
-    return found.hexdigest()
+    from ragwitness.crypto.hashing import text_digest
+
+    return text_digest(part for one in documents for part in (one.id, one.text))

@@ -20,6 +20,8 @@ Each error says what happened, why, and what to do next; the command line prints
 from __future__ import annotations
 
 import enum
+import importlib
+from typing import Any
 
 
 class ExitCode(enum.IntEnum):
@@ -84,6 +86,18 @@ class MissingExtraError(InputError):
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
         """Travel between processes: what it was made from, not its message."""
         return type(self), (self.feature, self.extra)
+
+
+def import_extra(module: str, feature: str, extra: str) -> Any:
+    """Import a module of a package that may not be installed.
+
+    Raises:
+        MissingExtraError: It is not; ``feature`` and ``extra`` stand in the message.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(feature, extra) from error
 
 
 class TargetError(RagwitnessError):

@@ -12,7 +12,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from ragwitness.cli.config import Configurable
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.paths import PathRole, PathUse, check_paths
+from ragwitness.errors import InputError
 from tests.cli.surface import verbs
 
 _READ = {PathRole.READS, PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS}
@@ -267,3 +268,34 @@ def test_the_paths_of_a_command_are_forgotten_with_it(tmp_path, monkeypatch) -> 
     code, _ = errands.call("audit", "lab:no.jsonl", "--documents", "mine.jsonl", "--json", "o.json")
     assert code == 2
     check_run_folder(tmp_path / "o.json")  # nobody writes it any longer
+
+
+_NAMES = ["answers.jsonl", "spent.jsonl", "result.json", "result-2.json", "finished.jsonl.gz"]
+
+
+@pytest.mark.parametrize(("words", "out"), _outputs(PathRole.WRITES, PathRole.PAGE))
+def test_no_output_is_a_file_of_a_run_that_the_verb_does_not_name(command, tmp_path, words, out):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "spent.jsonl").write_text(_TEXT)
+    (tmp_path / "link").symlink_to(tmp_path / "old")
+    for name in [*_NAMES, "report.html"]:
+        (tmp_path / "old" / name).write_text(_TEXT)
+        for folder in ("old", "link"):
+            code, text = command(*_call(words, **{out: f"{folder}/{name}"}))
+            assert code == 2
+            assert "would replace a file of the run in" in text
+        assert (tmp_path / "old" / name).read_text() == _TEXT
+
+
+def test_a_report_replaces_the_page_of_its_run_and_nothing_else_of_it(tmp_path):
+    (tmp_path / "spent.jsonl").write_text(_TEXT)
+    run = PathUse("RUN", PathRole.KEEPS, tmp_path / "result.json")
+    check_paths([run, PathUse("--html", PathRole.PAGE, tmp_path / "report.html")])
+    check_paths([PathUse("--json", PathRole.WRITES, tmp_path / "mine.json")])
+    with pytest.raises(InputError, match="would replace a file of the run"):
+        check_paths([run, PathUse("--jsonl", PathRole.WRITES, tmp_path / "answers.jsonl")])
+    # A folder of the user's own is no run's, whatever the files in it are called.
+    (tmp_path / "mine").mkdir()
+    for name in ("result.json", "answers.jsonl"):
+        (tmp_path / "mine" / name).write_text(_TEXT)
+        check_paths([PathUse("--json", PathRole.WRITES, tmp_path / "mine" / name)])

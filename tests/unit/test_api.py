@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import ragwitness as rw
+from ragwitness.results.registry import kind_named
 from ragwitness.text.sample import load_sample
 from tests.golden import answering
 from tests.golden.errands import STORED
@@ -31,6 +33,27 @@ def test_an_audit_names_members_and_resumes_in_its_folder(tmp_path):
     assert len(values) > 1
     rw.write_html(first, tmp_path / "report.html")
     assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_rows_left_out_are_told_and_let_no_gate_pass(tmp_path):
+    rows = (INPUTS / "documents.jsonl").read_text("utf-8") + '{"id": "lost", "text": "a\\u0000b"}\n'
+    (tmp_path / "mine.jsonl").write_text(rows, "utf-8")
+    read = rw.api.as_documents
+    with pytest.warns(UserWarning, match="1 of .* rows cannot be used"):
+        given = read(tmp_path / "mine.jsonl")
+    assert read(given) is given  # an assertion reads first and hands on
+    known = {"known_out": INPUTS / "known.jsonl", "method": "rag-mia"}
+    kind = kind_named("audit")
+    for documents, lost in ((given, 1), (INPUTS / "documents.jsonl", 0)):
+        found = rw.audit(documents, f"{HERE}:knows", **known)
+        assert sum("were left out (" in told for told in found.warnings) == lost
+        # Decided or not: no condition is met, and what was not audited shows nothing.
+        sure = replace(found.verdicts[0], decision=rw.Decision.OUT)
+        found = replace(found, verdicts=(sure, *found.verdicts[1:]))
+        ruling = kind.rule(found, kind.conditions(["unscorable"]))
+        assert ruling.code == (4 if lost else 0)
+        assert ("were left out" in ruling.why) is bool(lost)
+        assert not kind.rule(found, ()).code
 
 
 def test_texts_functions_and_a_running_loop_will_do():

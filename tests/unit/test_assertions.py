@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unittest
 import warnings
 from pathlib import Path
@@ -248,3 +249,20 @@ def test_nothing_to_ask_about_is_an_error(runs: Path, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not list(runs.glob("*"))
+
+
+def test_documents_that_were_left_out_let_no_test_pass(runs: Path, tmp_path: Path) -> None:
+    rows = [{"id": str(n), "text": one} for n, one in enumerate(MINE)]
+    rows.append({"id": "lost", "text": "what nobody\0can read"})
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with (
+        pytest.warns(UserWarning, match="1 of 21 rows"),
+        pytest.raises(
+            AssertionError, match=r"inconclusive: nothing .* 1 of 21 rows cannot be used"
+        ),
+    ):
+        rw.assert_not_in(innocent(), mine, OUTSIDE, runs=runs, **GIVEN)
+    (stored,) = runs.glob(f"*/{RESULT}")
+    assert "left out" in stored.read_text()
+    assert "left out" in stored.with_name("report.html").read_text()

@@ -2,8 +2,9 @@
 
 One JSON object per line, ``{"key": …, "asked": …, "answer": …}``. The key is a hash of the
 target's name and the full query, so a changed prompt or setting is a different question;
-``asked`` says the same in full, for whoever reads the evidence, and is missing in journals of
-earlier versions. Errors are never stored. A line cut short by a crash is ignored.
+``asked`` says the same in full, for whoever reads the evidence, and ``start`` for which documents
+an audit asked, and at which start; both are missing in journals of earlier versions. Errors are
+never stored. A line cut short by a crash is ignored.
 
 In a sealed run (:mod:`~ragwitness.asking.chain`) each row carries its ``link``, and what failed has
 a row, too, with ``failed`` in place of ``answer``: it is asked again all the same.
@@ -75,13 +76,18 @@ class StoredAnswers(Closing):
     def __len__(self) -> int:
         return len(self._places)
 
-    def get(self, key: str) -> Answer | None:
-        """Return the stored answer, or None."""
+    def row(self, key: str) -> dict[str, Any] | None:
+        """Return the row of a stored answer as it stands in the file, or None."""
         place = self._places.get(key)
         if place is None:
             return None
         self._file.seek(place)
-        return decode_answer(json.loads(self._file.readline())["answer"])
+        return dict(json.loads(self._file.readline()))
+
+    def get(self, key: str) -> Answer | None:
+        """Return the stored answer, or None."""
+        row = self.row(key)
+        return None if row is None else decode_answer(row["answer"])
 
     def latest(self, count: int) -> tuple[Answer, ...]:
         """Return the answers stored last, at most ``count``."""
@@ -137,26 +143,29 @@ class Journal(StoredAnswers):
         super().__init__(path)
         self._beside = [StoredAnswers(other) for other in beside]
 
-    def get(self, key: str) -> Answer | None:
-        """Return the stored answer, the others' included, or None."""
-        stored = super().get(key)
-        others = (other.get(key) for other in self._beside)
-        return stored or next((answer for answer in others if answer is not None), None)
+    def row(self, key: str) -> dict[str, Any] | None:
+        """Return the row of a stored answer, the others' included, or None."""
+        stored = super().row(key)
+        others = (other.row(key) for other in self._beside)
+        return stored or next((row for row in others if row is not None), None)
 
-    def put(self, key: str, answer: Answer, asked: AskedQuery | None = None) -> Answer:
+    def put(
+        self, key: str, answer: Answer, asked: AskedQuery | None = None, start: str = ""
+    ) -> Answer:
         """Store an answer and return it as it will be read back.
 
         Args:
             key: Of the question.
             answer: What came back.
             asked: The question, and for which document; None leaves it out.
+            start: From :func:`~ragwitness.asking.scores.start_for`; an empty one is left out.
 
         Raises:
             RagwitnessError: The disk is full or fails.
         """
         stored = _encode(answer)
         question = {} if asked is None else {"asked": asdict(asked)}
-        row = {"key": key, **question, "answer": stored}
+        row = {"key": key, **question, **({"start": start} if start else {}), "answer": stored}
         self._places[key] = self._lines.append(row | self._link(row))
         return decode_answer(stored)
 

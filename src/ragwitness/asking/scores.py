@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -89,6 +90,20 @@ def unit_id(identity: str, target: str, document: Document) -> str:
     return _hash([identity, target, document.id, document.text])
 
 
+IN_TURN = "in turn "  # begins a start whose order was not random
+
+
+def start_for(documents: Mapping[str, Sequence[Document]], *turns: object) -> str:
+    """Name a start: by all its run asks about, in ``turns`` or at random, a space, and its own."""
+    rows = sorted((stage, one.id, one.text) for stage, part in documents.items() for one in part)
+    return f"{IN_TURN * bool(turns)}{_hash([rows, turns])} {secrets.token_hex(4)}"
+
+
+def sets_of(outcomes: Iterable[Outcome]) -> set[str]:
+    """Return for which sets of documents answers were taken; ``""`` stands for unknown ones."""
+    return {start.rpartition(" ")[0] for one in outcomes for start in one.starts}
+
+
 def _hash(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -98,25 +113,19 @@ def _hash(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredScore:
-    """A finished unit as it stands in a file.
-
-    Attributes:
-        score: Its evidence.
-        queries: Queries it took.
-        sent: Those that went to the target.
-        capped: A cap refused one of them.
-        passing: Something failed that may not fail again.
-    """
+    """A finished unit as it stands in a file, with the fields of an outcome."""
 
     score: Score
     queries: int
     sent: int
     capped: bool
     passing: bool
+    starts: tuple[str, ...] = ()
 
     def of(self, document: Document) -> Outcome:
         """Return it as the outcome of its document."""
-        return Outcome(document, self.score, self.queries, self.sent, self.capped, self.passing)
+        rest = (self.queries, self.sent, self.capped, self.passing, self.starts)
+        return Outcome(document, self.score, *rest)
 
 
 class Scores(Closing):
@@ -150,7 +159,7 @@ class Scores(Closing):
         Raises:
             RagwitnessError: The disk is full or fails.
         """
-        stored = {"unit": unit, **outcome_row(outcome)}
+        stored = {"unit": unit, **outcome_row(outcome), "starts": outcome.starts}
         self._lines.append(stored)
         # As read back, so that a resumed run and an unbroken one end in the same bytes.
         return stored_score(stored).of(outcome.document)
@@ -284,6 +293,7 @@ def stored_score(stored: Mapping[str, Any]) -> StoredScore:
         sent=stored["sent"],
         capped=stored["capped"],
         passing=stored["passing"],
+        starts=tuple(stored.get("starts", [""])),
     )
 
 
@@ -335,18 +345,21 @@ class RunFolder:
         scores = Scores(folder / FINISHED, files_of_shards(run, FINISHED, shard))
         return cls(journal, scores, identity)
 
-    def worker(self, system: Target, in_flight: int, governor: Spender | None = None) -> Worker:
+    def worker(
+        self, system: Target, in_flight: int, governor: Spender | None = None, start: str = ""
+    ) -> Worker:
         """Return a worker at one system.
 
         Args:
             system: Whom it asks.
             in_flight: Documents at the same time.
             governor: Lets queries pass; None where they cost nothing.
+            start: From :func:`start_for`.
         """
         kept = None
         if self.scores and self.identity:
             kept = ScoresAt(self.scores, self.identity, system.name)
-        return Worker(system, self.journal, in_flight, governor=governor, scores=kept)
+        return Worker(system, self.journal, in_flight, governor=governor, scores=kept, start=start)
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from itertools import chain, zip_longest
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ragwitness.asking.governor import Governor, Pace
-from ragwitness.asking.journal import AskedQuery, Journal, query_key
+from ragwitness.asking.journal import AskedQuery, Journal, decode_answer, query_key
 from ragwitness.errors import (
     CapabilityError,
     CapReachedError,
@@ -132,6 +132,7 @@ class Followed(Generic[R]):
         sent: Queries that went to the target now.
         passing: A query of it failed, which it may not do again.
         refusal: Of the cap; then it has no result: that would rest on a part of its answers.
+        starts: At which its answers were taken; ``""`` is an unknown one.
     """
 
     value: R | None
@@ -139,6 +140,7 @@ class Followed(Generic[R]):
     sent: int
     passing: bool = False
     refusal: CapReachedError | None = None
+    starts: tuple[str, ...] = ()
 
     @property
     def capped(self) -> bool:
@@ -167,6 +169,7 @@ class Outcome:
         sent: Queries that went to the target now.
         capped: A cap refused one of its queries; then it has no score.
         passing: A query of it failed, which it may not do again.
+        starts: At which its answers were taken; ``""`` is an unknown one.
     """
 
     document: Document
@@ -175,6 +178,7 @@ class Outcome:
     sent: int
     capped: bool = False
     passing: bool = False
+    starts: tuple[str, ...] = ()
 
 
 Watch = Callable[[Document, Query, Answer], None]
@@ -208,7 +212,7 @@ def _in_turns(
     rows = [[(stage, i) for i in range(len(documents))] for stage, documents in stages.items()]
     if ahead is None or not rows:
         every = list(chain(*rows))
-        return random.Random(len(every)).sample(every, len(every)) if mixed else every
+        return random.SystemRandom().sample(every, len(every)) if mixed else every
     start, rows[0] = rows[0][:ahead], rows[0][ahead:]
     return start + [place for turn in zip_longest(*rows) for place in turn if place]
 
@@ -216,6 +220,7 @@ def _in_turns(
 class _TargetReply(NamedTuple):
     answer: Answer
     sent: bool
+    start: str
     kept: bool = True
 
 
@@ -234,6 +239,7 @@ class Worker:
         governor: Lets queries to the target pass; None lets ``in_flight`` of them pass at a
             time, without caps.
         scores: Keeps probed documents, so that none is probed again; None keeps none.
+        start: From :func:`~ragwitness.asking.scores.start_for`, kept with every answer.
     """
 
     def __init__(
@@ -244,8 +250,10 @@ class Worker:
         watch: Watch | None = None,
         governor: Spender | None = None,
         scores: KeepsScores | None = None,
+        start: str = "",
     ) -> None:
         self.target = target
+        self.start = start
         self.journal = journal
         self.watch = watch
         self.governor: Spender = governor or Governor(pace=Pace.at_most(in_flight))
@@ -287,7 +295,7 @@ class Worker:
             progress: Called after each document.
             ahead: How many documents of the first stage are probed before the other stages join
                 in turns; None probes one stage after the other. What is found is the same.
-            mixed: With no ``ahead``, probe all documents in one random order, the same each time.
+            mixed: With no ``ahead``, probe all in a random order that nobody can foresee.
         """
         quick: set[int] = set()
 
@@ -302,9 +310,8 @@ class Worker:
             found = await self.follow(steps, document, stage)
             refused = found.refusal and Score(None, reason=found.refusal.message)
             score = refused or found.result()
-            outcome = Outcome(
-                document, score, found.queries, found.sent, found.capped, found.passing
-            )
+            rest = (found.queries, found.sent, found.capped, found.passing, found.starts)
+            outcome = Outcome(document, score, *rest)
             return outcome if self.scores is None else self.scores.put(outcome)
 
         found: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
@@ -386,13 +393,13 @@ class Worker:
             TargetUnreachableError: Several in a row found no connection.
         """
         queries = sent = 0
-        passing = False
+        passing, starts = False, set[str]()
         answers: list[Answer] | None = None
         while True:
             # 1. The generator reads the answers, and asks on or returns.
             step = await steps.next(answers)
             if isinstance(step, Done):
-                return Followed(step.value, queries, sent, passing)
+                return Followed(step.value, queries, sent, passing, starts=tuple(sorted(starts)))
             # 2. Its batch is asked side by side; where one query fails, the others are still kept.
             replies = await asyncio.gather(
                 *(self._ask(query, document, stage) for query in step), return_exceptions=True
@@ -400,6 +407,7 @@ class Worker:
             self._count_lost(replies, alone=alone)
             queries += len(step)
             sent += sum(map(_was_sent, replies))
+            starts.update(reply.start for reply in replies if isinstance(reply, _TargetReply))
             # 3. A cap ends it; what it would say of a part of its answers changes with the cap.
             if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
                 await steps.stop()
@@ -413,8 +421,8 @@ class Worker:
 
     async def _ask(self, query: Query, document: Document, stage: str) -> _TargetReply:
         key = query_key(self.target.name, query)
-        if self.journal is not None and (stored := self.journal.get(key)) is not None:
-            return _TargetReply(stored, sent=False)
+        if self.journal is not None and (row := self.journal.row(key)) is not None:
+            return _TargetReply(decode_answer(row["answer"]), False, row.get("start", ""))
         asked = AskedQuery(self.target.name, stage, document.id, query)
         try:
             answer = await self.governor.spend(query, self.target.ask)
@@ -427,8 +435,8 @@ class Worker:
         if self.journal is not None and not lasting:
             self.journal.note(key, answer, asked)
         if self.journal is None or not lasting:
-            return _TargetReply(answer, sent=True, kept=lasting)
-        return _TargetReply(self.journal.put(key, answer, asked), sent=True)
+            return _TargetReply(answer, True, self.start, kept=lasting)
+        return _TargetReply(self.journal.put(key, answer, asked, self.start), True, self.start)
 
     def _count_lost(self, replies: Sequence[_TargetReply | BaseException], *, alone: bool) -> None:
         """Count what found no connection in a row; give up after a few."""

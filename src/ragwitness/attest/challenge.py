@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -164,14 +165,9 @@ def records_for(population: int, share: float, miss: float) -> int:
     bad = max(1, math.ceil(Fraction(str(share)) * population))
     # Bisection: the chance to miss all bad ones falls with every record that is drawn.
     most = Fraction(miss)
-    low, high = 1, population - bad + 1  # this many leave no room for good ones alone
-    while low < high:
-        middle = (low + high) // 2
-        if _miss(population, bad, middle) <= most:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    enough = population - bad + 1  # so many leave no room for good ones alone
+    few = range(1, enough)
+    return 1 + bisect_left(few, True, key=lambda count: _miss(population, bad, count) <= most)
 
 
 def _miss(population: int, bad: int, count: int) -> Fraction:

@@ -334,6 +334,7 @@ def power_of(
     )
 
 
+_UNTESTED = "not exact: too few documents to test whether the known-in ones are like yours"
 _WITHHELD = "it would be called {}, but the documents that it is ranked among "
 
 
@@ -344,15 +345,18 @@ def withheld(
 
     A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
     """
-    known_in = seen.known_in is not None and seen.known_in.unlike
-    unlike = {Decision.IN: seen.reference.unlike, Decision.OUT: known_in}
+    rests = {Decision.IN: seen.reference, Decision.OUT: seen.known_in}
     why = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
-    return tuple(
-        replace(one, decision=Decision.INCONCLUSIVE, reason=why.format(one.decision.value))
-        if one.decision in unlike and (apart or (unlike[one.decision] and not plan.accept_unlike))
-        else one
-        for one in verdicts
-    )
+
+    def kept(one: Verdict) -> Verdict:
+        alike = rests.get(one.decision)
+        if one.decision in rests and (apart or (alike and alike.unlike and not plan.accept_unlike)):
+            reason = why.format(one.decision.value)
+            return replace(one, decision=Decision.INCONCLUSIVE, reason=reason)
+        untested = one.decision is Decision.OUT and alike and not alike.tested
+        return replace(one, reason=_UNTESTED) if untested else one
+
+    return tuple(map(kept, verdicts))
 
 
 def doubts(
@@ -375,9 +379,10 @@ def doubts(
     known_in = seen.known_in if seen else None
     if seen is None and plan.known_in:
         known_in = likeness(plan.documents, plan.known_in)
-    if known_in is not None and known_in.unlike:
+    if known_in is not None and (known_in.unlike or not known_in.tested):
         told = _capital(known_in.told.replace("calibration", "known-in"))
-        found.append(f"{told} So verdicts out cannot be relied on.")
+        how = "cannot be relied on" if known_in.unlike else "are not exact"
+        found.append(f"{told} So verdicts out {how}.")
     if plan.ties == "random":
         found.append(_LOTS.format(plan.tie_seed))
     elif documents and (reach := VerdictReach(plan.alpha, documents, calibration.n)).hardly:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.scores import RunFolder, write_scores
+from ragwitness.asking.scores import IN_TURN, RunFolder, sets_of, start_for, write_scores
 from ragwitness.asking.worker import Done, Followed, Outcome, Progress, Worker, advance, probe_of
 from ragwitness.audits.assumptions import (
     PlanLikeness,
@@ -50,7 +52,6 @@ from ragwitness.membership.shadow import (
     train_audit_classifier,
 )
 from ragwitness.membership.verdicts import Judged, judge
-from ragwitness.results.assumptions import LEVEL
 from ragwitness.results.membership import AuditResult
 from ragwitness.results.spending import Spending
 from ragwitness.stats.conformal import documents_needed
@@ -306,8 +307,15 @@ def cautions(
     return found
 
 
-_OPENING = 100  # characters: texts that begin otherwise ask otherwise
+_OPENING = 80  # letters: texts that begin otherwise ask otherwise
 SAME = "asks the same question as {}, whose text differs further on"
+
+
+def _letters(text: str, most: int | None = None) -> str:
+    """Letters and figures, without case; nothing else makes another question."""
+    return "".join(
+        islice(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()), most)
+    )
 
 
 def told_apart(audit: Audit, found: Mapping[str, Sequence[Outcome]]) -> dict[str, list[Outcome]]:
@@ -317,12 +325,13 @@ def told_apart(audit: Audit, found: Mapping[str, Sequence[Outcome]]) -> dict[str
     """
     openings: dict[str, list[Document]] = {}
     for one in (outcome.document for part in found.values() for outcome in part):
-        openings.setdefault(one.text.strip()[:_OPENING], []).append(one)
+        openings.setdefault(_letters(one.text, _OPENING), []).append(one)
     groups: dict[tuple[Query, ...], list[Document]] = {}
     for one in (one for alike in openings.values() if alike[1:] for one in alike):
         # The questions before the first answer; later ones follow from what is answered.
         if not isinstance(step := advance(probe_of(audit, one), None), Done):
-            groups.setdefault(tuple(step), []).append(one)
+            asked = tuple(replace(query, prompt=_letters(query.prompt)) for query in step)
+            groups.setdefault(asked, []).append(one)
     mine = {outcome.document for outcome in found["documents"]}
     shared = [group for group in groups.values() if group[1:] and not mine.isdisjoint(group)]
     other = {one: group[one == group[0]].id for group in shared for one in group}
@@ -335,22 +344,27 @@ def told_apart(audit: Audit, found: Mapping[str, Sequence[Outcome]]) -> dict[str
 
 
 APART = (
-    "Not exact: known documents were mostly asked at another start than those in question, and a"
-    " system that changed in between would look as if it held documents. No verdict says in or out;"
-    " take a fresh --run folder."
+    "Not exact: documents known and in question were not asked about in one random order, but at"
+    " starts for other documents or hardly beside each other; a system that changed in between"
+    " would look as if it held documents. No verdict says in or out; take a fresh --run folder."
 )
 
 
-def asked_apart(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> bool:
-    """Whether answers of two kinds were kept in shares that no interruption leaves."""
-    from scipy.stats import fisher_exact
-
-    parts = [[o for o in p if o.queries and o.score.value is not None] for p in (outcomes, others)]
-    kept = [sum(not one.sent for one in part) for part in parts]
-    new = [len(part) - n for part, n in zip(parts, kept, strict=True)]
-    # One kind kept whole and the other not at all has no other cause, however few there are.
-    whole = all(parts) and (kept[0] == new[1] == 0 or new[0] == kept[1] == 0)
-    return bool(whole or fisher_exact([kept, new]).pvalue <= LEVEL)
+def asked_apart(alpha: float, outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> bool:
+    """Whether a system that changed between starts could decide about documents by that alone."""
+    parts = [[one for one in part if one.score.value is not None] for part in (outcomes, others)]
+    every = [*parts[0], *parts[1]]
+    # Starts for one set of documents share one random order, wherever they were broken off.
+    if len(sets := sets_of(every)) > 1 or any(one.startswith(IN_TURN) for one in sets):
+        return True
+    # And if what was asked at one, or at the others, scores highest, no p-value must be enough.
+    asked, known = map(len, parts)
+    shares = (
+        [sum((start in one.starts) == there for one in part) for part in parts]
+        for start in {start for one in every for start in one.starts}
+        for there in (True, False)
+    )
+    return any(n and (beside + 1) * asked <= alpha * (known + 1) * n for n, beside in shares)
 
 
 # From what was found of every document to verdicts: the end of every audit, whoever asked.
@@ -399,14 +413,14 @@ def conclude(
         found: Outcomes by stage, each in the order of ``stages``.
         effort: What it took.
         seen: What comparing the texts found; None compares them now.
-        apart: Whether known documents were asked earlier or later; None says so by kept answers.
+        apart: Whether known documents were asked earlier or later; None says so by their starts.
     """
     seen = seen or PlanLikeness.of(plan, stages.reference)
     found = told_apart(audit, at_target(found))
     known, held, outcomes = (found[s] for s in ("known outside", "known inside", "documents"))
     asked = [*known, *held, *outcomes]
     if apart is None:
-        apart = any(asked_apart(outcomes, part) for part in (known, held))
+        apart = any(asked_apart(plan.alpha, outcomes, part) for part in (known, held))
     # 1. What is ranked: one statistic per document, of the calibration documents too.
     outside = [value for value in statistic.values(known) if value is not None]
     inside = [value for value in statistic.values(held) if value is not None]
@@ -537,8 +551,7 @@ async def run_audit(
             in ``run`` as well as answers; without it they are computed anew from the answers,
             because an audit made by hand may be another one under the same name.
         ahead: How many known-outside documents are asked about before those in question join in
-            turns, so that first verdicts can be shown early; None asks about all in one random
-            order: a target that changes meanwhile then changes for both kinds alike.
+            turns, so that first verdicts can be shown early; None asks about all in a random order.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -565,7 +578,8 @@ async def run_audit(
         statistic = Statistic()
         if shadow is not None:
             statistic = trained(audit, shadow, *found.values(), automl=plan.automl)
-        worker = folder.worker(target, plan.in_flight, governor)
+        start = start_for(to_target, *([] if ahead is None else [ahead]))
+        worker = folder.worker(target, plan.in_flight, governor, start)
         found |= await worker.run_stages(audit, to_target, progress, ahead, mixed=True)
     if run is not None and identity is not None:
         systems = Systems(target.name, shadow.target.name if shadow else None)

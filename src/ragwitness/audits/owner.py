@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
+from ragwitness.asking.scores import sets_of, start_for
 from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.assumptions import likeness
 from ragwitness.audits.membership import Statistic, learn, spending
@@ -31,6 +32,10 @@ _UNCHECKED = (
 _CHANGED = (
     "The target seems to have changed during the audit: the {} known-outside documents asked last"
     " score higher than the others (p = {}). So nothing is decided, whatever the e-value says."
+)
+_APART = (
+    "Answers were kept from another audit in this folder; a target that changed in between would"
+    " look like one that holds the collection. So nothing is decided; take a fresh --run folder."
 )
 _CHANGE = 0.1  # level of that comparison: a decision lost by chance costs less than a wrong one
 _FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is worth placing
@@ -83,9 +88,10 @@ async def run_collection(
         statistic = Statistic()
         if getattr(audit, "learns", False):
             statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
-        worker = Worker(target, journal, plan.in_flight, governor=governor)
         # 2. Calibrate: what documents outside score at this target. Some are kept for the end.
         others = list(distinct(plan.known_out))
+        start = start_for({"": documents, "known outside": others}, plan.alpha, seed)
+        worker = Worker(target, journal, plan.in_flight, governor=governor, start=start)
         random.Random(seed + 1).shuffle(others)
         late = min(_LATE, len(others) // 5) if len(others) >= _MANY else 0
         known = await worker.run(audit, others[late:], "known outside", progress)
@@ -119,6 +125,8 @@ async def run_collection(
                 if drift.p_value <= _CHANGE:
                     doubt = _CHANGED.format(late, f"{drift.p_value:.2g}")
             known += last
+        if len(sets_of([*known, *asked])) > 1:  # of other documents, at another level or seed
+            doubt = _APART
     # 5. Result: the permutation test only where nothing was stopped early.
     if all(score is None for score in scores):
         governor.refuse_if_capped("documents of the collection")

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
 
 from ragwitness.asking.scores import AuditUnit, unit_id
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
+from ragwitness.text.runs import Vocabulary
 from ragwitness.types import Audit, Document
 
-_BETWEEN = re.compile(r"[\W_]+")  # hyphens at line ends and marks that nobody sees among them
-# Marks that make another text: 1.5 is not 15, -5 not 5, a * b not a + b.
-_SIGN = re.compile(
-    r"([.,:/%<>+*=!-](?:(?<=\d[.,:/])(?=\d)|(?:(?<=\d-)|(?<=\d\s-))(?=\s*\d)|(?<=\d%)|(?<=\d\s%)"
-    r"|(?<!\w[+-])(?<=[+-])(?=\d)|(?<=[<>])(?=\s?\d)|(?<=[\w)][+*/=<>!])=?(?<!!)(?=[\w(])"
-    r"|(?<=[\w)]\s[+*/=<>!])=?(?<!!)(?=\s[\w(])))"
+# Marks that nobody sees; joiners and variation selectors are none, they make other letters.
+_UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202c\u2060\u2066-\u2069\ufeff]")
+_TYPED = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb", "'''" + '"' * 5)
+_DASH = re.compile("[\u2010-\u2015\u2212]")
+# Punctuation between words; beside figures and signs every mark may make another text.
+_BORDER = re.compile(
+    r"(?<=[^\W\d_])(?=\W)[.,;:!?]?[\"')\]}]*[.,;:!?]?(?=\Z| [\"'(\[{]*[^\W\d_])"
+    r"|(?<!\S)[\"'(\[{]+(?=[^\W\d_])"
 )
-_DASHES = {0x2013: "-", 0x2212: "-"}
 
 
 def same_text(document: Document) -> str:
-    """Return what a document shares with its copies: its letters, numbers and signs, in order.
+    """Return what a document shares with its copies, which is nearly all of it.
 
-    Case, spacing, ordinary punctuation and the id make no other document of it.
+    Case, white space, typographic quotation marks and dashes, and punctuation beside words alone
+    make no other document, and neither does the id.
     """
-    text = unicodedata.normalize("NFKC", document.text).casefold().translate(_DASHES)
-    parts = enumerate(_SIGN.split(text))
-    return "".join(p if at % 2 else _BETWEEN.sub("", p) for at, p in parts) or document.text
+    text = _DASH.sub("-", _UNSEEN.sub("", unicodedata.normalize("NFC", document.text)))
+    return _BORDER.sub("", " ".join(text.translate(_TYPED).lower().split())) or document.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +102,8 @@ class AuditPlan:
             ("--known-in", self.known_in, audited, "--documents"),
             ("--known-in", self.known_in, outside, "--known-out"),
         ):
-            shared = [one.id for one in known if same_text(one) in others]
-            if shared:
-                first = next(one for one in known if one.id == shared[0])
-                theirs = others[same_text(first)]
+            if shared := [one for one in known if same_text(one) in others]:
+                first, theirs = shared[0], others[same_text(shared[0])]
                 raise InputError(
                     f"{len(shared)} documents stand both in {option} and in {where}"
                     f" (first: {first.id!r}, there {theirs!r}; case, spacing and punctuation"
@@ -124,7 +127,7 @@ class CalibrationSet:
         source: ``"known-out"``, ``"auxiliary"`` or ``"generated"``.
         exact: Whether the user vouches that they are like the audited non-members.
         note: The assumption, in one sentence.
-        warning: What to beware of; None where the user vouches.
+        warning: What to beware of; None where there is nothing.
     """
 
     documents: tuple[Document, ...]
@@ -142,13 +145,49 @@ def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
     return tuple(found.values())
 
 
+_NEAR = 0.901  # ROUGE-L F1 of two texts that are drafts of one document
+_READ = 2048  # characters; many methods read no further, so openings are compared by themselves
+_DRAFTS = (
+    "{} of {} {} are near copies (drafts) of others there. Those that are known count once, and"
+    " verdicts of near copies are one finding."
+)
+
+
+@functools.lru_cache(maxsize=8)  # each step of an audit asks again
+def without_drafts(documents: tuple[Document, ...]) -> tuple[Document, ...]:
+    """Return the first of near copies each, in order: the others' scores are no other evidence."""
+    from rapidfuzz.distance import Indel
+    from rapidfuzz.process import extractOne
+
+    longest, alike = (
+        max((len(one.text) for one in documents), default=0),
+        Indel.normalized_similarity,
+    )
+    for cut in {min(_READ, longest), longest}:
+        texts = Vocabulary().tokenize(one.text[:cut] for one in documents)
+        often, kept = np.bincount(texts.ids, minlength=1), []
+        seen: dict[int, list[str]] = {}
+        for at, one in enumerate(documents):
+            # Texts so alike share a fifteenth of their words among the rarest quarter of each.
+            own, spelled = texts[at], "".join(map(chr, texts[at] % 0x10FFFF))
+            rare = own[np.lexsort((own, often[own]))][: len(own) // 4 + 1].tolist()
+            shared = Counter(text for word in rare for text in seen.get(word, ()))
+            others = [text for text, times in shared.items() if 15 * times >= len(own)]
+            if not extractOne(spelled, others, scorer=alike, score_cutoff=_NEAR):
+                kept.append(one)
+                for word in {*rare}:
+                    seen.setdefault(word, []).append(spelled)
+        documents = tuple(kept)
+    return documents
+
+
 def choose_reference(
     known_out: Sequence[Document], auxiliary_given: bool, spare: Sequence[Document]
 ) -> CalibrationSet:
     """Take the user's known-out documents, or else auxiliary ones the shadow never saw."""
     if known_out:
         return CalibrationSet(
-            tuple(known_out),
+            without_drafts(tuple(known_out)),
             "known-out",
             True,
             "P-values hold if the audited documents that are outside are like the --known-out"
@@ -175,12 +214,7 @@ SHADOW_STAGES = ("shadow, inside", "shadow, outside")
 
 @dataclass(frozen=True, slots=True)
 class Systems:
-    """Names of the systems that an audit asks.
-
-    Attributes:
-        target: The system under audit.
-        shadow: The auditor's own; None where there is none.
-    """
+    """Names of the systems that an audit asks: the one under audit, and the auditor's own."""
 
     target: str
     shadow: str | None = None
@@ -211,22 +245,15 @@ class Stages:
         return sum(map(len, self.documents.values()))
 
     def units(self, identity: str, systems: Systems) -> Iterator[AuditUnit]:
-        """Yield all units in order.
-
-        Args:
-            identity: From :func:`~ragwitness.asking.scores.audit_identity`.
-            systems: Whom they ask.
-        """
+        """Yield all units in order; ``identity`` is that of the audit (``audit_identity``)."""
         for stage, documents in self.documents.items():
             for document in documents:
                 yield AuditUnit(stage, document, unit_id(identity, systems.at(stage), document))
 
     def part(self, mine: Callable[[int], bool]) -> dict[str, tuple[Document, ...]]:
-        """Return a part of the documents by stage.
+        """Return the documents at places that are ``mine``, by stage.
 
-        Args:
-            mine: Whether the unit at a place belongs to the part. Copies of a document at
-                one system have one place: they are one unit.
+        Copies of a document at one system have one place: they are one unit.
         """
         places: dict[tuple[bool, str, str], int] = {}
         found = {}
@@ -262,11 +289,7 @@ def among(audit: Audit, documents: Sequence[Document]) -> Audit:
 
 
 def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
-    """Return what is asked about, and where.
-
-    Args:
-        plan: Documents and settings.
-        shadow: The audit trains on a shadow system.
+    """Return what is asked about, and where; with ``shadow`` also what a shadow system is asked.
 
     Raises:
         InputError: Too few auxiliary documents for that.
@@ -276,12 +299,18 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
     spare: Sequence[Document] = split.spare if split else auxiliary
     reference = choose_reference(distinct(plan.known_out), bool(plan.auxiliary), spare)
+    asked = distinct(plan.documents)  # copies have the verdict of one
+    parts = {"known-out documents": distinct(plan.known_out), "documents in question": asked}
+    lost = {name: len(part) - len(without_drafts(part)) for name, part in parts.items()}
+    told = [_DRAFTS.format(n, len(parts[name]), name) for name, n in lost.items() if n]
+    told[:0] = [reference.warning] if reference.warning else []
+    reference = replace(reference, warning=" ".join(told) or None)
     probed = dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
     documents = {
         **probed,
         "known outside": reference.documents,
-        "known inside": distinct(plan.known_in),
-        "documents": distinct(plan.documents),  # copies have the verdict of one
+        "known inside": without_drafts(distinct(plan.known_in)),
+        "documents": asked,
     }
     return Stages(documents, reference, auxiliary)
 

@@ -17,6 +17,7 @@ from ragwitness.asking.scores import (
     StoredScore,
     files_of_scores,
     read_scores,
+    start_for,
     write_scores,
 )
 from ragwitness.asking.shards import (
@@ -98,10 +99,11 @@ async def work_shard(
         TargetUnreachableError: The target cannot be reached at all.
         InputError: Another process is at work on the shard.
     """
-    wanted = order.stages().part(shard.takes)
+    stages = order.stages()
+    wanted, start = stages.part(shard.takes), start_for(at_target(stages.documents))
     with RunFolder.of_shard(run, shard, identity) as folder:
         found = await ask_shadow(order, wanted, folder, audit, progress)
-        worker = folder.worker(target, order.plan.in_flight, governor)
+        worker = folder.worker(target, order.plan.in_flight, governor, start)
         asked = await worker.run_stages(audit, at_target(wanted), progress, mixed=True)
     return [*found, *(outcome for part in asked.values() for outcome in part)]
 

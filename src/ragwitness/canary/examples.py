@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragwitness.crypto.hashing import text_digest
 from ragwitness.errors import InputError
 
 _NAMES = {
@@ -78,14 +79,13 @@ def document_groups(examples: Sequence[Example]) -> dict[str, str]:
 
 def examples_digest(examples: Sequence[Example]) -> str:
     """Return SHA-256 of examples in their order, in hex."""
-    digest = hashlib.sha256()
-    for one in examples:
-        # A class is hashed where there is one: digests of before stay as they are.
-        kind = [one.kind] if one.kind else []
-        for part in (one.id, one.document, one.query, one.answer, one.source, *kind):
-            data = part.encode("utf-8", "surrogatepass")
-            digest.update(len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()
+    # A class is hashed where there is one: digests of before stay as they are.
+    return text_digest(
+        part
+        for one in examples
+        for part in (one.id, one.document, one.query, one.answer, one.source, one.kind or None)
+        if part is not None
+    )
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:

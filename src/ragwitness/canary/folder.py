@@ -257,17 +257,9 @@ def read_plan(folder: Path) -> CanaryPlan:
         pools: dict[str, list[Example]] = {"reward": [], "policy": []}
         for row in read_rows(secret / _POOLS, LOST):
             pools[row.pop("pool")].append(Example(**row))
-        return CanaryPlan(
-            design=design_of(kept),
-            secret=_secret(kept),
-            commitment=bytes.fromhex(published["commitment"]),
-            held_out=tuple(Example(**row) for row in read_rows(secret / _HELD_OUT, LOST)),
-            pools={name: tuple(pool) for name, pool in pools.items()},
-            digest=kept["examples"],
-            beacon_source=published["beacon"],
-            beacon=kept["beacon"],
-            wordings=Wordings(**{k: tuple(v) for k, v in kept.get("wordings", {}).items()}),
-        )
+        held_out = [Example(**row) for row in read_rows(secret / _HELD_OUT, LOST)]
+        plan = _plan_of(kept, bytes.fromhex(published["commitment"]), held_out, published["beacon"])
+        return replace(plan, pools={name: tuple(pool) for name, pool in pools.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"The plan in {folder} is malformed: {error!r}.", "Restore it from a copy."
@@ -431,14 +423,20 @@ def plan_of_opened(
     """
     if kept["version"] not in _versions(_OPENED):
         raise ValueError(kept["version"])
+    return _plan_of(kept, commitment, held_out, kept["source"])
+
+
+def _plan_of(
+    kept: Mapping[str, Any], commitment: bytes, held_out: Sequence[Example], source: str
+) -> CanaryPlan:
     return CanaryPlan(
         design=design_of(kept),
-        secret=_secret(kept),
+        secret=DrawSecret(bytes.fromhex(kept["seed"]), bytes.fromhex(kept["blinding"])),
         commitment=commitment,
         held_out=tuple(held_out),
         pools={},
         digest=kept["examples"],
-        beacon_source=kept["source"],
+        beacon_source=source,
         beacon=kept["beacon"],
         wordings=Wordings(**{k: tuple(v) for k, v in kept.get("wordings", {}).items()}),
     )
@@ -480,10 +478,6 @@ def design_of(kept: Mapping[str, Any]) -> Design:
 
 def _versions(newest: str) -> tuple[str, ...]:
     return tuple(newest.replace("v3", version) for version in _READ)
-
-
-def _secret(kept: Mapping[str, Any]) -> DrawSecret:
-    return DrawSecret(bytes.fromhex(kept["seed"]), bytes.fromhex(kept["blinding"]))
 
 
 def _sent(number: int, trace: Trace) -> dict[str, Any]:

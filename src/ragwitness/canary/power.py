@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -161,7 +161,10 @@ def traces_for_power(
     Returns:
         To two digits; None where no number does.
     """
-    found = partial(_found, design, examples, obedience, share)
+
+    def found(traces: float) -> float:
+        return share_of_providers(design, traces, examples, obedience, share)[0]
+
     if found(_MOST) < _WANTED:
         return None
     low, high = 1.0, float(_MOST)
@@ -207,10 +210,6 @@ def power_lines(
                 else " no number of traces finds 80%: answers must obey, and must not all"
             )
         )
-
-
-def _found(design: Design, examples: int, obedience: float, share: float, traces: float) -> float:
-    return share_of_providers(design, traces, examples, obedience, share)[0]
 
 
 def _tail(z: np.ndarray) -> np.ndarray:

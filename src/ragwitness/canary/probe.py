@@ -6,7 +6,6 @@ any trigger, gives Eq. 1 of the paper; it is the same for all candidates and cha
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -24,6 +23,7 @@ from ragwitness.canary.reading import (
     read_piece,
 )
 from ragwitness.canary.wordings import Wordings
+from ragwitness.crypto.hashing import sampling_seed
 from ragwitness.errors import InputError
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
@@ -307,7 +307,7 @@ class CanaryProbe:
         prompts = [config.prompts.asked(view, query) for view in views]
         # The same seeds in every view: views differ in their document alone.
         answers = yield [
-            Query(prompt, config.answer_tokens, temperature=1.0, seed=_seed(prompt, number))
+            Query(prompt, config.answer_tokens, temperature=1.0, seed=sampling_seed(prompt, number))
             for prompt in prompts
             for number in range(config.samples)
         ]
@@ -342,9 +342,3 @@ def _chain(answers: Sequence[Answer], pieces: Sequence[str]) -> CanaryReading:
             return CanaryReading(0.0, trouble=read)
         total, censored = total + read[0], censored + read[1]
     return CanaryReading(total, len(pieces), censored)
-
-
-def _seed(prompt: str, number: int) -> int:
-    """31 bits, which every server takes; other prompts draw other numbers."""
-    digest = hashlib.sha256(f"{number}\0{prompt}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4], "big") >> 1

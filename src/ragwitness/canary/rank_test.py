@@ -182,7 +182,7 @@ def half_planted(
     return permutation_test(sides[True], sides[False], rng=random.Random(seed))
 
 
-def epsilon_floor(slots: Sequence[SlotScores], *, confidence: float = 0.95) -> Floor:
+def epsilon_floor(slots: Sequence[SlotScores]) -> Floor:
     """Return a lower bound on pure epsilon from one model (Steinke et al. 2023, delta = 0).
 
     The guess in each slot is that t* is among the upper half of the candidates, ties against it.
@@ -193,13 +193,12 @@ def epsilon_floor(slots: Sequence[SlotScores], *, confidence: float = 0.95) -> F
 
     Args:
         slots: Planted ones.
-        confidence: Of the bound.
 
     Raises:
         InputError: There is no slot.
     """
     right = sum(rank_of(one) <= one.scores.size // 2 for one in slots)
-    return epsilon_one_run(right, len(slots), len(slots), 0.0, confidence=confidence)
+    return epsilon_one_run(right, len(slots), len(slots), 0.0)
 
 
 # Evidence that may be looked at after every slot and every release of the model.

@@ -297,19 +297,16 @@ def _usable(text: str, place: str) -> bool:
     return rest != text and not told and len(text.split()) in _SENTENCE
 
 
-def natural(
-    wordings: Wordings, likelihood: Callable[[Sequence[str]], Sequence[float]], keep: float = 0.5
-) -> Wordings:
-    """Keep the wordings that a language model finds the likeliest.
+def natural(wordings: Wordings, likelihood: Callable[[Sequence[str]], Sequence[float]]) -> Wordings:
+    """Keep the half of each kind that a language model finds the likeliest, at least 8.
 
     Args:
         wordings: To choose from.
         likelihood: Mean log-probability a token of each text, such as the reader's.
-        keep: Share of each kind that is kept, at least 8.
     """
     kept: Mapping[str, tuple[str, ...]] = {
-        "triggers": _likeliest(wordings.triggers, "trigger", "Edmund Barlow", likelihood, keep),
-        "requests": _likeliest(wordings.requests, "canary", "ZXYPRKLMQST", likelihood, keep),
+        "triggers": _likeliest(wordings.triggers, "trigger", "Edmund Barlow", likelihood),
+        "requests": _likeliest(wordings.requests, "canary", "ZXYPRKLMQST", likelihood),
     }
     return Wordings(**kept)
 
@@ -319,11 +316,10 @@ def _likeliest(
     place: str,
     marker: str,
     likelihood: Callable[[Sequence[str]], Sequence[float]],
-    keep: float,
 ) -> tuple[str, ...]:
     # The same marker in each, so that wordings are compared and not what they hold.
     scores = np.asarray(likelihood([one.replace(f"{{{place}}}", marker) for one in texts]))
-    count = min(len(texts), max(8, round(keep * len(texts))))
+    count = min(len(texts), max(8, round(len(texts) / 2)))
     best = sorted(np.argsort(-scores, kind="stable")[:count].tolist())
     return tuple(texts[at] for at in best)
 

@@ -71,10 +71,9 @@ def status(
     folder or opened draw, and exits with 3 if it does not hold. Once a draw is opened, the same
     canaries prove nothing any more.
     """
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
     from ragwitness.errors import InputError
 
-    screen = console()
     if folder.is_dir():
         stamped = _stamped(folder, timestamp, roots)
         lines = [*_own(folder, open_to, commitment), *stamped]
@@ -88,8 +87,7 @@ def status(
         raise InputError("--open writes the draw of a folder.", "Give the folder of the audit.")
     else:
         lines = _opened(folder, commitment, key)
-    for line in lines:
-        screen.print(line, markup=False, soft_wrap=True)
+    print_lines(console(), *lines)
 
 
 def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
@@ -381,7 +379,7 @@ def draw(
     from ragwitness.canary.power import power_lines
     from ragwitness.canary.wordings import Wordings, read_wordings
     from ragwitness.canary.wordings import natural as likeliest
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
     from ragwitness.crypto.commitments import draw_blinding
     from ragwitness.errors import InputError
 
@@ -432,18 +430,17 @@ def draw(
         from ragwitness.canary.wordings import reword_prompts
 
         asks = f"--reword would send {len(reword_prompts(words))} questions to its model."
-        for line in (*foreseen, *([asks] if reword else []), "Nothing was drawn."):
-            screen.print(line, markup=False, soft_wrap=True)
+        print_lines(screen, *foreseen, *([asks] if reword else []), "Nothing was drawn.")
         return
     write_plan(out, made)
-    for line in (
+    print_lines(
+        screen,
         f"commitment: {made.commitment.hex()}",
         f"{sent:,} examples to send, {len(made.held_out):,} held out, in {out}",
         *foreseen,
         f"Publish {out}/commitment.json first. Then: ragwitness canary plant {out}"
         + (" --beacon VALUE" if beacon else ""),
-    ):
-        screen.print(line, markup=False, soft_wrap=True)
+    )
 
 
 def more_ways(wordings: Wordings, address: str) -> Wordings:

@@ -18,7 +18,6 @@ from ragwitness.cli.paths import PathRole
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.canary_plant import Planted
-    from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.traces import Trace
 
 
@@ -74,7 +73,7 @@ def plant(
     vote. Plant only where you may; see RESPONSIBLE_USE.md.
     """
     from ragwitness.canary.folder import read_plan, write_feedback, write_traces
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
     from ragwitness.errors import InputError
 
     if service is None and (votes is not None or days):
@@ -89,18 +88,17 @@ def plant(
     traces = made.traces()
     budget = caps.budget()
     if dry_run:
-        _preview(folder, made, traces, service, days, budget)
+        _preview(folder, traces, service, days, budget)
         return
     path = write_traces(folder, made, traces)
     roles = Counter(one.role.value for one in traces)
     counted = ", ".join(f"{n:,} {role}" for role, n in sorted(roles.items()))
     screen = console()
-    screen.print(f"{len(traces):,} traces in {path}: {counted}", markup=False, soft_wrap=True)
+    print_lines(screen, f"{len(traces):,} traces in {path}: {counted}")
     # Step 3: the service, by itself.
     if service is not None:
         found = _sent(folder, service, form, votes, (days, tries), budget, reached)
-        for line in report(found):
-            screen.print(line, markup=False, soft_wrap=True)
+        print_lines(screen, *report(found))
         return
     # Or later, by hand and with the same command: the votes on what the service answered.
     if answers is None:
@@ -108,11 +106,7 @@ def plant(
     given = write_feedback(folder, made, traces, answers)
     reasons = Counter(one.reason for one in given)
     missing = f", {len(traces) - len(given):,} missing" if len(given) < len(traces) else ""
-    screen.print(
-        f"{len(given):,} answers{missing}, votes in {folder}/send/feedback.jsonl",
-        markup=False,
-        soft_wrap=True,
-    )
+    print_lines(screen, f"{len(given):,} answers{missing}, votes in {folder}/send/feedback.jsonl")
     for reason, n in reasons.most_common():
         screen.print(f"  {n:,}: {reason}", markup=False)
 
@@ -176,12 +170,7 @@ def _sent(
 
 
 def _preview(
-    folder: Path,
-    plan: CanaryPlan,
-    traces: list[Trace],
-    service: str | None,
-    days: float,
-    budget: Budget,
+    folder: Path, traces: list[Trace], service: str | None, days: float, budget: Budget
 ) -> None:
     """Say what would be sent, how long that takes and what it costs at most; send nothing."""
     from ragwitness.asking.budget import Use, most
@@ -199,5 +188,4 @@ def _preview(
         f"tokens: {use.tokens:,} at most",
         f"cost: {cost:.2f} at most" if cost is not None else "cost: unknown without prices",
     ]
-    del plan
     preview(lines, folder, budget)

@@ -97,7 +97,7 @@ def probe(
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.canary import canary_report, probe_canaries, refuse_look
     from ragwitness.canary.folder import read_plan
-    from ragwitness.cli.common import console, read_text, run_folder
+    from ragwitness.cli.common import console, print_lines, read_text, run_folder
     from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.cli.steps import ask, seal_first
     from ragwitness.errors import InputError
@@ -127,8 +127,7 @@ def probe(
     # are kept may always be read again.
     refuse_look(plan, made, folder, twin=twin, recorded=target.startswith("replay/"))
     if not target.startswith("replay/"):
-        for line in _spending(made, config, budget, concurrency):
-            console().print(line, markup=False, soft_wrap=True)
+        print_lines(console(), *_spending(made, config, budget, concurrency))
     if sealing.seal is not None and target.startswith("replay/"):
         raise InputError("Recorded answers cannot be sealed before their first query.")
 

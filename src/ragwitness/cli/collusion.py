@@ -26,7 +26,6 @@ from ragwitness.cli.paths import PathRole
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ragwitness.collusion.coalition.estimate import Estimates
     from ragwitness.collusion.coalition.log import QueryLog
     from ragwitness.collusion.coalition.pairs import Spread
     from ragwitness.collusion.separation import Calibration
@@ -120,10 +119,10 @@ def estimate(
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
     from ragwitness.collusion.coalition.estimate import estimate as run_estimate
-    from ragwitness.collusion.coalition.pairs import check_bounds
+    from ragwitness.collusion.coalition.pairs import check_bounds, group_curve
     from ragwitness.errors import ExitCode
     from ragwitness.privacy.accounting.ranges import whole
-    from ragwitness.report.collusion import coalition_terminal
+    from ragwitness.report.collusion import coalition_json, coalition_svg, coalition_terminal
 
     # Step 1: options and bounds, before a log is read.
     names = tuple(DETECTORS) if only is None else tuple(n.strip() for n in only.split(","))
@@ -155,8 +154,11 @@ def estimate(
             progress=progress,
         )
     large = len(queries.times) > _MOST_QUERIES
-    _write(found, queries, span, json_out, None if large else figure)
-    screen.print(coalition_terminal(found, k_max=k_max))
+    drawn = None
+    if figure is not None and not large:
+        drawn = coalition_svg(group_curve(queries, _GRID, span), found)
+    told = coalition_json(found)
+    _leave(coalition_terminal(found, k_max=k_max), told, drawn, json_out, figure)
     if large:
         what = "pairs, cores and the figure" if only is None else "the figure"
         screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
@@ -219,20 +221,6 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     return rows.log(vectors[[place[text] for text in texts]])
 
 
-def _write(
-    found: Estimates, log: QueryLog, window: float, json_out: Path | None, figure: Path | None
-) -> None:
-    from ragwitness.cli.common import write_json_file
-    from ragwitness.collusion.coalition.pairs import group_curve
-    from ragwitness.kit.files import replace_file
-    from ragwitness.report.collusion import coalition_json, coalition_svg
-
-    if json_out is not None:
-        write_json_file(json_out, coalition_json(found))
-    if figure is not None:
-        replace_file(figure, coalition_svg(group_curve(log, _GRID, window), found))
-
-
 # ``ragwitness collusion sweep``: does the privacy of pooled answers fall as theory says?
 
 _Number = TypeVar("_Number", int, float)
@@ -274,11 +262,10 @@ def sweep(
     (slope) and P3 (tightness) are gates, P2 (all budgets fall onto one curve) is a diagnostic. No
     system is asked.
     """
-    from ragwitness.cli.common import console, progress_bars, write_json_file
+    from ragwitness.cli.common import console, progress_bars
     from ragwitness.collusion.gates import judge
     from ragwitness.collusion.scalar import SweepConfig
     from ragwitness.collusion.scalar import sweep as run_sweep
-    from ragwitness.kit.files import replace_file
     from ragwitness.report.collusion import sweep_json, sweep_svg, sweep_terminal
 
     # The scalar attack of sections 3.5 and 4.1: every coalition size by every budget per account.
@@ -293,16 +280,13 @@ def sweep(
         trials=trials,
         seed=seed,
     )
-    screen = console()
-    with progress_bars(screen, items="cells") as progress:
+    with progress_bars(console(), items="cells") as progress:
         cells = run_sweep(config, lambda done, of: progress("sweep", done, of))
     # P1 (slope) and P3 (tightness) are gates; P2 (one curve for all budgets) is a diagnostic.
     findings = judge(config, cells)
-    if json_out is not None:
-        write_json_file(json_out, sweep_json(config, cells, findings))
-    if figure is not None:
-        replace_file(figure, sweep_svg(config, cells))
-    screen.print(sweep_terminal(config, cells, findings))
+    drawn = None if figure is None else sweep_svg(config, cells)
+    told = sweep_json(config, cells, findings)
+    _leave(sweep_terminal(config, cells, findings), told, drawn, json_out, figure)
 
 
 def _numbers(text: str, name: str, kind: type[_Number]) -> list[_Number]:

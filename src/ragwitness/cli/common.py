@@ -30,6 +30,12 @@ def console() -> Console:
     return Console(stderr=False, highlight=False, emoji=False)
 
 
+def print_lines(screen: Console, *lines: str) -> None:
+    """Print lines as they are: nothing in them is markup, and none is broken."""
+    for line in lines:
+        screen.print(line, markup=False, soft_wrap=True)
+
+
 def on_cores(given: int | None) -> int:
     """Return in how many processes the reader works, and say so where fewer than asked for.
 

@@ -43,7 +43,7 @@ def wiki_pii(
     """
     import json
 
-    from ragwitness.cli.common import console, read_text
+    from ragwitness.cli.common import console, print_lines, read_text
     from ragwitness.extraction import wiki_pii as planting
     from ragwitness.kit.files import replace_file
     from ragwitness.text.secrets import write_secrets
@@ -57,8 +57,5 @@ def wiki_pii(
     write_secrets(secrets, made.secrets)
     if decoys:
         write_secrets(decoys, made.decoys)
-    console().print(
-        f"{len(made.records):,} records with {len(made.secrets):,} planted secrets in {out}",
-        markup=False,
-        soft_wrap=True,
-    )
+    told = f"{len(made.records):,} records with {len(made.secrets):,} planted secrets in {out}"
+    print_lines(console(), told)

@@ -46,7 +46,7 @@ def demo(
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import audit_at
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
     from ragwitness.cli.steps import finish, wait
     from ragwitness.kit.files import write_rows
     from ragwitness.kit.workers import workers
@@ -106,7 +106,8 @@ def demo(
     finish(result, run, screen)
     corpus_file, mine, never_shared = (run / name for name in _FILES)
     command = _command()
-    for line in (
+    print_lines(
+        screen,
         f"\nThat took {time.monotonic() - started:.0f} s. Try next, on the same corpus:\n",
         "# see every question with its answer",
         f"{command} view {run} --port 0\n",
@@ -115,8 +116,7 @@ def demo(
         "# ask again, where the system shows text alone",
         f"{command} audit lab:{corpus_file} --documents {mine} --known-out {never_shared}"
         " --method rag-mia",
-    ):
-        screen.print(line, markup=False, soft_wrap=True)
+    )
 
 
 _FILES = ("corpus.jsonl", "mine.jsonl", "never-shared.jsonl")

@@ -78,7 +78,7 @@ def init(
     from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console, read_documents, write_json_file
+    from ragwitness.cli.common import console, print_lines, read_documents, write_json_file
     from ragwitness.cli.doctor import admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
@@ -185,12 +185,12 @@ def init(
         }
         write_json_file(json_out, checked)
     yes = " --yes" if doubtful else ""
-    for line in (
+    print_lines(
+        screen,
         f"\n{out} is written. Nothing of the audit was sent. Go on with:\n",
         f"ragwitness audit --config {out} --dry-run",
         f"ragwitness audit --config {out}{yes}",
-    ):
-        screen.print(line, markup=False, soft_wrap=True)
+    )
 
 
 def _asked(given: str | None, option: str, question: str, screen: Console) -> str:

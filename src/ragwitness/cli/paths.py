@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ragwitness.errors import InputError
-from ragwitness.kit.run_files import EVALUATION, KEPT, LEDGER, REPORT, names_of
+from ragwitness.kit.run_files import EVALUATION, KEPT, LEDGER, LINES, REPORT, RESULT, names_of
 
 
 class PathRole(Enum):
@@ -68,6 +68,8 @@ class PathUse:
 _PAGES = frozenset({REPORT, EVALUATION})
 _OWN = frozenset(names_of())
 """Names of files that commands keep in the folders they fill."""
+_MARKS = (*LINES[1:], *(f"{name}.gz" for name in LINES), f".{LINES[0]}.lock")
+"""Of these, one at least is in a run's folder and none beside a user's own result or answers."""
 
 _READ = (PathRole.READS, PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS)
 _READ_WHOLE = (PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS)
@@ -100,6 +102,7 @@ def check_paths(uses: Iterable[PathUse]) -> None:
             elif one.role is PathRole.KEEPS:
                 _check_kept(one, other)
     # Pass 2: whether each can be written at all, and is no record of what was spent on a corpus.
+    owned = {_real(use.path) for use in given if use.role in (PathRole.FILLS, PathRole.KEEPS)}
     for one in given:
         if one.role in _WRITTEN and one.path.resolve().name == LEDGER:
             raise InputError(
@@ -107,6 +110,11 @@ def check_paths(uses: Iterable[PathUse]) -> None:
                 " private runs spent.",
                 "Choose another name.",
             )
+        path = _real(one.path)
+        page = one.role is PathRole.PAGE and path.name in _PAGES
+        page = page and bool(owned & {path.parent, path.parent / RESULT})
+        if one.role in _WRITTEN and not page and _is_kept(path):
+            raise _refused(one, f"would replace a file of the run in {path.parent}")
         _check_writable(one)
 
 
@@ -139,8 +147,6 @@ def _check_file(one: PathUse, other: PathUse) -> None:
     """Refuse a file to be written that something else of the command is, or lies in."""
     # The same file, by this name or another one.
     if _same(one.path, other.path):
-        if other.role in _WRITTEN:
-            raise _refused(one, f"would replace what {other.option} {other.path} writes")
         raise _refused(one, f"would replace what {other.option} {other.path} {other.role.verb}")
     # A file within a folder that is read: replaced, or read as an input the next time.
     if other.role is PathRole.READS and one.path.exists() and _inside(one.path, other.path):
@@ -154,6 +160,12 @@ def _check_file(one: PathUse, other: PathUse) -> None:
             return
         if len(part.parts) > 1 or part.name in _OWN or KEPT.fullmatch(part.name):
             raise _refused(one, f"would replace a file that {other.option} {other.path} keeps")
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether a run keeps this file, also one that the command does not name."""
+    named = path.name in _OWN or KEPT.fullmatch(path.name)
+    return bool(named) and any((path.parent / mark).exists() for mark in _MARKS)
 
 
 def _check_folder(one: PathUse, other: PathUse) -> None:
@@ -241,13 +253,7 @@ _WORDS_OF_TEXT = 8
 
 
 def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
-    """Yield the paths that one value of the command line names.
-
-    Args:
-        option: As users write it.
-        role: Of the parameter.
-        value: As it was read; lists by their entries.
-    """
+    """Yield the paths that one value of the command line names; of a list, by its entries."""
     if isinstance(value, list | tuple):
         for entry in value:
             yield from uses_of(option, role, entry)
@@ -274,13 +280,7 @@ def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
 
 
 def map_paths(role: PathRole, value: str, change: Callable[[str], str]) -> str:
-    """Return a value with every path in it changed.
-
-    Args:
-        role: Of the parameter.
-        value: As it was written.
-        change: From a path to what stands in its place.
-    """
+    """Return a value, as it was written, with every path in it changed."""
     if role is PathRole.DOCUMENTS:
         moved = change(value)
         return value if _is_pasted(value, moved) else moved
@@ -319,11 +319,7 @@ def _map_address(value: str, change: Callable[[str], str]) -> str:
 
 
 def roles_of(hints: Mapping[str, Any]) -> dict[str, PathRole]:
-    """Return the role of each parameter that names paths.
-
-    Args:
-        hints: Annotations with their extras, by parameter.
-    """
+    """Return the role of each parameter that names paths, from annotations with their extras."""
     found = {}
     for name, hint in hints.items():
         roles = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, PathRole)]

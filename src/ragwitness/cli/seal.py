@@ -47,7 +47,7 @@ def seal(
     offline. A run is sealed by --seal of audit, leak and canary probe; one that was not cannot be
     sealed afterwards.
     """
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
     from ragwitness.crypto.keys import read_key
     from ragwitness.errors import InputError
     from ragwitness.evidence.pack import make_pack
@@ -68,5 +68,4 @@ def seal(
         mark_opened(sealed.home, out)
         screen.print("the draw is opened by this pack: no new probe of its plan decides")
     replace_file(out, data)
-    screen.print(f"pack: {out}, {len(data):,} bytes", markup=False, soft_wrap=True)
-    screen.print(f"next: ragwitness verify {out}", markup=False, soft_wrap=True)
+    print_lines(screen, f"pack: {out}, {len(data):,} bytes", f"next: ragwitness verify {out}")

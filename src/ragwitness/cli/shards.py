@@ -29,7 +29,7 @@ def work(
     from ragwitness.asking.shards import Shard
     from ragwitness.audits.order import read_manifest
     from ragwitness.audits.shards import adopt_target, governor_of_shard, work_shard
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
     from ragwitness.cli.steps import driven
     from ragwitness.targets.resolve import open_target
 
@@ -60,9 +60,7 @@ def work(
             f"{failed} of them without all of their answers; the same command asks again.",
             soft_wrap=True,
         )
-    screen.print(
-        f"once all shards are done: ragwitness run merge {run}", markup=False, soft_wrap=True
-    )
+    print_lines(screen, f"once all shards are done: ragwitness run merge {run}")
 
 
 # ``ragwitness run merge``: unite what the parts of a run left, and conclude.

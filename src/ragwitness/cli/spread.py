@@ -44,17 +44,18 @@ class Engine:
 def prepare(order: Order, folder: Path, screen: Console) -> None:
     """Write an order into its folder and say how to go on."""
     from ragwitness.audits.order import write_manifest
+    from ragwitness.cli.common import print_lines
 
     stages = order.stages()
     write_manifest(folder, order)
     # The parts of the order by stage, so that a shard's length can be guessed.
     counts = ", ".join(f"{len(part)} {stage}" for stage, part in stages.documents.items() if part)
-    for line in (
+    print_lines(
+        screen,
         f"prepared {folder}: {stages.count} units ({counts}); nothing was sent",
         f"work on it:   ragwitness run work {folder} --shard 1/4    (2/4, 3/4, 4/4 elsewhere)",
         f"then:         ragwitness run merge {folder}",
-    ):
-        screen.print(line, markup=False, soft_wrap=True)
+    )
 
 
 def spread(order: Order, folder: Path, engine: Engine, screen: Console) -> AuditResult:

@@ -121,18 +121,17 @@ async def _tell_setbacks(governor: Governor) -> None:
     """Say every few seconds that the target turns requests away, while it does."""
     import asyncio
 
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
 
     screen, told = console(), 0
     while True:
         await asyncio.sleep(_EVERY)
         if governor.turned_away > told:
             told = governor.turned_away
-            screen.print(
+            print_lines(
+                screen,
                 f"waiting: the target turned {told} requests away or did not answer them,"
                 f" {governor.answered} were answered; trying again",
-                markup=False,
-                soft_wrap=True,
             )
 
 
@@ -260,7 +259,7 @@ def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealin
         InputError: The run cannot be sealed, or was sealed and is not to be now.
         TargetError: The timestamp authority cannot be reached.
     """
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
     from ragwitness.errors import InputError
     from ragwitness.kit.run_files import SEAL
 
@@ -279,9 +278,7 @@ def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealin
     from ragwitness.evidence.seal import SealWish, begin, sealing_key
 
     digest = begin(folder, subject(), SealWish(key, sealing.runs_log, sealing.timestamp))
-    screen = console()
-    screen.print(f"sealed: {digest}", markup=False, soft_wrap=True)
-    screen.print(f"key: {sealing_key(key).public.text}", markup=False, soft_wrap=True)
+    print_lines(console(), f"sealed: {digest}", f"key: {sealing_key(key).public.text}")
 
 
 # Before anything is sent: what can be decided, what would be asked, and what is kept.
@@ -323,11 +320,9 @@ def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:
     Raises:
         InputError: The files of the run folder cannot be read.
     """
-    from ragwitness.cli.common import console
+    from ragwitness.cli.common import console, print_lines
 
-    screen = console()
-    for line in (*lines, *_kept(folder, budget), "Nothing was sent."):
-        screen.print(line, markup=False, soft_wrap=True)
+    print_lines(console(), *lines, *_kept(folder, budget), "Nothing was sent.")
 
 
 def preview_audit(

@@ -8,6 +8,8 @@ service would tell more than the order does, and is not paid for.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,12 +83,9 @@ class Client:
         """
         if self._signer is not None:
             return _documents(*self._signer.ask(query, self._signed), "")
-        try:
-            with httpx2.Client(timeout=self._timeout) as http:
-                reply = http.post(self._url, json={"query": query}, headers=self._headers)
-        except httpx2.HTTPError as error:
-            raise _unreachable(error) from None
-        return _read(reply)
+        with _answering(), httpx2.Client(timeout=self._timeout) as http:
+            reply = http.post(self._url, json={"query": query}, headers=self._headers)
+        return _documents(reply.status_code, _told(reply), reply.headers.get("retry-after", ""))
 
     async def aretrieve(self, query: str) -> list[ServiceDocument]:
         """Return the same without blocking.
@@ -97,46 +96,41 @@ class Client:
         """
         if self._signer is not None:
             return await asyncio.to_thread(self.retrieve, query)
-        try:
+        with _answering():
             async with httpx2.AsyncClient(timeout=self._timeout) as http:
                 reply = await http.post(self._url, json={"query": query}, headers=self._headers)
-        except httpx2.HTTPError as error:
-            raise _unreachable(error) from None
-        return _read(reply)
+        return _documents(reply.status_code, _told(reply), reply.headers.get("retry-after", ""))
 
     def _signed(
         self, body: dict[str, Any] | None, headers: dict[str, str]
     ) -> tuple[int, dict[str, Any]]:
         """Post a signed body, or fetch the log's checkpoint."""
         sent = self._headers | headers
-        try:
-            with httpx2.Client(timeout=self._timeout) as http:
-                reply = (
-                    http.get(self._log, headers=sent)
-                    if body is None
-                    else http.post(self._url, json=body, headers=sent)
-                )
-        except httpx2.HTTPError as error:
-            raise _unreachable(error) from None
-        try:
-            told = reply.json()
-        except ValueError:
-            told = {}
+        with _answering(), httpx2.Client(timeout=self._timeout) as http:
+            reply = (
+                http.get(self._log, headers=sent)
+                if body is None
+                else http.post(self._url, json=body, headers=sent)
+            )
+        told = _told(reply)
         return reply.status_code, told if isinstance(told, dict) else {}
 
 
-def _unreachable(error: Exception) -> TargetUnreachableError:
-    return TargetUnreachableError(
-        f"The service does not answer ({type(error).__name__}).", "Check its address."
-    )
-
-
-def _read(reply: httpx2.Response) -> list[ServiceDocument]:
+@contextmanager
+def _answering() -> Iterator[None]:
     try:
-        told = reply.json()
+        yield
+    except httpx2.HTTPError as error:
+        raise TargetUnreachableError(
+            f"The service does not answer ({type(error).__name__}).", "Check its address."
+        ) from None
+
+
+def _told(reply: httpx2.Response) -> Any:
+    try:
+        return reply.json()
     except ValueError:
-        told = None
-    return _documents(reply.status_code, told, reply.headers.get("retry-after", ""))
+        return None
 
 
 def _documents(status: int, told: Any, wait: str) -> list[ServiceDocument]:

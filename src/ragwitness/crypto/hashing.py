@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 
 from ragwitness.errors import VerificationError
@@ -42,6 +43,22 @@ def tagged_hash(domain: str, *parts: bytes) -> bytes:
     for part in (domain.encode(), *parts):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.digest()
+
+
+def text_digest(texts: Iterable[str], start: bytes = b"") -> str:
+    """Return SHA-256 over ``start`` and texts in hex; lengths keep two splits of one text apart."""
+    digest = sha256(start)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+def sampling_seed(prompt: str, number: int) -> int:
+    """Return the seed of one of several draws at a prompt: 31 bits, some servers take no more."""
+    # The number enters the seed, so that n samples of one prompt are n draws.
+    digest = sha256(f"{number}\0{prompt}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
 
 
 # Strict readers of the texts that proofs travel in: one spelling for each value, all else refused.

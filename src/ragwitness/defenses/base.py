@@ -74,10 +74,7 @@ class Defense(abc.ABC):
 class NoDefense(Defense):
     """The control: :func:`defend` leaves the system as it is."""
 
-    @property
-    def name(self) -> str:
-        """``"none"``."""
-        return "none"
+    name = "none"
 
 
 class Chain(Defense):

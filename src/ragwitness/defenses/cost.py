@@ -257,7 +257,10 @@ def word_f1(answer: str, reference: str) -> float:
 def _retrieval_cost(
     system: RagSystem, defended: RagSystem, questions: Sequence[BenignQuestion], seed: int
 ) -> RetrievalCost:
-    found = [[_places(s, q) for q in questions] for s in (system, defended)]
+    found = [
+        [[hit.index for hit in one.retrieve(question.text)] for question in questions]
+        for one in (system, defended)
+    ]
     before, after = (
         np.array([_holds(system, p, q) for p, q in zip(places, questions, strict=True)])
         for places in found
@@ -295,10 +298,6 @@ def _answer_cost(
         refused_before=_share(np.array([refused(old) for old, _, _ in both])),
         refused=_share(np.array([refused(new) for _, new, _ in both])),
     )
-
-
-def _places(system: RagSystem, question: BenignQuestion) -> list[int]:
-    return [hit.index for hit in system.retrieve(question.text)]
 
 
 def _holds(system: RagSystem, places: Sequence[int], question: BenignQuestion) -> bool:

@@ -144,7 +144,8 @@ def _sentence(text: str, clauses: bool, fillers: bool) -> str:
         text = _swap_clauses(text)
     if fillers:
         # 2. Words that a sentence can do without go.
-        text = _keep_capital(text, _FILLER.sub("", text))
+        rest = _FILLER.sub("", text)
+        text = _capital(rest) if text[:1].isupper() else rest
     # 3. Words and phrases are replaced, all in one pass: what came in is not replaced again.
     return _SUBSTITUTE.sub(_substitute, text)
 
@@ -185,10 +186,6 @@ def _substitute(match: re.Match[str]) -> str:
         return new
     vowel = new[0].lower() in "aeiou" and not new.lower().startswith(_SOUNDS_LIKE_A_CONSONANT)
     return f"{article[0]}{'n' if vowel else ''} {new}"
-
-
-def _keep_capital(before: str, after: str) -> str:
-    return _capital(after) if before[:1].isupper() else after
 
 
 def _capital(text: str) -> str:

@@ -212,7 +212,7 @@ def _measures(case: PackCase) -> str:
     said = json.loads(json.dumps(case.pack.result))
     measure = load_embedder(order.embedder) if order.embedder else None
     spent = Spending(**said["spent"])
-    asked = attack_run(said["target"], transcripts, ended, spent)
+    asked = attack_run(said["target"], transcripts, ended, spent, order.limits.prompts)
     result = score_leaks(transcripts, plan, embedder=measure, asked=asked, settings=order.shown)
     mine = json.loads(json.dumps(KIND.stored(result)))
     capped = sum(one.capped for one in ended.values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from importlib import import_module
 from typing import Any, Never, Protocol, TypeVar
@@ -256,7 +256,8 @@ class PackText:
     @property
     def leaf(self) -> bytes:
         """In the tree of the seal."""
-        return leaf_of(SealedText(self.part, self.id, "", self.member), _hash(self.commitment))
+        commitment = parse_hex(self.commitment, 32, "pack.form")
+        return leaf_of(SealedText(self.part, self.id, "", self.member), commitment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,12 +378,13 @@ F = TypeVar("F")
 
 def _formed(type_: type[F], row: Mapping[str, Any], where: str) -> F:
     """Return a row as its dataclass; a field too many, too few or of another type is refused."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
         if stranger := sorted(row.keys() - {field.name for field in fields(type_)}):  # type: ignore[arg-type]
             raise ValueError(stranger[0])
-        found: F = _adapter(type_, TypeAdapter).validate_json(json.dumps(row), strict=True)
+        adapter = _adapter(type_)  # type: ignore[arg-type]  # every type can be a key
+        found: F = adapter.validate_json(json.dumps(row), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "its form"
@@ -394,13 +396,11 @@ def _formed(type_: type[F], row: Mapping[str, Any], where: str) -> F:
     return found
 
 
-_ADAPTERS: dict[type, Any] = {}
+@cache
+def _adapter(type_: type) -> Any:
+    from pydantic import TypeAdapter
 
-
-def _adapter(type_: type, make: Any) -> Any:
-    if type_ not in _ADAPTERS:
-        _ADAPTERS[type_] = make(type_)
-    return _ADAPTERS[type_]
+    return TypeAdapter(type_)
 
 
 def _rows(files: Mapping[str, bytes], name: str) -> list[dict[str, Any]]:
@@ -434,7 +434,3 @@ def _strict(data: bytes, where: str) -> dict[str, Any]:
 def _deep(value: object) -> int:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + max(map(_deep, inner), default=0)
-
-
-def _hash(text: str) -> bytes:
-    return parse_hex(text, 32, "pack.form")

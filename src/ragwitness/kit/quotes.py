@@ -6,9 +6,13 @@ would reach journals and reports.
 
 from __future__ import annotations
 
+import html
 import os
 import re
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+from urllib.parse import unquote
 
 HIDDEN = "[key]"
 """Stands where a secret stood."""
@@ -16,7 +20,14 @@ HIDDEN = "[key]"
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization", re.IGNORECASE)
 _LONGEST = 240
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
+# Characters by their numbers: "\\u0050", "\\x50", "\\120", "U+0050", "0x50"; white space as "\\n".
+_ESCAPE = re.compile(
+    r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-7]{3}))|(?:U\+|\b0x)([0-9A-Fa-f]{2,5})\b"
+)
+_SPACE = re.compile(r"\\+[nrt]")
+_ROUNDS = 4  # of codes within codes
+_QUOTED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 # Shorter values (a number, a flag) stand in many harmless texts.
 _SHORTEST_SECRET = 6
@@ -24,14 +35,40 @@ _SHORTEST_SECRET = 6
 
 def hide(text: str, secrets: Iterable[str]) -> str:
     """Return a text without these secrets; values below 6 characters are kept."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, HIDDEN)
-    return text
+    return hide_across([text], secrets)[0]
+
+
+def hide_across(parts: Sequence[str], secrets: Iterable[str]) -> list[str]:
+    """Return the parts of a text, such as tokens, without the secrets that it holds as a whole."""
+    whole = "".join(parts)
+    known = [one for one in secrets if len(one) >= _SHORTEST_SECRET and one in whole]
+    if not known:
+        return list(parts)
+    chars, longest = list(whole), sorted(map(re.escape, known), key=len, reverse=True)
+    for found in re.finditer("|".join(longest), whole):
+        chars[slice(*found.span())] = [HIDDEN, *[""] * (len(found[0]) - 1)]
+    ends = accumulate(map(len, parts), initial=0)
+    return ["".join(chars[start:end]) for start, end in pairwise(ends)]
+
+
+def _hide_tokens(entries: list[Any], secrets: Sequence[str]) -> list[Any]:
+    """Hide secrets that entries of a list spell together, and what stands beside their parts."""
+    found = list(entries)
+    for name in {None, *(name for one in entries if isinstance(one, dict) for name in one)}:
+        texts = (one.get(name) if isinstance(one, dict) else one for one in entries)
+        parts = [text if isinstance(text, str) else "" for text in texts]
+        for at, new in enumerate(hide_across(parts, secrets)):
+            if new != parts[at] and new != hide(parts[at], secrets):
+                own = found[at].items() if isinstance(found[at], dict) else ()
+                plain = {key: one for key, one in own if not isinstance(one, list | dict)}
+                found[at] = plain | {name: new} if own else new
+    return found
 
 
 def hide_in(value: object, secrets: Sequence[str]) -> object:
     """Return parsed JSON without these secrets, in keys and values, at any depth.
+
+    Tokens that spell one together are hidden with their alternatives.
 
     Raises:
         RecursionError: It is nested too deeply.
@@ -41,8 +78,12 @@ def hide_in(value: object, secrets: Sequence[str]) -> object:
     if isinstance(value, str):
         return hide(value, secrets)
     if isinstance(value, list):
-        return [hide_in(entry, secrets) for entry in value]
+        return [hide_in(entry, secrets) for entry in _hide_tokens(value, secrets)]
     if isinstance(value, dict):
+        tokens, tops = value.get("tokens"), value.get("top_logprobs")
+        if isinstance(tokens, list) and isinstance(tops, list) and len(tokens) == len(tops):
+            beside = zip(tokens, _hide_tokens(tokens, secrets), tops, strict=True)
+            value = value | {"top_logprobs": [top if a is b else None for a, b, top in beside]}
         return {hide(key, secrets): hide_in(entry, secrets) for key, entry in value.items()}
     return value
 
@@ -67,14 +108,37 @@ def unquoted(message: str, sent: str) -> str:
         message: Of an error.
         sent: A prompt that may hold a private record.
     """
-    begun = [match.group().lower() for match in _WORD.finditer(sent)]
+    begun = _WORD.findall(unescaped(sent).casefold())
     known = set(zip(begun, begun[1:], begun[2:], strict=False))
-    said = list(_WORD.finditer(message))
-    for place in range(len(said) - 2):
-        first, second, third = (match.group().lower() for match in said[place : place + 3])
-        if (first, second, third) in known:
-            return f"{message[: said[place].start()].rstrip()} [what was sent]"
+    said = list(_WORD.finditer(plain := shown(unescaped(message))))
+    words = [match.group().casefold() for match in said]
+    for match, *run in zip(said, words, words[1:], words[2:], strict=False):
+        if tuple(run) in known:
+            return f"{plain[: match.start()].rstrip()} [what was sent]"
     return message
+
+
+def unescaped(text: str) -> str:
+    """Return a text with characters in place of their codes: entities, escapes, codes of codes."""
+    for _ in range(_ROUNDS):
+        plain = _SPACE.sub(" ", _ESCAPE.sub(_character, html.unescape(text)))
+        plain = unquote(plain, errors="ignore") if _QUOTED.search(plain) else plain
+        if plain == text:
+            break
+        text = plain
+    # Characters beyond the first plane are escaped in two halves.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _character(code: re.Match[str]) -> str:
+    short, byte, octal, long = code.groups()
+    found = chr(int(octal, 8) if octal else int(short or byte or long, 16))
+    return found if found.isprintable() or "\ud800" <= found <= "\udfff" or found in "\n\t" else " "
+
+
+def shown(text: str) -> str:
+    """Return a text on one line, with a space for every sign of control."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def quote_error(error: BaseException) -> str:

@@ -195,15 +195,6 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             f"The {self.noun} {spec!r} is malformed.", f"Write it as {self[name].form or name}."
         )
 
-    def classes(self, name: str) -> tuple[Any, Any]:
-        """Return a class, and that of its configuration: beside it, by its name and ``Config``.
-
-        Raises:
-            InputError: As for :meth:`load`.
-        """
-        kind = self.load(name)
-        return kind, config_class(kind)
-
     def configure(
         self,
         name: str,
@@ -221,7 +212,8 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         Raises:
             InputError: Unknown name, field or value, or a plug-in that fails.
         """
-        kind, config = self.classes(name)
+        kind = self.load(name)
+        config = config_class(kind)
         fixed = fixed or {}
         # Preset, what the name itself means, then options as text of the type of each field's
         # default, then fixed fields.

@@ -313,15 +313,11 @@ class Dcmi:
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.dcmi.probe.Dcmi"
+    name = "dcmi"
 
     def __init__(self, proxy: LanguageModel, config: DcmiConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or DcmiConfig()
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        return "dcmi"
 
     @property
     def requires(self) -> frozenset[Capability]:

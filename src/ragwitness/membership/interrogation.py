@@ -86,11 +86,6 @@ def score_of(
     return sum(contribution(q, o, penalty) for q, o in pairs) / len(pairs)
 
 
-def accuracy(questions: Sequence[YesNoQuestion], outcomes: Sequence[AnswerOutcome]) -> float | None:
-    """Return the score without a penalty: the share of readable answers that are right."""
-    return score_of(questions, outcomes, 0.0)
-
-
 def balanced_accuracy(
     questions: Sequence[YesNoQuestion], outcomes: Sequence[AnswerOutcome]
 ) -> float | None:
@@ -121,28 +116,17 @@ class Interrogation:
         proxy: Ranks words by rarity, or writes the questions; must not have seen the
             target's database.
         config: Parameters.
-        writer: Writes the questions instead of the one that ``config.writer`` names.
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.interrogation.probe.Interrogation"
+    name = "interrogation"
     requires = frozenset({Capability.TEXT})
 
-    def __init__(
-        self,
-        proxy: LanguageModel,
-        config: InterrogationConfig | None = None,
-        *,
-        writer: QuestionWriter | None = None,
-    ) -> None:
+    def __init__(self, proxy: LanguageModel, config: InterrogationConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or InterrogationConfig()
         named = ChatWriter if self.config.writer == "chat" else RuleWriter
-        self.writer: QuestionWriter = writer or named(proxy)
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        return "interrogation"
+        self.writer: QuestionWriter = named(proxy)
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
@@ -194,7 +178,8 @@ class Interrogation:
             reason = f"{outcomes.count(worst)} of {len(questions)} answers were {worst.value}"
             return Score(None, reason=reason, details=details)
         variants = {
-            "score/accuracy": accuracy(questions, outcomes),
+            # Without a penalty: the share of readable answers that are right.
+            "score/accuracy": score_of(questions, outcomes, 0.0),
             "score/balanced": balanced_accuracy(questions, outcomes),
         }
         pairs = [(q, o) for q, o in zip(questions, outcomes, strict=True) if o.readable]

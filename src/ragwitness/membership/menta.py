@@ -207,6 +207,7 @@ class Menta:
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.menta.probe.Menta"
+    name = "menta"
     requires = frozenset({Capability.TEXT})
 
     def __init__(
@@ -223,11 +224,6 @@ class Menta:
         self.writer: QuestionWriter = writer or named(proxy)
         loaded = NliEntailment(self.config.nli) if self.config.nli else None
         self.entailment: Entailment | None = entailment or loaded
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        return "menta"
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""

@@ -153,7 +153,6 @@ def collection_difference(
     outside: Sequence[float | None],
     *,
     rng: random.Random,
-    draws: int = 9999,
 ) -> Permutation:
     """Compare the mean score of the collection with that of documents known to be outside.
 
@@ -163,14 +162,13 @@ def collection_difference(
         collection: Scores of the owner's documents, all of them asked about.
         outside: Known-outside scores.
         rng: Draws arrangements where there are too many to count.
-        draws: How many then.
 
     Raises:
         InputError: No score is left on one side.
     """
     ours = [score for score in collection if score is not None]
     others = [score for score in outside if score is not None]
-    return permutation_test(ours, others, rng=rng, draws=draws)
+    return permutation_test(ours, others, rng=rng)
 
 
 def _score(document: object) -> float | None:

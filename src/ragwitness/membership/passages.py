@@ -54,20 +54,12 @@ class Passages:
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.passages.Passages"
+    name = "passages"
+    requires = frozenset({Capability.CONTEXTS})  # the text of the answer is not read
 
     def __init__(self, proxy: LanguageModel, config: PassagesConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or PassagesConfig()
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        return "passages"
-
-    @property
-    def requires(self) -> frozenset[Capability]:
-        """The passages that were retrieved; the text of the answer is not read."""
-        return frozenset({Capability.CONTEXTS})
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""

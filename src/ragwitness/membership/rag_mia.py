@@ -92,15 +92,11 @@ class RagMia:
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.rag_mia.probe.RagMia"
+    name = "rag-mia"
 
     def __init__(self, proxy: LanguageModel, config: RagMiaConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or RagMiaConfig()
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        return "rag-mia"
 
     @property
     def requires(self) -> frozenset[Capability]:

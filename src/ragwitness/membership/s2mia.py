@@ -170,6 +170,7 @@ class S2Mia:
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.s2mia.probe.S2Mia"
+    name = "s2mia"
 
     def __init__(
         self,
@@ -180,11 +181,6 @@ class S2Mia:
         self.proxy = proxy
         self.config = config or S2MiaConfig()
         self.embedder = embedder
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        return "s2mia"
 
     @property
     def learns(self) -> bool:
@@ -420,15 +416,12 @@ def fit_thresholds(
     return best
 
 
-def fit_classifier(
-    features: Sequence[Sequence[float]], labels: Sequence[bool], *, seed: int = 0
-) -> Boosted:
+def fit_classifier(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> Boosted:
     """Train gradient-boosted trees, which stand for the paper's XGBoost.
 
     Args:
         features: Similarity and perplexity of each document, shape (n, 2).
         labels: True for members, shape (n,).
-        seed: Of the trees.
 
     Raises:
         InputError: Fewer than five members or non-members, or features of another shape.
@@ -436,7 +429,7 @@ def fit_classifier(
     from sklearn.ensemble import GradientBoostingClassifier
 
     table, members = _checked(features, labels)
-    trees = GradientBoostingClassifier(n_estimators=100, max_depth=3, random_state=seed)
+    trees = GradientBoostingClassifier(n_estimators=100, max_depth=3, random_state=0)
     return Boosted(trees.fit(table, members))
 
 

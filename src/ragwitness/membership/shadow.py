@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.errors import InputError, import_extra
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
@@ -240,28 +240,25 @@ def train_as_published(
 
 
 def train_autogluon(
-    features: Sequence[Sequence[float]], members: Sequence[bool], *, seconds: int = 60
+    features: Sequence[Sequence[float]], members: Sequence[bool]
 ) -> AuditClassifier:
     """Train f_audit as the paper does, with AutoGluon (extra ``[automl]``)."""
-    try:
-        from autogluon.tabular import TabularDataset, TabularPredictor
-    except ImportError as error:
-        raise MissingExtraError("The AutoGluon classifier", "automl") from error
     import shutil
     import tempfile
 
+    tabular = import_extra("autogluon.tabular", "The AutoGluon classifier", "automl")
     table = np.asarray(features, dtype=np.float64)
-    frame = TabularDataset({f"f{j}": table[:, j] for j in range(table.shape[1])})
+    frame = tabular.TabularDataset({f"f{j}": table[:, j] for j in range(table.shape[1])})
     frame["member"] = [int(member) for member in members]
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    predictor = TabularPredictor("member", path=folder, verbosity=0)
-    predictor.fit(frame, time_limit=seconds, num_bag_folds=_FOLDS)
+    predictor = tabular.TabularPredictor("member", path=folder, verbosity=0)
+    predictor.fit(frame, time_limit=60, num_bag_folds=_FOLDS)
 
     class _Adapter:
         def predict_proba(self, features: Any) -> Any:
             columns = {f"f{j}": features[:, j] for j in range(features.shape[1])}
-            return predictor.predict_proba(TabularDataset(columns)).to_numpy()
+            return predictor.predict_proba(tabular.TabularDataset(columns)).to_numpy()
 
     held_out = np.asarray(predictor.predict_proba_oof().to_numpy()[:, 1], dtype=np.float64)
     return AuditClassifier("AutoGluon", _Adapter(), held_out)

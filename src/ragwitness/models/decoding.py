@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +21,19 @@ _LOGIT_ROWS = 256
 """Rows of logits made at once while scoring: 256 x 6,144 float32 are 6 MB."""
 
 
+@dataclass(slots=True)
 class TokenVocabulary:
     """What decoding needs of a tokenizer.
 
-    Args:
+    Attributes:
         token_text: Text of one token; U+FFFD where it holds part of a character.
         decode: Text of a sequence of tokens.
         stop_ids: Tokens that end an answer.
     """
 
-    def __init__(
-        self,
-        token_text: Callable[[int], str],
-        decode: Callable[[Sequence[int]], str],
-        stop_ids: frozenset[int],
-    ) -> None:
-        self.token_text = token_text
-        self.decode = decode
-        self.stop_ids = stop_ids
+    token_text: Callable[[int], str]
+    decode: Callable[[Sequence[int]], str]
+    stop_ids: frozenset[int]
 
 
 def _described(

@@ -152,15 +152,12 @@ class MiniLMEmbedder:
         ModelError: The weights are not the pinned ones.
     """
 
+    name = f"minilm@{MINILM_SHA256[:6]}"
+
     def __init__(self, folder: str | Path | None = None) -> None:
         place = find_minilm() if folder is None else Path(folder)
         check_weights(place)
         self._embedder = HFEmbedder(place)
-
-    @property
-    def name(self) -> str:
-        """``minilm@`` and the first six digits of the weights' sha256."""
-        return f"minilm@{MINILM_SHA256[:6]}"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit-length vectors, shape (n, 384)."""

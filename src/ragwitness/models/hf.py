@@ -172,22 +172,19 @@ class HFLanguageModel(TokenModel):
 
     Args:
         name_or_folder: Local folder or hub name.
-        device: Torch device; None takes CUDA where there is one.
-        dtype: Torch number format by name, e.g. ``"bfloat16"``; None is float32 on the
-            processor and the checkpoint's own elsewhere.
+        device: Torch device; None takes CUDA where there is one. Numbers are float32 on the
+            processor, and the checkpoint's own elsewhere.
 
     Raises:
         MissingExtraError: Torch or transformers is not installed.
         ModelError: The model cannot be loaded.
     """
 
-    def __init__(
-        self, name_or_folder: str | Path, *, device: str | None = None, dtype: str | None = None
-    ) -> None:
+    def __init__(self, name_or_folder: str | Path, *, device: str | None = None) -> None:
         torch, transformers = import_libraries("A transformers language model")
         self._torch, self._source = torch, str(name_or_folder)
         self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        number_format = dtype or ("float32" if self._device == "cpu" else "auto")
+        number_format = "float32" if self._device == "cpu" else "auto"
         self._model = load_pretrained(
             transformers.AutoModelForCausalLM, self._source, dtype=number_format
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ragwitness.errors import MissingExtraError, ModelError
+from ragwitness.errors import ModelError, import_extra
 
 
 def import_libraries(feature: str) -> tuple[Any, Any]:
@@ -18,12 +18,7 @@ def import_libraries(feature: str) -> tuple[Any, Any]:
     Raises:
         MissingExtraError: One of them is not installed.
     """
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise MissingExtraError(feature, "hf") from error
-    return torch, transformers
+    return import_extra("torch", feature, "hf"), import_extra("transformers", feature, "hf")
 
 
 @contextlib.contextmanager

@@ -106,22 +106,21 @@ class FitCounts:
 
 
 class FitLog:
-    """Counts over the life of a system; safe across threads."""
+    """Counts over the life of a system; safe across threads.
+
+    Attributes:
+        counts: So far.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts = FitCounts()
-
-    @property
-    def counts(self) -> FitCounts:
-        """The counts so far."""
-        return self._counts
+        self.counts = FitCounts()
 
     def add(self, *, dropped: int, cut: int) -> None:
         """Record one prompt."""
         with self._lock:
-            was = self._counts
-            self._counts = FitCounts(
+            was = self.counts
+            self.counts = FitCounts(
                 was.prompts + 1,
                 was.shortened + bool(dropped or cut),
                 was.dropped + dropped,

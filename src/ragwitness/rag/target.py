@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import json
 import math
 import threading
 from dataclasses import replace
 
+from ragwitness.crypto.hashing import text_digest
 from ragwitness.errors import TargetResponseError
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
@@ -71,19 +71,18 @@ class LabTarget:
     Args:
         system: The system under audit.
         shows: Whether answers come with the passages retrieved; for the system's owner alone.
+
+    Attributes:
+        name: A hash over corpus, settings and models: the same name is the same system.
+        system: The system itself, for its owner.
     """
 
     def __init__(self, system: RagSystem, *, shows: bool = False) -> None:
-        self._system = system
+        self.system = system
         self._shows = shows
-        self._name = f"lab:{_fingerprint(system)}"
+        self.name = f"lab:{_fingerprint(system)}"
         # As many answers at a time as keep the generator busy, wherever it works.
         self._turns = threading.BoundedSemaphore(system.parallel)
-
-    @property
-    def name(self) -> str:
-        """A hash over corpus, settings and models: the same name is the same system."""
-        return self._name
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -92,14 +91,9 @@ class LabTarget:
         known = {Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS}
         return frozenset(known | shown)
 
-    @property
-    def system(self) -> RagSystem:
-        """The system itself, for its owner."""
-        return self._system
-
     def for_owner(self) -> LabTarget:
         """Return the same system with the passages it retrieved in its answers."""
-        return LabTarget(self._system, shows=True)
+        return LabTarget(self.system, shows=True)
 
     async def ask(self, query: Query) -> Answer:
         """Answer one query in a worker thread.
@@ -141,20 +135,20 @@ class LabTarget:
     def _ask(self, query: Query) -> Answer:
         with self._turns:
             try:
-                answer = self._system.answer(query)
+                answer = self.system.answer(query)
             except QueryTooLongError as error:
                 raise TargetResponseError(error.message, error.hint) from error
             return replace(answer, contexts=self._contexts(query)) if self._shows else answer
 
     def _contexts(self, query: Query) -> tuple[str, ...]:
         """All that is retrieved, what did not fit the generator's prompt included."""
-        hits = self._system.retrieve(query.prompt)
-        return tuple(self._system.passages[hit.index].text for hit in hits)
+        hits = self.system.retrieve(query.prompt)
+        return tuple(self.system.passages[hit.index].text for hit in hits)
 
     def _go_on(self, query: Query) -> Answer:
         with self._turns:
             try:
-                return completed(self._system, query)
+                return completed(self.system, query)
             except QueryTooLongError as error:
                 raise TargetResponseError(error.message, error.hint) from error
 
@@ -162,7 +156,7 @@ class LabTarget:
         query = Query(text, max_tokens=0, top_logprobs=top)
         with self._turns:
             try:
-                scores = self._system.complete(query, scored=True).scores
+                scores = self.system.complete(query, scored=True).scores
             except QueryTooLongError as error:
                 raise TargetResponseError(error.message, error.hint) from error
         return echo_tokens(text, scores)
@@ -170,17 +164,11 @@ class LabTarget:
 
 def _fingerprint(system: RagSystem) -> str:
     """Hash of everything that decides an answer."""
-    digest = hashlib.sha256()
     settings = dataclasses.asdict(system.config)
     del settings["index"]  # its own name, which follows, says more
     inside = [settings, system.index.name, system.generator.name]
-    digest.update(json.dumps(inside, sort_keys=True).encode())
-    for passage in system.passages:
-        # The length keeps two different splits of one text apart.
-        for text in (passage.text, *(() if passage.key is None else (passage.key,))):
-            data = text.encode("utf-8", "surrogatepass")
-            digest.update(len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()[:16]
+    texts = (text for one in system.passages for text in (one.text, one.key) if text is not None)
+    return text_digest(texts, json.dumps(inside, sort_keys=True).encode())[:16]
 
 
 # A language model alone behind the same protocol: no passages, no instruction of ours.

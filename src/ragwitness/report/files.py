@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from ragwitness.errors import ExitCode, MissingExtraError
+from ragwitness.errors import ExitCode, import_extra
 from ragwitness.kit.files import replace_file
 from ragwitness.results import wording as say
 from ragwitness.results.kind import Kind, TestCase, plain
@@ -56,12 +56,8 @@ def require_parquet() -> ModuleType:
     Raises:
         MissingExtraError: It is not installed.
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("Writing Parquet", "data") from error
-    return pyarrow  # type: ignore[no-any-return]
+    import_extra("pyarrow.parquet", "Writing Parquet", "data")
+    return import_extra("pyarrow", "Writing Parquet", "data")  # type: ignore[no-any-return]
 
 
 def _parquet(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> bytes:  # noqa: ARG001

@@ -174,17 +174,17 @@ def main_measure(result: Comparison) -> str:
 
 def _rule(result: Comparison, conditions: Sequence[LeakCondition]) -> Ruling:
     # `origin` is the corpus itself and is expected to leak; the gate is on what would replace it.
-    endings = [(one.name, rule_measures(one.together, conditions)) for one in _others(result)]
+    endings = [
+        (one.name, rule_measures(one.together, conditions))
+        for one in result.variants
+        if one.name != ORIGIN
+    ]
     # A leak in one variant weighs more than a variant that was not measured.
     for code in (ExitCode.FAILED, ExitCode.INCONCLUSIVE):
         for name, ruling in endings:
             if ruling.code is code:
                 return Ruling(code, f"{name}: {ruling.why}")
     return passed(conditions)
-
-
-def _others(result: Comparison) -> list[Compared]:
-    return [one for one in result.variants if one.name != ORIGIN]
 
 
 def _rows(result: Comparison) -> list[Row]:

@@ -27,7 +27,6 @@ from ragwitness.results.sheet import (
     Table,
 )
 from ragwitness.results.spending import Spending
-from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Document
 
 _COUNTERPARTS = {"repeat contexts": "repeat records", "ROUGE contexts": "ROUGE records"}
@@ -91,6 +90,7 @@ class LeakResult(Shown):
         spent: At the target; None where nothing was asked.
         ragwitness: Version of this package.
         silent: Whether no answer holds a letter or a digit.
+        doubt: Why what is not found may leak all the same; empty where enough was answered.
     """
 
     target: str | None
@@ -104,6 +104,7 @@ class LeakResult(Shown):
     spent: Spending | None = None
     ragwitness: str = ""
     silent: bool = False
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +151,9 @@ def chosen(measures: Sequence[LeakMeasure], label: str) -> LeakMeasure | None:
 
 def _dump(result: LeakResult) -> Row:
     stored = dict(plain(asdict(result)))
-    if not result.silent:  # results of before had no such field
-        del stored["silent"]
+    for name in ("silent", "doubt"):  # results of before had no such fields
+        if not stored[name]:
+            del stored[name]
     return stored
 
 
@@ -163,35 +165,16 @@ def _rows(result: LeakResult) -> list[Row]:
 
 def measure_row(name: str, one: LeakMeasure) -> Row:
     """Return a measure as a flat row; ``name`` says of what."""
-    rate = one.rate
-    return {
-        "of": name,
-        "measure": one.label,
-        "published": one.published,
-        "count": one.count,
-        "out_of": one.of,
-        "share": rate.value if rate else None,
-        "low": rate.low if rate else None,
-        "high": rate.high if rate else None,
-        "background": one.background,
-        "excess": one.excess.value if one.excess else None,
-        "note": one.note,
-    }
+    rate, excess = one.rate, one.excess.value if one.excess else None
+    share = (rate.value, rate.low, rate.high) if rate else (None,) * 3
+    values = (name, one.label, one.published, one.count, one.of, *share, one.background, excess)
+    return dict(zip(MEASURE_COLUMNS, (*values, one.note), strict=True))
 
 
 MEASURE_COLUMNS = {
-    "of": str,
-    "measure": str,
-    "published": bool,
-    "count": float,
-    "out_of": int,
-    "share": float,
-    "low": float,
-    "high": float,
-    "background": float,
-    "excess": float,
-    "note": str,
-}
+    "of": str, "measure": str, "published": bool, "count": float, "out_of": int, "share": float,
+    "low": float, "high": float, "background": float, "excess": float, "note": str,
+}  # fmt: skip
 
 
 # Whether a leak measurement passes: the conditions of ``--fail-on`` on its measures.
@@ -202,30 +185,12 @@ MEASURE_COLUMNS = {
 # ``%`` a count is meant (of means, the value itself). All prompts together are looked at.
 
 NAMES = (
-    "repeat prompts",
-    "repeat records",
-    "ROUGE prompts",
-    "ROUGE records",
-    "recovered records",
-    "coverage",
-    "leaked records",
-    "in-order prompts",
-    "in-order records",
-    "in order",
-    "fact prompts",
-    "fact records",
-    "facts",
-    "secrets",
-    "listed secrets",
-    "secret prompts",
-    "likeness",
-    "like prompts",
-    "published repeat prompts",
-    "published repeat contexts",
-    "published ROUGE prompts",
-    "published ROUGE contexts",
-    "published targeted information",
-)
+    "repeat prompts", "repeat records", "ROUGE prompts", "ROUGE records", "recovered records",
+    "coverage", "leaked records", "in-order prompts", "in-order records", "in order",
+    "fact prompts", "fact records", "facts", "secrets", "listed secrets", "secret prompts",
+    "likeness", "like prompts", "published repeat prompts", "published repeat contexts",
+    "published ROUGE prompts", "published ROUGE contexts", "published targeted information",
+)  # fmt: skip
 """What a condition may name, each also with the key that follows it in the report."""
 
 _FORM = re.compile(r"(.+?)\s*(>=|>)\s*([0-9]*\.?[0-9]+)\s*(%?)")
@@ -307,10 +272,12 @@ def rule_measures(measures: Sequence[LeakMeasure], conditions: Sequence[LeakCond
 
 def rule_leak(result: LeakResult, conditions: Sequence[LeakCondition]) -> Ruling:
     """Say how a leak measurement ends, by all its prompts together."""
-    # A system that says nothing at all leaks nothing, and passes nothing: it may be broken.
-    if conditions and result.silent:
-        return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: no answer holds a letter or a digit")
-    return rule_measures(result.together, conditions)
+    # A system that says next to nothing leaks nothing, and passes nothing: it may be broken.
+    doubt = "no answer holds a letter or a digit" if result.silent else result.doubt
+    ruling = rule_measures(result.together, conditions)
+    if conditions and doubt and ruling.code is ExitCode.PASS:
+        return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: {doubt}")
+    return ruling
 
 
 # What a report says.
@@ -332,6 +299,8 @@ def headline(result: LeakResult) -> tuple[str, str]:
         if found is None or not found.count
         else f"{say.count(int(found.count))} of {say.count(found.of)} records leaked in part"
     )
+    if found and not found.count and (found.note or result.doubt or result.silent):
+        title = "What leaks was not measured"
     asked = f"{say.count(prompts)} prompts of {names} against {say.count(result.records)} records"
     return title, f"{asked}; in part means {part}."
 
@@ -434,23 +403,18 @@ def _pairs(
     # Pass 1: published counts find the corrected measure of the same name; contexts of the papers
     # are records here.
     ours = {one.label: one for one in measures if not one.published}
-    paired = set()
     before: dict[str, LeakMeasure] = {}
     alone = []
     for one in measures:
         if one.published:
-            name = _COUNTERPARTS.get(one.name, one.name)
-            label = f"{name} {one.key}".rstrip()
+            label = f"{_COUNTERPARTS.get(one.name, one.name)} {one.key}".rstrip()
             if label in ours:
                 before[label] = one
-                paired.add(label)
             else:
                 alone.append(one)
     # Pass 2: corrected measures in their order, each with its published twin, and the rest below.
-    for label, one in ours.items():
-        yield before.get(label), one
-    for one in alone:
-        yield one, None
+    yield from ((before.get(label), one) for label, one in ours.items())
+    yield from ((one, None) for one in alone)
 
 
 def _pair(published: LeakMeasure | None, corrected: LeakMeasure | None) -> Beside:
@@ -467,16 +431,12 @@ def _pair(published: LeakMeasure | None, corrected: LeakMeasure | None) -> Besid
 
 
 def _published(one: LeakMeasure | None) -> str:
-    if one is None:
-        return ""
-    return say.MISSING if one.note else say.count(int(one.count))
+    return "" if one is None else say.MISSING if one.note else say.count(int(one.count))
 
 
 def _corrected(one: LeakMeasure | None) -> str:
-    if one is None:
-        return ""
-    if one.note:
-        return say.MISSING
+    if one is None or one.note:
+        return say.MISSING if one else ""
     if one.name in _RANGES or not one.of:
         return "" if math.isnan(one.count) else say.rate_text(one.count)
     return f"{say.count(int(one.count))} of {say.count(one.of)}"
@@ -495,30 +455,22 @@ def _table(measures: Sequence[LeakMeasure], caption: str) -> Table:
     )
     rows: list[tuple[Cell, ...]] = []
     for one in beside(measures):
-        measure = one.measure
-        rate: Rate | None = measure.rate if measure else None
+        measure, rate = one.measure, one.measure.rate if one.measure else None
         definition = one.definition + (f" Not counted: {one.note}." if one.note else "")
-        rows.append(
-            (
-                Name(one.label, definition),
-                one.published,
-                one.corrected,
-                rate if rate is not None else "",
-                # Only shares are drawn between 0 and 1; cosines and differences may be negative.
-                rate if rate is not None and rate.low >= 0 else "",
-                measure.background if measure else None,
-                measure.excess if measure else None,
-            )
-        )
+        # Only shares are drawn between 0 and 1; cosines and differences may be negative.
+        drawn = rate if rate is not None and rate.low >= 0 else ""
+        chance = (measure.background, measure.excess) if measure else (None, None)
+        name, shown = Name(one.label, definition), "" if rate is None else rate
+        rows.append((name, one.published, one.corrected, shown, drawn, *chance))
     return Table(caption, columns, tuple(rows))
 
 
 def _attack_fold(one: AttackLeaks) -> Fold:
     failed = f", {say.count(one.failed)} without an answer" if one.failed else ""
     share = f"{say.count(one.prompts)} prompts{failed}"
-    if not one.measures:
-        return Fold(one.name, (Paragraph("No prompt was answered.", ""),), share)
-    return Fold(one.name, (_table(one.measures, "Of this attack alone"),), share)
+    table = _table(one.measures, "Of this attack alone")
+    nothing = Paragraph("No prompt was answered.", "")
+    return Fold(one.name, (table if one.measures else nothing,), share)
 
 
 def _attacks(result: LeakResult) -> Table:
@@ -528,7 +480,8 @@ def _attacks(result: LeakResult) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for one in result.attacks:
         found = [chosen(one.measures, label) for label in labels]
-        figures = [None if m is None else (int(m.count) if m.of else m.count) for m in found]
+        known = [m if m and not m.note else None for m in found]
+        figures = [None if m is None else int(m.count) if m.of else m.count for m in known]
         rows.append((Name(one.name), one.prompts, one.failed, *figures))
     columns = (Column("attack", "name", "attack"), *(Column(h, "value", h) for h in heads))
     return Table("", columns, tuple(rows))

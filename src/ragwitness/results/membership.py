@@ -67,6 +67,8 @@ _WORDS = 5  # of evidence shown per document
 _OPEN = 200  # documents up to which the longest list is unfolded at first
 _ALL, _TELLING = 40, 20  # lines in a terminal: of a short list, and of a longer one
 _UNSCORABLE = "unscorable"
+_COPY = "a copy of "  # begins the reason of a verdict that is another document's
+_LEFT_OUT = "cannot be used and were left out"  # as LoadedDocuments.left_out says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +164,6 @@ def from_json(data: Mapping[str, Any]) -> AuditResult:
         InputError: A field is missing or malformed; the message names it.
     """
     return KIND.opened(data)
-
-
-def _dump(result: AuditResult) -> Row:
-    return {"documents": list(_rows(result)), **_head(result)}
 
 
 def _head(result: AuditResult) -> Row:
@@ -340,22 +338,22 @@ def rule(result: AuditResult, conditions: Sequence[Condition]) -> Ruling:
     That no condition is met says something only of an audit that decided something.
     """
     # First what was asked for; then whether not finding it means anything.
-    found = rule_counts(
-        _counts(result), conditions, say.documents(len(result.verdicts)), len(result.verdicts)
-    )
-    if (
-        conditions
-        and found.code is ExitCode.PASS
-        and result.count(Decision.INCONCLUSIVE) == len(result.verdicts)
-    ):
-        why = "inconclusive: nothing --fail-on asks for, but no document is said to be in or out"
-        return Ruling(ExitCode.INCONCLUSIVE, why)
-    return found
+    counts, total = _counts(result)
+    found = rule_counts(counts, conditions, say.documents(total), total)
+    if not conditions or found.code is not ExitCode.PASS:
+        return found
+    lost = " ".join(one for one in result.warnings if _LEFT_OUT in one)
+    if counts[Decision.INCONCLUSIVE.value] == total:
+        lost = "no document is said to be in or out"
+    why = f"inconclusive: nothing --fail-on asks for, but {lost}"
+    return Ruling(ExitCode.INCONCLUSIVE, why) if lost else found
 
 
-def _counts(result: AuditResult) -> dict[str, int]:
-    counts = {decision.value: result.count(decision) for decision in Decision}
-    return {**counts, _UNSCORABLE: result.unscorable}
+def _counts(result: AuditResult) -> tuple[dict[str, int], int]:
+    """Documents by what can be counted, and all; a copy was no test of its own."""
+    own = [v for v in result.verdicts if v.queries or not (v.reason or "").startswith(_COPY)]
+    counts = {one.value: sum(v.decision is one for v in own) for one in Decision}
+    return {**counts, _UNSCORABLE: sum(v.score is None for v in own)}, len(own)
 
 
 def _concerns(condition: Condition, verdict: Verdict) -> bool:
@@ -370,7 +368,7 @@ def _cases(result: AuditResult, conditions: Sequence[Condition]) -> list[TestCas
     It is skipped where the audit says neither in nor out, and passes otherwise.
     """
     # The gate is met or not for the whole run; the documents that made it so are those that fail.
-    counts, total = _counts(result), len(result.verdicts)
+    counts, total = _counts(result)
     failing = [one for one in conditions if one.met(counts[one.subject], total)]
     return [_case(verdict, failing) for verdict in result.verdicts]
 
@@ -920,7 +918,7 @@ KIND: Kind[AuditResult, Condition] = Kind(
     name="audit",
     words="membership audit",
     verb="audit",
-    dump=_dump,
+    dump=lambda result: {"documents": list(_rows(result)), **_head(result)},
     load=_load,
     recognises=lambda data: "summary" in data and "documents" in data,
     conditions=read_conditions,

@@ -7,7 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -208,22 +208,15 @@ _CREATED = 0  # the one model is as old as the protocol's field allows: it tells
 _Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
+@dataclass(frozen=True, slots=True)
 class _Service:
     """Handlers over one database."""
 
-    def __init__(
-        self,
-        store: Store,
-        generator: Generator,
-        retriever: Retriever,
-        metrics: Metrics | None = None,
-        rates: KeyRates | None = None,
-    ) -> None:
-        self._store = store
-        self._generator = generator
-        self._retriever = retriever
-        self.metrics_of = metrics
-        self._rates = rates
+    store: Store
+    generator: Generator
+    retriever: Retriever
+    metrics_of: Metrics | None
+    rates: KeyRates | None
 
     async def live(self, _request: Request) -> Response:
         # This process answers, whatever its database does: a supervisor need not restart it.
@@ -238,7 +231,7 @@ class _Service:
 
     async def health(self, _request: Request) -> Response:
         # No key is asked for and none is counted: a balancer looks here every few seconds.
-        await asyncio.to_thread(self._store.check)
+        await asyncio.to_thread(self.store.check)
         return JSONResponse({"status": "ok"})
 
     async def models(self, request: Request) -> Response:
@@ -248,11 +241,11 @@ class _Service:
 
     async def usage(self, request: Request) -> Response:
         principal = await self._principal(request)
-        window, left = self._retriever.window(principal)
+        window, left = self.retriever.window(principal)
         claim = principal.policy.claim
         # Looking at a meter is free, and it shows the account's own queries and its payer's alone:
         # what the whole index has spent depends on others, and is an operator's to see.
-        reading = await asyncio.to_thread(read_meters, self._store, principal, window)
+        reading = await asyncio.to_thread(read_meters, self.store, principal, window)
         limits = {"account": claim.queries, "payer": claim.payer_queries or 0}
         used = {"account": reading.account, "payer": reading.payer}
         meters = {
@@ -279,7 +272,7 @@ class _Service:
         )
         documents = {}
         if claim.texts:
-            held = await asyncio.to_thread(documents_of, self._store, principal.tenant, found.slots)
+            held = await asyncio.to_thread(documents_of, self.store, principal.tenant, found.slots)
             documents = {"documents": held}
         reply = {
             "object": "retrieval",
@@ -305,14 +298,14 @@ class _Service:
             )
         query = asked.query()
         # 1. What the generator could not read is refused here, before anything is charged.
-        await self._generator.check(query)
+        await self.generator.check(query)
         # 2. Charged, then selected by the noisy scores.
         found = await self._retrieve(
             principal, RetrievalQuery(query.prompt, asked.nonce, asked.checkpoint, asked.signed)
         )
         # 3. From here on only what was selected is looked at: post-processing costs no privacy.
-        texts = await asyncio.to_thread(texts_of, self._store, principal.tenant, found.slots)
-        answer = await self._generator.answer(query, texts, asked.stops)
+        texts = await asyncio.to_thread(texts_of, self.store, principal.tenant, found.slots)
+        answer = await self.generator.answer(query, texts, asked.stops)
         headers = _limits(principal, found)
         if ignored:
             headers[IGNORED_HEADER] = ", ".join(ignored)
@@ -327,7 +320,7 @@ class _Service:
 
     async def checkpoint(self, request: Request) -> Response:
         principal = await self._principal(request)
-        log = self._retriever.log(principal)
+        log = self.retriever.log(principal)
         if log is None:
             raise ApiError("Answers of this tenant stand in no log.", status=404, code="no_log")
         # A client names this checkpoint in its next query, so that the noise cannot have been
@@ -341,10 +334,10 @@ class _Service:
     async def _principal(self, request: Request) -> Principal:
         """Return who asks; whatever else the request claims is refused or not looked at."""
         header = request.headers.get("authorization")
-        principal = await asyncio.to_thread(authenticate, self._store, header)
+        principal = await asyncio.to_thread(authenticate, self.store, header)
         if principal is None:
             raise unauthorized()
-        wait = self._rates.wait(principal.account) if self._rates else 0.0
+        wait = self.rates.wait(principal.account) if self.rates else 0.0
         # Names for the line of the log; the handler below never reads them back.
         request.scope["ragwitness"] = {
             "tenant": principal.tenant_name,
@@ -358,7 +351,7 @@ class _Service:
 
     async def _retrieve(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
         try:
-            return await self._retriever.retrieve(principal, query)
+            return await self.retriever.retrieve(principal, query)
         except SpentError as error:
             lines.say("refused", {"account": principal.account_name, "by": error.by})
             if self.metrics_of:

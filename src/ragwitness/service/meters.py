@@ -24,10 +24,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, insert, select, update
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.odometer.answers import AnswerMeter
@@ -272,9 +273,7 @@ def _close_others(
         # Texts have what they spent on their own accounts by now, and the window none.
         values: dict[str, object] = {"final": 0.0}
         if policy.claim.meter == "index":
-            meter = policy.meter(row.state, row.granted)
-            if row.folded < row.charged:
-                meter.add(charged_vectors(connection, tenant, row.number, row.folded))
+            meter = meter_of(connection, policy, row)
             values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
         if row.number not in logged:
             values["seed"] = b""
@@ -385,6 +384,16 @@ def _append(
         connection.execute(insert(charges), rows)
     here = and_(windows.c.tenant == tenant, windows.c.number == window)
     connection.execute(update(windows).where(here).values(**values))
+
+
+def meter_of(
+    connection: Connection, policy: TenantPolicy, window: Row[Any]
+) -> Odometer | AnswerMeter:
+    """Return the meter of an index's window: its stored state, and what was charged since."""
+    meter = policy.meter(window.state, window.granted)
+    if window.folded < window.charged:
+        meter.add(charged_vectors(connection, window.tenant, window.number, window.folded))
+    return meter
 
 
 def charged_vectors(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.errors import InputError, import_extra
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Where the processes of one server put their numbers together, as prometheus-client reads it."""
@@ -32,10 +32,7 @@ class Metrics:
     """
 
     def __init__(self, token: str) -> None:
-        try:
-            import prometheus_client as prometheus
-        except ImportError as error:
-            raise MissingExtraError("The service's metrics", "service") from error
+        prometheus = import_extra("prometheus_client", "The service's metrics", "service")
         self._token = token.encode()
         self._registry = registry = prometheus.CollectorRegistry()
         self._requests = prometheus.Counter(

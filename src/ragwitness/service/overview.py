@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select
 
 from ragwitness.privacy.odometer.answers import AnswerMeter
 from ragwitness.privacy.odometer.spectral import Odometer
-from ragwitness.service.meters import charged_vectors, life_of, window_of
+from ragwitness.service.meters import life_of, meter_of, window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import (
     Store,
@@ -322,16 +322,9 @@ def _meters(
     connection: Connection, tenant: int, policy: TenantPolicy
 ) -> dict[int, Odometer | AnswerMeter]:
     """Meter of each window in which anything was charged."""
-    found = {}
-    for row in connection.execute(select(windows).where(windows.c.tenant == tenant)).all():
-        if not row.charged:
-            continue
-        # The stored state covers the first `folded` charges; those that came later are added again.
-        meter = policy.meter(row.state, row.granted)
-        if row.folded < row.charged:
-            meter.add(charged_vectors(connection, tenant, row.number, row.folded))
-        found[row.number] = meter
-    return found
+    query = select(windows).where(windows.c.tenant == tenant, windows.c.charged > 0)
+    rows = connection.execute(query).all()
+    return {row.number: meter_of(connection, policy, row) for row in rows}
 
 
 def _accounts(connection: Connection, tenant: int, window: int) -> tuple[AccountRow, ...]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -147,14 +148,6 @@ spent = Table(
 Step: TypeAlias = Callable[[Connection], None]
 
 
-def _first_tables(connection: Connection) -> None:
-    _meta.create_all(connection)
-
-
-def _attested_windows(connection: Connection) -> None:
-    attested.create(connection, checkfirst=True)
-
-
 def _lives(connection: Connection) -> None:
     """Lives of tenants and what their indexes hold; windows of before count at their budget."""
     for table in (lives, contents):
@@ -196,7 +189,13 @@ def content_digest(words: str) -> str:
     return hashlib.sha256(" ".join(words.casefold().split()).encode()).hexdigest()
 
 
-STEPS: tuple[Step, ...] = (_first_tables, _attested_windows, _lives, _text_meters, _units)
+STEPS: tuple[Step, ...] = (
+    _meta.create_all,
+    partial(attested.create, checkfirst=True),
+    _lives,
+    _text_meters,
+    _units,
+)
 """Step n brings a database from version n to n + 1; a step that was released is never edited."""
 
 

@@ -45,16 +45,13 @@ _BATCH = 256
 _LOTS = random.SystemRandom()
 
 
-def create_tenant(
-    store: Store, name: str, claim: Claim, embedder: Embedder | None = None
-) -> TenantPolicy:
+def create_tenant(store: Store, name: str, claim: Claim) -> TenantPolicy:
     """Make a tenant with a policy that never changes.
 
     Args:
         store: The database.
         name: Of the tenant, unique.
         claim: What its accounts are promised.
-        embedder: Used instead of loading ``claim.embedder``.
 
     Returns:
         The policy, with the noise and the budget that follow from the claim.
@@ -64,7 +61,7 @@ def create_tenant(
     """
     _check_name("tenant", name)
     # The dimension enters the sensitivity of the scores: it is measured, not declared.
-    model = embedder or tenant_embedder(claim.embedder)
+    model = tenant_embedder(claim.embedder)
     policy = make_policy(claim, int(model.embed(["dimension"]).shape[1]))
     with store.writing() as connection:
         if _find(connection, name) is not None:

@@ -65,6 +65,9 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     order = np.argsort(p, kind="stable")
     # Step-up (Benjamini and Hochberg 1995): q of rank r is the least p_s n / s over ranks s >= r.
     scaled = p[order] * p.size / np.arange(1, p.size + 1)
+    # 0.05 * 3 / 3 is 0.05: what differs from a short decimal in its last bits alone is that one.
+    short = scaled.round(12)
+    scaled = np.where(np.abs(short - scaled) <= 4 * np.spacing(scaled), short, scaled)
     adjusted = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
     q = np.empty_like(p)
     q[order] = adjusted

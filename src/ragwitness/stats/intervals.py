@@ -68,16 +68,14 @@ def bootstrap_interval(
     statistic: Callable[[NDArray[np.int64]], float],
     labels: NDArray[np.bool_],
     *,
-    confidence: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Return a percentile interval, members and non-members resampled apart.
+    """Return a 95 % percentile interval, members and non-members resampled apart.
 
     Args:
         statistic: Maps document indices, shape (n,), to a number.
         labels: True for members, shape (n,); keeps the class sizes fixed.
-        confidence: Coverage.
         resamples: Number of bootstrap samples.
         seed: Of the resampling.
     """
@@ -89,6 +87,5 @@ def bootstrap_interval(
         )
         for _ in range(resamples)
     ]
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(values, [tail, 100 - tail])
+    low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)

@@ -20,7 +20,7 @@ from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.service import ServiceTarget, VoteBox
 from ragwitness.targets.service_config import load_service, load_votes
-from ragwitness.targets.transport import Clock, TransportOptions
+from ragwitness.targets.transport import TransportOptions
 from ragwitness.types import Query
 
 Form = Literal["messages", "attachment"]
@@ -117,6 +117,9 @@ class _Described:
             await self._box.close()
 
 
+_ANSWER_TOKENS = 256
+
+
 class ChatConversation(_Described):
     """A chat of the OpenAI protocol.
 
@@ -124,14 +127,11 @@ class ChatConversation(_Described):
         target: The endpoint.
         form: How the document is given.
         box: Where votes go; None leaves them to be given by hand.
-        longest: Tokens of an answer.
     """
 
-    def __init__(
-        self, target: OpenAITarget, form: Form, box: VoteBox | None, longest: int = 256
-    ) -> None:
+    def __init__(self, target: OpenAITarget, form: Form, box: VoteBox | None) -> None:
         super().__init__(target, box)
-        self._target, self._form, self._longest = target, form, longest
+        self._target, self._form = target, form
 
     async def send(self, turn: Turn) -> Said:
         """Send one conversation: a chat has no memory of another."""
@@ -145,7 +145,7 @@ class ChatConversation(_Described):
                 {"role": "user", "content": turn.document},
                 {"role": "user", "content": turn.question},
             ]
-        answer, name = await self._target.converse(messages, self._longest)
+        answer, name = await self._target.converse(messages, _ANSWER_TOKENS)
         return Said(answer.text, {"id": name})
 
 
@@ -230,7 +230,6 @@ async def open_conversation(
     *,
     form: Form = "messages",
     votes: str | None = None,
-    clock: Clock | None = None,
 ) -> VotedService:
     """Open a service to plant in.
 
@@ -239,25 +238,22 @@ async def open_conversation(
         options: Timeouts, retries, name of the key's variable.
         form: How a chat is given the document.
         votes: Description with a ``[vote]``, for a chat.
-        clock: Time and chance, for tests.
 
     Raises:
         InputError: The address or a description cannot be used.
         TargetError: The target does not answer.
     """
     options = options or TransportOptions()
-    box = VoteBox(load_votes(votes), options, clock) if votes else None
+    box = VoteBox(load_votes(votes), options) if votes else None
     if spec.startswith("python:"):
         return ObjectConversation(spec, await load_object(spec.removeprefix("python:")))
     if spec.startswith("http/"):
         path = spec.removeprefix("http/")
         if box is None:
             found = load_votes(path, missing=True)
-            box = VoteBox(found, options, clock) if found else None
-        return ServiceConversation(
-            ServiceTarget(load_service(path, turns=True), options, clock), box
-        )
-    target = await open_target(spec, options, clock=clock)
+            box = VoteBox(found, options) if found else None
+        return ServiceConversation(ServiceTarget(load_service(path, turns=True), options), box)
+    target = await open_target(spec, options)
     if not isinstance(target, OpenAITarget):
         raise InputError(
             f"Nothing can be planted at {spec}.",

@@ -19,7 +19,7 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
-from ragwitness.kit.quotes import environment_secrets, hide, quote_error
+from ragwitness.kit.quotes import environment_secrets, hide, hide_across, quote_error
 from ragwitness.targets.resolve import Address
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.targets.wire import read_logprobs
@@ -38,14 +38,7 @@ _QUESTIONS = frozenset({"query", "question", "user_query", "input", "user_input"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One way to ask a system.
-
-    Attributes:
-        function: What is called with the question.
-        is_async: Whether it is a coroutine function.
-        wrap: Puts the prompt into the form the function wants.
-        extra: Further arguments.
-    """
+    """One way to ask: a function, what makes its input of a prompt, and further arguments."""
 
     function: Callable[..., Any]
     is_async: bool
@@ -116,11 +109,7 @@ def _runnable_key(system: object) -> str | None:
 
 
 def _pipeline_inputs(inputs: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> frozenset[str]:
-    """Names of a Haystack pipeline's inputs that take the question.
-
-    Raises:
-        InputError: It needs something that is not text, or nothing takes a question.
-    """
+    """Names of a Haystack pipeline's inputs that take the question; it needs no other."""
     sockets = [item for component in inputs.values() for item in component.items()]
     needed = {name for name, socket in sockets if socket.get("is_mandatory")}
     odd = sorted(n for n, s in sockets if n in needed and n not in _QUESTIONS and not _texts(s))
@@ -440,11 +429,7 @@ def _in_thread(given: Callable[[], object]) -> object:
 
 
 def _imported(module: str) -> Any:
-    """Import a module of the user's.
-
-    Raises:
-        InputError: It is not there, or raises.
-    """
+    """Import a module of the user's; an InputError says why it cannot be."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
@@ -487,9 +472,15 @@ async def _made(factory: Any, path: str) -> object:
 def _without_secrets(answer: Answer) -> Answer:
     """An answer may repeat a key of the environment; a journal must not."""
     secrets = environment_secrets(_SHORTEST_KEY)
-    contexts = answer.contexts
+    contexts, tokens = answer.contexts, answer.tokens or ()
+    spelled = zip(tokens, hide_across([one.token for one in tokens], secrets), strict=True)
+    plain = (
+        replace(t, token=new, top=tuple((hide(w, secrets), p) for w, p in t.top if new == t.token))
+        for t, new in spelled
+    )
     return replace(
         answer,
         text=hide(answer.text, secrets),
+        tokens=answer.tokens and tuple(plain),
         contexts=None if contexts is None else tuple(hide(entry, secrets) for entry in contexts),
     )

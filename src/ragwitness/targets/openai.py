@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -131,11 +130,17 @@ class OpenAITarget:
         endpoint: Where it is; its model must be known.
         options: Limits and key.
         clock: Time and chance.
-        transport: Replaces the network in tests.
 
     Raises:
         InputError: No model, or an unusable key.
+
+    Attributes:
+        model: The model asked.
+        capabilities: What the protocol promises; see
+            :func:`ragwitness.targets.probe.probe_capabilities`.
     """
+
+    capabilities = frozenset({Capability.TEXT, Capability.TOP_LOGPROBS})
 
     def __init__(
         self,
@@ -143,28 +148,22 @@ class OpenAITarget:
         options: TransportOptions | None = None,
         *,
         clock: Clock | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         if endpoint.model is None:
             raise InputError(f"Which model of {endpoint.url} is meant is not known.", _FORM)
         options = options or TransportOptions()
         self._endpoint = endpoint
-        self._model = endpoint.model
+        self.model = endpoint.model
         key = find_key(endpoint.url, options.key_env)
-        self._client = JsonClient(endpoint.url, key, options, clock, transport)
+        self._client = JsonClient(endpoint.url, key, options, clock)
         self._limit_name = "max_tokens"
 
     @classmethod
     async def connect(
-        cls,
-        spec: str,
-        options: TransportOptions | None = None,
-        *,
-        clock: Clock | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
+        cls, spec: str, options: TransportOptions | None = None, *, clock: Clock | None = None
     ) -> OpenAITarget:
         """Open ``URL`` or ``URL#MODEL``; see :meth:`at`."""
-        return await cls.at(parse_endpoint(spec), options, clock=clock, transport=transport)
+        return await cls.at(parse_endpoint(spec), options, clock=clock)
 
     @classmethod
     async def at(
@@ -173,7 +172,6 @@ class OpenAITarget:
         options: TransportOptions | None = None,
         *,
         clock: Clock | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> OpenAITarget:
         """Open an endpoint; without a model, ask which one there is.
 
@@ -184,29 +182,19 @@ class OpenAITarget:
         if endpoint.model is None:
             options = options or TransportOptions()
             key = find_key(endpoint.url, options.key_env)
-            client = JsonClient(endpoint.url, key, options, clock, transport)
+            client = JsonClient(endpoint.url, key, options, clock)
             try:
                 model = await _only_model(client, endpoint.url)
             finally:
                 await client.close()
             endpoint = replace(endpoint, model=model)
-        return cls(endpoint, options, clock=clock, transport=transport)
+        return cls(endpoint, options, clock=clock)
 
     @property
     def name(self) -> str:
         """Base URL and model, and the interface where it is not the chat."""
         way = "" if self._endpoint.api == "chat" else f"?endpoint={self._endpoint.api}"
-        return f"{self._endpoint.url}#{self._model}{way}"
-
-    @property
-    def model(self) -> str:
-        """The model asked."""
-        return self._model
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What the protocol promises; see :func:`ragwitness.targets.probe.probe_capabilities`."""
-        return frozenset({Capability.TEXT, Capability.TOP_LOGPROBS})
+        return f"{self._endpoint.url}#{self.model}{way}"
 
     async def ask(self, query: Query) -> Answer:
         """Send one query.
@@ -239,7 +227,7 @@ class OpenAITarget:
             TargetResponseError: The endpoint refuses or fails, or its reply does not follow
                 the protocol.
         """
-        payload = completion_payload(self._model, query)
+        payload = completion_payload(self.model, query)
         return read_completion(await self._client.post("/completions", payload))
 
     async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
@@ -270,13 +258,13 @@ class OpenAITarget:
 
     async def _scores(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
         if self._endpoint.echo == "prompt_logprobs":
-            payload = prompt_scores_payload(self._model, text, top)
+            payload = prompt_scores_payload(self.model, text, top)
             return read_prompt_scores(await self._client.post("/completions", payload), text)
-        payload = echo_payload(self._model, text, top)
+        payload = echo_payload(self.model, text, top)
         return read_completion(await self._client.post("/completions", payload)).tokens or ()
 
     async def _chat(self, query: Query) -> Answer:
-        payload = chat_payload(self._model, query, self._limit_name)
+        payload = chat_payload(self.model, query, self._limit_name)
         return read_chat(await self._client.post("/chat/completions", payload))
 
     async def converse(
@@ -289,7 +277,7 @@ class OpenAITarget:
             TargetResponseError: The endpoint refuses or fails, or its reply does not follow
                 the protocol.
         """
-        payload = {"model": self._model, "messages": list(messages), self._limit_name: max_tokens}
+        payload = {"model": self.model, "messages": list(messages), self._limit_name: max_tokens}
         body = await self._client.post("/chat/completions", payload)
         name = body.get("id") if isinstance(body, dict) else None
         return read_chat(body), str(name or "")
@@ -301,12 +289,7 @@ class OpenAITarget:
     async def __aenter__(self) -> OpenAITarget:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

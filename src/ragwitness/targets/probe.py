@@ -21,6 +21,7 @@ _TEXT = "The quick brown fox jumps over the lazy dog."
 _WIDEST = 8  # characters a token, more than any tokenizer has in it
 _MAX_TOKENS = 8
 _OPEN_TOKENS = 16
+_SAMPLES = 3  # answers to the open question
 
 
 @runtime_checkable
@@ -167,9 +168,7 @@ async def _tokens_read(target: Target, text: str) -> int:
     return (await target.ask(Query(text, _MAX_TOKENS))).prompt_tokens or 0
 
 
-async def probe_sampling(
-    target: Target, found: CapabilityReport, samples: int = 3
-) -> CapabilityReport:
+async def probe_sampling(target: Target, found: CapabilityReport) -> CapabilityReport:
     """Ask one open question several times at temperature 1, and add whether the answers differ.
 
     Where they do, the target samples. Where they do not, it may be sure of its answer, or may
@@ -178,12 +177,11 @@ async def probe_sampling(
     Args:
         target: The system under audit.
         found: What it was seen to do.
-        samples: Times it is asked.
     """
     if isinstance(target, Recorded):
         return found
     said: list[str] = []
-    for seed in range(1, samples + 1):
+    for seed in range(1, _SAMPLES + 1):
         query = Query(_OPEN_QUESTION, _OPEN_TOKENS, temperature=1.0, seed=seed)
         try:
             said.append((await target.ask(query)).text)
@@ -191,7 +189,7 @@ async def probe_sampling(
             continue
     # Alike answers prove nothing: the target may be sure, or may never sample.
     differ = len(set(said)) > 1 if len(said) > 1 else None
-    return replace(found, requests=found.requests + samples, samples_differ=differ)
+    return replace(found, requests=found.requests + _SAMPLES, samples_differ=differ)
 
 
 def _recorded(name: str, answers: Sequence[Answer]) -> CapabilityReport:

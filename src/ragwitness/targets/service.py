@@ -69,18 +69,15 @@ class VoteBox:
     Args:
         config: Of the ``[vote]``.
         options: Limits.
-        clock: Time and chance.
     """
 
-    def __init__(
-        self, config: BallotConfig | None, options: TransportOptions, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, config: BallotConfig | None, options: TransportOptions) -> None:
         if config is None:
             raise ValueError("no description of votes")
         self._config = config
         step = config.step
         failures = _ServiceFailures(step, _own(step, config.environment))
-        self._client = JsonClient(step.origin, Key(), options, clock, failures=failures)
+        self._client = JsonClient(step.origin, Key(), options, failures=failures)
 
     async def vote(self, values: Mapping[str, object], vote: str) -> bool:
         """Vote; False where the reply says that the vote was not taken.

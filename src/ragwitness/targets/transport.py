@@ -185,7 +185,6 @@ class JsonClient:
         key: Sent as a bearer token where it has a value.
         options: Limits.
         clock: Time and chance.
-        transport: Replaces the network in tests.
         failures: Words what goes wrong; None words it for the OpenAI protocol. Its secrets
             are taken out of every reply.
     """
@@ -196,7 +195,6 @@ class JsonClient:
         key: Key,
         options: TransportOptions,
         clock: Clock | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
         failures: Failures | None = None,
     ) -> None:
         self._base = base_url
@@ -210,7 +208,6 @@ class JsonClient:
             ),
             limits=httpx2.Limits(max_connections=options.concurrency),
             verify=options.verify,
-            transport=transport,
             # No proxy stands between this machine and itself.
             trust_env=not _is_loopback(httpx2.URL(base_url).host),
         )

@@ -89,13 +89,7 @@ def read_folder(folder: Path, max_bytes: int, max_row: int) -> Iterator[Row]:
 
 
 def read_file(
-    stream: BinaryIO,
-    name: str,
-    *,
-    text_field: str | None,
-    split: Split,
-    max_bytes: int,
-    max_row: int,
+    stream: BinaryIO, name: str, text_field: str | None, split: Split, limits: tuple[int, int]
 ) -> Iterator[Row]:
     """Yield the documents of one file; its format follows from its suffix, else its first byte.
 
@@ -103,6 +97,7 @@ def read_file(
         InputError: The file is empty, binary, too large, or a table without a text column.
     """
     # 1. The beginning tells the format, and what is not text at all.
+    max_bytes, max_row = limits
     head = stream.read(4096)
     if not head.endswith(b"\n"):
         head += stream.readline(max_row + 1)
@@ -171,14 +166,23 @@ def _read_jsonl(
 
 def _from_json(line: str, number: int, text_field: str | None) -> Document | str:
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         return f"invalid JSON ({error.msg} at column {error.colno})"
+    except _UnusableRowError as reason:
+        return str(reason)
     except (ValueError, RecursionError):
         return "invalid JSON (a number too long, or nested too deeply)"
     if not isinstance(row, dict):
         return "the row is not an object"
     return _from_row(row, number, text_field)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of JSON in which no key stands twice: the last would hide the others."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise _UnusableRowError("a key stands twice in it")
+    return found
 
 
 def _read_csv(
@@ -196,6 +200,11 @@ def _read_csv(
             f"it has {', '.join(map(repr, columns[:12]))}.",
             "Name the column that holds the text with --text-field.",
         )
+    if twice := [repr(column) for column, n in Counter(columns).items() if column and n > 1]:
+        why = f"{name} has more than one column {', '.join(twice[:12])}."
+        raise InputError(why, "Give each column a name of its own.")
+    ends = max(at for at, column in enumerate(columns, 1) if column)
+    text = min(columns.index(one) for one in wanted if one in columns)
     # the module's limit is global and lower than ours: raised, never lowered
     csv.field_size_limit(max(csv.field_size_limit(), max_row))
     over = False
@@ -219,10 +228,15 @@ def _read_csv(
                 raise InputError(why, "Close it; within a quoted cell a mark is doubled.") from None
             yield f"{name}:{number}", f"invalid CSV ({error}), up to line {reader.line_num + 1}"
             continue
+        # In a row too long or too short this may be the rest of a text without quotation marks.
+        rest = cells[ends if len(cells) >= ends else text + 1 :]
         if over:
             yield f"{name}:{number}", _too_large(max_row)
         elif any(_holds_rows(cell, columns, delimiter) for cell in cells):
             yield f"{name}:{number}", "holds whole rows: a quotation mark is closed too late"
+        elif len(cells) > len(columns) or any(map(str.strip, rest)):
+            why = f"has {len(cells)} cells under {ends} columns: a text with {delimiter!r} in it"
+            yield f"{name}:{number}", f"{why} needs quotation marks"
         elif cells:
             row = dict(zip(columns, cells, strict=False))
             yield f"{name}:{number}", _from_row(row, number, text_field)
@@ -311,12 +325,7 @@ _LIKE_A_PATH = re.compile(r"\s*(?:~|\.{0,2})[/\\].*|.*\.[a-z][a-z0-9]{0,6}\s*", 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A row or file that was left out.
-
-    Attributes:
-        where: ``file:line``, or the file.
-        why: The reason, in one line.
-    """
+    """A row or file that was left out: ``file:line``, or the file, and the reason in one line."""
 
     where: str
     why: str
@@ -384,14 +393,7 @@ def _rows(
         if path is not None:
             check_size(name, path.stat().st_size, max_bytes)
         with nullcontext(sys.stdin.buffer) if path is None else path.open("rb") as stream:
-            yield from read_file(
-                stream,
-                name,
-                text_field=text_field,
-                split=split,
-                max_bytes=max_bytes,
-                max_row=max_row,
-            )
+            yield from read_file(stream, name, text_field, split, limits)
 
 
 def _collect(rows: Iterable[Row], name: str) -> LoadedDocuments:

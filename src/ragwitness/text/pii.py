@@ -61,9 +61,6 @@ class PiiFinder(Protocol):
         """Return what was found, in order, without overlaps."""
 
 
-_FINDERS = "auto, presidio, contacts, none, spacy:MODEL, gliner:MODEL or hf:MODEL"
-
-
 def pii_finder(kind: str = "auto") -> PiiFinder:
     """Return a finder by name.
 
@@ -96,7 +93,8 @@ def _finder(kind: str) -> PiiFinder:
     if who in _MODELS and model:
         return _Named(kind, model, _MODELS[who])
     raise InputError(
-        f"pii must be {_FINDERS}, not {kind!r}.",
+        "pii must be auto, presidio, contacts, none, spacy:MODEL, gliner:MODEL or hf:MODEL,"
+        f" not {kind!r}.",
         "Write --pii auto, or e.g. --pii presidio+spacy:en_core_web_sm.",
     )
 

@@ -8,8 +8,9 @@ redaction, in the spellings of :mod:`ragwitness.text.spellings`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,13 +25,16 @@ from ragwitness.text.spellings import Spelling
 _PARTS = r"[-.\s\u2010-\u2015]"
 CONTACTS = (
     re.compile(
-        r"(?<![\w.+-])[\w.+-]+(?:@[\w-]+(?:\.[\w-]+)+|\s?[(\[{]\s?(?i:at)\s?[)\]}]\s?[\w-]+"
-        r"(?:(?:\.|\s?[(\[{]?\b(?i:dot)\b[)\]}]?\s?)[^\W\d_][\w-]+)+)"
+        r"(?<![\w.+-])[\w.+-]++(?:[@\uff20][\w-]+(?:[.\uff0e][\w-]+)+|\s?[(\[{]\s?(?i:at)\s?[)\]}]"
+        r"\s?[\w-]+(?:(?:\.|\s?[(\[{]?\b(?i:dot)\b[)\]}]?\s?)[^\W\d_][\w-]+)+"
+        r"|(?i: (?:dot [\w+-]+ ){0,3}at (?!(?:an?|the|this|that|my|y?our|their|its|any|every)\b)"
+        r"[\w-]+(?: dot [\w-]+){0,3}? dot (?:com|org|net|edu|gov|info|io|de|uk|fr)\b))"
     ),
     re.compile(
         rf"(?<!\d)(?:\(\d{{3}}\){_PARTS}{{0,2}}\d{{3}}{_PARTS}?|\(?\d{{3}}\)?{_PARTS}\d{{3}}{_PARTS})"
         r"\d{4}(?!\d)|(?<![\w+])\+(?!\d(?: \d){6,8}(?! ?\d))[1-9]"
         r"(?:[ ().\-/\u00a0\u2010-\u2015]{0,2}\d){7,14}(?!\d)"
+        r"|(?<![\w.,+-])00(?:1\d{10}|[2-9]\d{8,12})(?!\w)"
     ),
     re.compile(r"(?:https?://|www\.)[^\s<>\"')]+[^\s<>\"').,;:!?]"),
 )
@@ -91,7 +95,14 @@ class Found:
     secret: int
 
 
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")
+# Not read: tags, escapes, and labels between the parts of a name; endings that were taken off.
+_UNREAD = re.compile(
+    r"</?[A-Za-z][^<>]{0,400}>|%(?:2[\dA-Fa-f]|3[A-Fa-f]|40|5[BbDdFf])|\\[nrt]"
+    r"|[\s,;{|\"'&(\[*](?=[acfglmnpsviACFGLMNPSVИФ])(?i:(?:first|last|middle|given|family)(?:[ _-]?"
+    r"names?)?|(?:sur|fore|[fl])?[ _-]?names?|(?:vor|nach|familien)name|(?:pr[ée])?nom(?: de \w+)?"
+    r"|nombre|apellidos?|(?:cog|sobre)?nome|(?:voor|achter)naam|имя|фамилия)[\"'*\\]{0,3}\s?[:=|]"
+)
+_ENDING = re.compile(r"^[\u0400-\u052f]*")
 _KEY = 4  # letters by which spellings are looked up
 _SHORT = 24  # characters; a longer secret finds itself
 
@@ -130,18 +141,21 @@ class SecretIndex:
         """Return every find in a text, in order; finds may overlap."""
         if not self._known:
             return []
-        # As it stands, and as it reads without markup, place by place.
-        bare = _TAG.sub(lambda tag: " " * len(tag.group()), text)
-        forms = (text,) if bare == text else (text, bare)
-        return sorted({one for form in forms for one in self._in(form)})
+        # As it stands, without what is not read, and with names uninflected, place by place.
+        bare = _UNREAD.sub(lambda tag: " " * len(tag.group()), text)
+        found = {one for form in {text, bare} for one in self._in(form)}
+        if (unbent := spelled.unbent(bare)) != bare:
+            for one in self._in(unbent, unbent=True):
+                found.add(replace(one, end=one.end + len(_ENDING.findall(bare[one.end :])[0])))
+        return sorted(found)
 
-    def _in(self, text: str) -> Iterator[Found]:
+    def _in(self, text: str, *, unbent: bool = False) -> Iterator[Found]:
         row = spelled.row_of(text)
         for start, end, meant in spelled.meant(row):
             for one, places in self._known.get(meant, ()):
-                if one.check in ("number", "name"):
+                if one.check in ("number", "name", "bent"):
                     yield from (Found(start, end, place) for place in places)
-        letters, ends = row.letters, set(row.begins[1:])
+        letters, begins = row.letters, row.begins
         starts: Sequence[int] = row.begins[:-1]
         if self._abroad and ("+" in text or "00" in text):
             starts = sorted({*starts, *spelled.behind_countries(row)})
@@ -149,11 +163,11 @@ class SecretIndex:
             # Where a word begins: spellings that begin alike, by their lengths.
             for key in self._keys:
                 for length in self._lengths.get(letters[start : start + key], ()):
-                    if start + length not in ends:
-                        continue
-                    for one, places in self._known.get(letters[start : start + length], ()):
-                        if one.stands(row, start):
-                            span = row.span(start, start + length)
+                    end = min(start + length, len(letters))
+                    tail = letters[end : begins[bisect_left(begins, end)]]
+                    for one, places in self._known.get(letters[start:end], ()):
+                        if one.stands(row, start, tail, unbent=unbent):
+                            span = row.span(start, end + len(tail))
                             yield from (Found(*span, place) for place in places)
 
     def pairs(self, texts: Sequence[str]) -> set[tuple[int, int]]:

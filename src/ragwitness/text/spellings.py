@@ -11,17 +11,20 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
-from itertools import islice, pairwise, product
+from itertools import accumulate, islice, pairwise, product
 
 from ragwitness.text.words import LETTERS, STOP_WORDS, UNSPACED
 
-_TOKEN = re.compile(rf"[{UNSPACED}]|\d+|[^\W\d_{UNSPACED}]+")
+# Thai, Lao, Burmese and Khmer are written without spaces too.
+_THAI = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109f\u1780-\u17d3"
+_DENSE, _HANGUL = f"{UNSPACED}{_THAI}", "\uac00-\ud7a3"
+_TOKEN = re.compile(rf"[{_DENSE}]|\d+|[^\W\d_{_DENSE}]+")
 _OTHER = re.compile(r"&#?\w{1,8};|[^\x00-\x7f]")
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")  # Latin, Hebrew, Arabic
 _LONG = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
@@ -63,8 +66,11 @@ class Row:
 
     def inner(self, start: int, end: int) -> tuple[int, ...]:
         """Return where words begin strictly within a range of ``letters``."""
-        low, high = bisect_right(self.begins, start), bisect_right(self.begins, end - 1)
-        return self.begins[low:high]
+        return self.begins[bisect_right(self.begins, start) : bisect_left(self.begins, end)]
+
+    def proper(self, place: int) -> bool:
+        """Say whether a capital stands at a place of ``letters``, or nowhere in the text."""
+        return not self.text[self.span(place, place + 1)[0]].islower() or self.text.islower()
 
     def _at(self, place: int) -> int:
         word = bisect_right(self.begins, place) - 1
@@ -73,24 +79,12 @@ class Row:
 
 def row_of(text: str) -> Row:
     """Return a text as a row of letters and digits."""
-    flat, origin = (text.lower(), None) if _plain(text) else _flattened(text)
-    words = list(_TOKEN.finditer(flat))
-    begins, at = [], 0
-    for word in words:
-        begins.append(at)
-        at += word.end() - word.start()
-    return Row(
-        text,
-        "".join(word.group() for word in words),
-        (*begins, at),
-        flat,
-        tuple(word.start() for word in words),
-        origin,
-    )
-
-
-def _plain(text: str) -> bool:
-    return text.isascii() and "&" not in text
+    plain = text.isascii() and "&" not in text
+    flat, origin = (text.lower(), None) if plain else _flattened(text)
+    found = list(_TOKEN.finditer(flat))
+    words, places = [one.group() for one in found], tuple(one.start() for one in found)
+    begins = tuple(accumulate(map(len, words), initial=0))
+    return Row(text, "".join(words), begins, flat, places, origin)
 
 
 def _flattened(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -113,7 +107,8 @@ def _flattened(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
 @cache
 def _bare(char: str) -> str:
     """One character in small letters without accents; nothing for what is not seen."""
-    found = _MARKS.sub("", unicodedata.normalize("NFKD", char)).translate(LETTERS).casefold()
+    found = _MARKS.sub("", unicodedata.normalize("NFKD", char)).translate(LETTERS)
+    found = found.upper().translate(LETTERS).casefold()  # capitals look alike where small ones do
     found = unicodedata.normalize("NFC", found)  # what is no accent stays: Hangul, kana
     seen = [c for c in found if unicodedata.category(c) != "Cf"]
     return "".join(str(unicodedata.digit(c, c)) if c.isdigit() else c for c in seen)
@@ -126,16 +121,18 @@ class Spelling:
     Attributes:
         letters: The row.
         begins: Where its words begin within it.
-        check: ``"number"``, ``"name"``, ``"initial"``, ``"short"`` or ``""``.
+        check: ``number``, ``name``, ``part``, ``bent``, ``called``, ``initial``, ``short`` or "".
     """
 
     letters: str
     begins: frozenset[int]
     check: str = ""
 
-    def stands(self, row: Row, start: int) -> bool:
-        """Say whether a row that holds these letters at a place holds them as written words."""
+    def stands(self, row: Row, start: int, tail: str = "", *, unbent: bool = False) -> bool:
+        """Say whether a row that holds these letters, and a tail, holds them as written words."""
         end = start + len(self.letters)
+        if not (self._bends(row, start, tail) if tail or unbent else self.check != "bent"):
+            return False
         inner = row.inner(start, end)
         if self.check == "number":
             # A short one may be parted as its owner parts it ("12:45"), or as thousands are.
@@ -144,10 +141,13 @@ class Spelling:
                 if not (_LOOSE if free else _TIGHT).fullmatch(row.between(place)):
                     return False
             return True
-        if self.check == "short" and not self._named(row, *row.span(start, end)):
+        checks = {"short": self._named, "initial": self._dotted, "called": self._called}
+        if self.check in checks and not checks[self.check](row, start, end):
             return False
-        if self.check == "initial" and not self._dotted(row, start, end):
-            return False
+        if len(self.letters) < _LEAST and re.match(f"[{_THAI}]", self.letters):
+            first, last = row.span(start, end)
+            if re.search(f"[{_THAI}]", row.text[max(0, first - 1) : first] + row.text[last:][:1]):
+                return False
         if len(self.letters) >= _FREE:
             return True
         # A few letters are found by chance where spaces count for nothing: "Al Lin" in "all in".
@@ -156,8 +156,26 @@ class Spelling:
             len(self.letters) >= _JOINED or not self.begins or bool(inner)
         )
 
-    def _named(self, row: Row, first: int, last: int) -> bool:
+    def _bends(self, row: Row, start: int, tail: str) -> bool:
+        """Say whether this is a name that may stand inflected, with a tail behind it."""
+        least = 2 if tail >= "\uac00" else _LEAST + 2 * tail.endswith("n")  # Julia is not Julian
+        fits = len(self.letters) >= least and _TAIL.fullmatch(tail) is not None
+        name = self.check in ("name", "bent", "called", "part")
+        if self.check == "name" and tail == "s" and not self.begins:  # but "Roberts Akte"
+            first, last = row.span(start, start + len(self.letters) + 1)
+            name = re.search("[^\\Wa-zA-Z0-9_]|[sS] [A-Z]", row.text[first : last + 2]) is not None
+        return fits and (name or (self.check == "initial" and not tail)) and row.proper(start)
+
+    def _called(self, row: Row, start: int, end: int) -> bool:  # noqa: ARG002
+        """Say whether a title stands in front; "your doctor. Good luck" is none."""
+        word = bisect_left(row.begins, start)
+        title = row.letters[row.begins[word - 1] : start] if word else ""
+        near = title in _TOLD and not row.between(start).strip(" \n*_-")
+        return title in _CALLED or (near and row.proper(start))
+
+    def _named(self, row: Row, start: int, end: int) -> bool:
         """Say whether two letters are a name or a code: in capitals where the text has any."""
+        first, last = row.span(start, end)
         said = row.text[first:last]
         if not (said[0].isupper() or (said[0].isdigit() and any(map(str.isupper, said)))):
             return self.letters not in STOP_WORDS and row.text.islower()
@@ -182,17 +200,28 @@ class Spelling:
 
 _NUMBER = 7  # digits that nobody writes by chance
 _FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
+_LEAST = 5  # letters of a name that may be inflected, or stand within a row of Thai
+# German s, Finnish cases, Korean particles.
+_TAIL = re.compile(
+    r"(?:s|[ie]?(?:ll[ae]|[ls]ta|ssa|ksi)|[io]?n"
+    "|[씨님은는이가을를의에게께서와과도만로으랑한테라란야아고네들처럼보다부터까지]{1,4})?"
+)
+# Russian cases, Arabic prefixes.
+_BENT = re.compile(
+    r"(?i)(?<=[а-яіїє]{3})[еиь]?(?:[аеиоуыэюяйьії]|[оеыи][мй]|[ое](?:го|му)|ую|[аяую]я|ою|ею)\b"  # noqa: RUF001
+    r"|(?<![\w\u064b-\u065f])[وفبلك](?=\w{3})"
+)
 _LOOSE = re.compile(r"[\W_]{0,5}")
 _TIGHT = re.compile(r"[\s().,'\u2019\-/+]{1,2}")
 
 
-def spellings(text: str, kind: str) -> list[Spelling]:
-    """Return the ways in which a secret is sought; none where it has too few letters.
+def unbent(text: str) -> str:
+    """Return a text with white space in place of Russian endings and Arabic prefixes."""
+    return text if text.isascii() else _BENT.sub(lambda bent: " " * len(bent.group()), text)
 
-    Args:
-        text: As its owner lists it.
-        kind: What it is; a ``canary`` is sought as it stands alone.
-    """
+
+def spellings(text: str, kind: str) -> list[Spelling]:
+    """Return the ways in which a secret is sought, a ``canary`` as it stands; none if too short."""
     found = dict.fromkeys(_as_words([text]), "")
     if kind != "canary":
         if _ADDRESS.match(text) or _MAIL.fullmatch(text.strip()):
@@ -203,16 +232,22 @@ def spellings(text: str, kind: str) -> list[Spelling]:
         elif _PHONE.fullmatch(text.strip()):
             found |= dict.fromkeys(_as_words(_numbers(text)), "")
         elif name := name_of(text, kind):
-            found |= dict.fromkeys(_as_words(name.titled()), "")
-            found |= dict.fromkeys(_as_words(name.orders()), "name")
+            families = list(map(" ".join, name.families()))
+            bent = dict.fromkeys(_as_words(map(unbent, name.orders())), "bent")
             found = dict.fromkeys(_as_words(name.initials()), "initial") | found
+            found = bent | dict.fromkeys(_as_words(families), "called") | found
+            joined = [title + one for one in families for title in ("mr", "mrs", "ms", "dr")]
+            found |= dict.fromkeys(_as_words(joined), "")
+            found |= dict.fromkeys(_as_words(name.orders()), "name")
     return _checked(found)
 
 
 def parts(text: str, kind: str) -> list[Spelling]:
     """Return the words of a name, each alone, and its family name with its particles."""
     name = name_of(text, kind)
-    return _checked(dict.fromkeys(_as_words(name.parts()), "")) if name else []
+    words = list(name.parts()) if name else []
+    found = dict.fromkeys(_as_words(map(unbent, words)), "bent")
+    return _checked(found | dict.fromkeys(_as_words(words), "part"))
 
 
 def meant(row: Row) -> Iterator[tuple[int, int, str]]:
@@ -243,17 +278,14 @@ def _checked(found: dict[tuple[str, ...], str]) -> list[Spelling]:
     made: dict[str, Spelling] = {}
     for words, check in found.items():
         letters = "".join(words)
-        begins, at = set(), 0
-        for word in words[:-1]:
-            at += len(word)
-            begins.add(at)
+        begins = frozenset(accumulate(map(len, words[:-1])))
         if letters.isdigit():
             check = "number" if len(letters) > 2 else "none"
-        elif len(letters) < 3:
-            dense = re.fullmatch(f"[{UNSPACED}]+", letters)
-            check = "none" if len(letters) < 2 else "" if dense else "short"
+        elif len(letters) < 3 and check != "called":
+            dense = re.fullmatch(f"[{_DENSE}{_HANGUL}]+", letters)
+            check = "none" if len(letters) < 2 else check if dense else "short"
         if check != "none":
-            made[letters] = Spelling(letters, frozenset(begins), check)
+            made[letters] = Spelling(letters, begins, check)
     return list(made.values())
 
 
@@ -273,8 +305,7 @@ def _as_words(texts: Iterable[str]) -> list[tuple[str, ...]]:
 
 def _words(text: str) -> tuple[str, ...]:
     row = row_of(text)
-    ends = row.begins[1:]
-    return tuple(row.letters[a:b] for a, b in zip(row.begins, ends, strict=False))
+    return tuple(row.letters[a:b] for a, b in pairwise(row.begins))
 
 
 # Names: in both orders, with and without particles and further names, with initials.
@@ -284,11 +315,17 @@ _PARTICLES = frozenset(
     zur zum ter ten te af av vom vander y 't st""".split()
 )
 _TITLES = frozenset("mr mrs ms miss mx dr prof sir herr frau jr sr ii iii md phd".split())
-_CALLED = ("mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "patient", "sir")
-_NAME = r"[^\W\d_a-z][\w\u0300-\u036f-]*(?:['\u2019][\w\u0300-\u036f-]{2,})*"
+_CALLED = frozenset("mr mrs ms miss dr prof herr herrn frau patient sir mme sr sra dra".split())
+_TOLD = frozenset(  # words that stand alone too
+    """professor professorin patientin doctor nurse madam fraulein schwester pfleger mlle madame
+    mademoiselle monsieur docteur senor senora senorita doctora signor signora signore dottore
+    dottoressa senhor senhora doutor doutora meneer mevrouw rouva""".split()
+)
+_LARGE = r"[^\W\d_a-z\u00df-\u00ff\u03ac-\u03ce\u0430-\u045f]"
+_NAME = rf"{_LARGE}[\w\u0300-\u036f-]*(?:['\u2019][\w\u0300-\u036f-]{{2,}})*"
 _PARTED = r"[\s*\"()\u201c\u201d]{1,12}"
 _MIDDLE = re.compile(
-    rf"(?<![\w'\u2019-])(?=(({_NAME}){_PARTED}(?:[^\W\d_a-z]\.|{_NAME}){_PARTED}"
+    rf"(?<![\w'\u2019-])(?=(({_NAME}){_PARTED}(?:{_LARGE}\.|{_NAME}){_PARTED}"
     rf"((?:[a-z]+ ){{,2}}{_NAME})))"
 )
 _MOST_WORDS = 6
@@ -322,21 +359,20 @@ class PersonName:
             some += [(core[0], core[-2]), (core[0], *core[-2:])]
         for words in dict.fromkeys(some):
             for cut in range(len(words)):
-                yield " ".join(words[cut:] + words[:cut])
+                whole = " ".join(words[cut:] + words[:cut])
+                yield from dict.fromkeys((whole, re.sub("nen$", "se", whole)))  # Virtaselle
 
-    def titled(self) -> Iterator[str]:
-        """Yield the family name behind a title, with its particles and without."""
+    def families(self) -> Iterable[tuple[str, ...]]:
+        """The family name with its particles and without; none where it is the whole name."""
         core = tuple(word for word in self.family if word.casefold() not in _PARTICLES)
-        for family in dict.fromkeys((self.family, core)) if self.given else ():
-            yield from (" ".join((title, *family)) for title in _CALLED)
+        return dict.fromkeys((self.family, core or self.family)) if self.given else ()
 
     def initials(self) -> Iterator[str]:
         """Yield the family name with the letters of the others, in both orders."""
         if not self.given or sum(map(len, self.family)) < 3:
             return
-        core = tuple(word for word in self.family if word.casefold() not in _PARTICLES)
         apart = tuple(part for word in self.given for part in re.split("[-\u2010]", word) if part)
-        for family in dict.fromkeys((self.family, core)):
+        for family in self.families():
             for given in dict.fromkeys((self.given[:1], self.given, apart)):  # J.-P. Dupont
                 letters = tuple(word[0] for word in given)
                 yield " ".join((*letters, *family))
@@ -349,7 +385,7 @@ class PersonName:
         yield " ".join(self.family)
         for word in self.words:
             if word.casefold() not in _PARTICLES:
-                yield word
+                yield from (word, re.sub("nen$", "se", word))
                 yield from word.replace("\u2019", "'").split("-")
 
 
@@ -360,10 +396,8 @@ def name_of(text: str, kind: str) -> PersonName | None:
     every = (*words, *rest)
     if not every or len(every) > _MOST_WORDS or any(map(str.isdigit, text)):
         return None
-    by_shape = len(every) > 1 and all(
-        word[0].isupper() or word.casefold() in _PARTICLES for word in every
-    )
-    if not (by_shape or _NAMED.search(kind)):
+    shaped = all(word[0].isupper() or word.casefold() in _PARTICLES for word in every)
+    if not ((shaped and len(every) > 1) or _NAMED.search(kind)):
         return None
     if rest and words:
         # "Linden, Evelyn van der": particles at the end belong to the family name.
@@ -379,8 +413,7 @@ def name_of(text: str, kind: str) -> PersonName | None:
 
 
 def _named(text: str) -> tuple[str, ...]:
-    words = unicodedata.normalize("NFC", text).split()
-    bare = [word.strip('.,;:()"') for word in words]
+    bare = [word.strip('.,;:()"') for word in unicodedata.normalize("NFC", text).split()]
     return tuple(w for w in bare if w and w.casefold() not in _TITLES and row_of(w).letters)
 
 
@@ -393,13 +426,13 @@ july jul juli juillet julio; august aug aout agosto ago; september sept sep sept
 october oct oktober okt octobre octubre; november nov novembre noviembre; december dec dezember dez
 decembre diciembre dic"""
 _MONTH = {name: said.split()[0][:3] for said in _MONTHS.split(";") for name in said.split()}
-_DAY, _GAP = r"\d{1,2}(?:st|nd|rd|th)?", r"[\W_]{0,5}(?:(?:of|del?)[\s_])?"
+_DAY, _GAP = r"\d{1,2}(?:st|nd|rd|th)?", r"[\W_]{0,5}(?:(?:of|the|del?)[\s_])?"
 _SAID = f"(?:{'|'.join(_MONTH)})"
 _DATE = re.compile(
     rf"(?<!\w)(?<!\d[./-])(?=((?:\d+([./\u2010-\u2013-])\d+\2|{_DAY}{_GAP}{_SAID}{_GAP}"
     rf"|{_SAID}{_GAP}{_DAY}{_GAP})(?:\d\d)?\d\d(?![\w%]|[./:,-]\d)))"
 )
-_VOID = re.compile(r"(?<=\d)(st|nd|rd|th)\b|\b(of|del?)\b|t?00:00(:00(\.0+)?)?z?$|[^\w:]")
+_VOID = re.compile(r"(?<=\d)(st|nd|rd|th)\b|\b(of|the|del?)\b|t?00:00(:00(\.0+)?)?z?$|[^\w:]")
 
 
 def _days(text: str) -> list[date]:
@@ -456,7 +489,7 @@ def _numbers(text: str) -> list[str]:
     import phonenumbers
 
     written = _EXTENSION.sub("", text.strip().removeprefix("tel:"))
-    found = [written]
+    found, written = [written], re.sub("^00(?=[1-9])", "+", written)
     digits = "".join(str(unicodedata.digit(c)) for c in written if c.isdigit())
     bare = digits.lstrip("0")
     if len(bare) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import re
 import unicodedata
@@ -11,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import unquote
 
+from ragwitness.kit.quotes import unescaped
 from ragwitness.text.runs import SIGNS, plain_tokens
 
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -25,14 +24,7 @@ _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 # Tags that may hide no words: without attributes, or with NAME=VALUE.
 _TAGS = re.compile(r"</?[a-z][a-z0-9]{0,9}(?:\s+[\w-]+=[^<>]*)?\s*/?>|[*`~#|]+", re.IGNORECASE)
 _MARKED = re.compile(r"[&<*`~#|_\\%]|U\+|0x")
-_QUOTED = re.compile(r"%[0-9A-Fa-f]{2}")
-# Characters by their numbers: "\\u0050", "\\x50", "\\120", "U+0050", "0x50"; white space as "\\n".
-_ESCAPE = re.compile(
-    r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-7]{3}))|(?:U\+|\b0x)([0-9A-Fa-f]{2,5})\b"
-)
-_SPACE = re.compile(r"\\+[nrt]")
 _TAGGED = 0xE0000  # where ASCII stands a second time
-_ROUNDS = 4  # of codes within codes
 _NUMBERS = re.compile(
     r"(?<![\w.])(?:(?:[01]{8}|[0-9A-Fa-f]{2}|\d{1,3})[\s,:;/-]+){11,}\w{1,8}\b|(?:[0-9A-Fa-f]{2}){20,}"
 )
@@ -43,9 +35,9 @@ _DIGITS = re.compile(r"(?<=[^\W\d_])\d+(?=[^\W\d_])")  # within a word
 _OTHERS = {"þ": "th", "æ": "ae", "œ": "oe", "ð": "d", "ŋ": "n"}
 _OTHERS |= {"ɑ": "a", "ɩ": "i"}  # noqa: RUF001
 _OTHERS |= {small.upper(): plain.capitalize() for small, plain in _OTHERS.items()}
-# Letters of other alphabets that look like Latin ones.
-_GREEK = zip("αεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aeiknoptuxABEZHIKMNOPTYX", strict=True)
-_CYRILLIC = zip("аеорсухіѕјАВЕКМНОРСТУХІЅЈ", "aeopcyxisjABEKMHOPCTYXISJ", strict=True)  # noqa: RUF001
+# Letters of other alphabets that look like Latin ones, as capitals at least: both cases alike.
+_GREEK = zip("αεικνορτυχβζηΑΒΕΖΗΙΚΝΟΡΤΥΧ", "aeiknoptuxbzhABEZHIKNOPTYX", strict=True)
+_CYRILLIC = zip("аеорсухіѕјвкмнтАВЕКМНОРСТУХІЅЈ", "aeopcyxisjbkmhtABEKMHOPCTYXISJ", strict=True)
 _ARMENIAN = zip("օոսհցզլյ", "onuhgqlj", strict=True)
 _NAMED = re.compile(r"(?:.* )?(?:LATIN|REGIONAL) .*?(?<!SHARP )\b([A-Z])(?: WITH .*)?")
 
@@ -210,24 +202,6 @@ def seen(text: str) -> str:
         return text
     plain = UNSEEN.sub("", unicodedata.normalize("NFKC", text))
     return "".join(c for c in plain if unicodedata.category(c) != "Cf")
-
-
-def unescaped(text: str) -> str:
-    """Return a text with characters in place of their codes: entities, escapes, codes of codes."""
-    for _ in range(_ROUNDS):
-        plain = _SPACE.sub(" ", _ESCAPE.sub(_character, html.unescape(text)))
-        plain = unquote(plain, errors="ignore") if _QUOTED.search(plain) else plain
-        if plain == text:
-            break
-        text = plain
-    # Characters beyond the first plane are escaped in two halves.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _character(code: re.Match[str]) -> str:
-    short, byte, octal, long = code.groups()
-    found = chr(int(octal, 8) if octal else int(short or byte or long, 16))
-    return found if found.isprintable() or "\ud800" <= found <= "\udfff" or found in "\n\t" else " "
 
 
 def decoded(text: str) -> list[str]:

@@ -12,7 +12,6 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
 
 import httpx2
 
@@ -28,7 +27,7 @@ from ragwitness.errors import (
     TargetUnreachableError,
     VerificationError,
 )
-from ragwitness.kit.files import read_file, replace_file
+from ragwitness.kit.files import Closing, read_file, replace_file
 
 # One connection to one address, with limits on size, time and where a reply may lead.
 
@@ -58,7 +57,7 @@ class HttpAnswer:
     body: bytes
 
 
-class HttpPrefix:
+class HttpPrefix(Closing):
     """The files under a URL; a :data:`~ragwitness.crypto.log.tiles.Source` of tiles.
 
     Args:
@@ -91,10 +90,8 @@ class HttpPrefix:
             trust_env=parsed.host not in ("127.0.0.1", "localhost", "::1"),
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close all connections."""
         self._runner.run(self._http.aclose())
         self._runner.close()
 

@@ -19,8 +19,8 @@ def tokens_figure(spent: Sequence[Use], known: Spending | None) -> Course | None
     sums = list(accumulate(use.tokens for use in spent))
     if not sums or not sums[-1]:
         return None
-    queries, cap = len(sums), known.max_tokens if known else None
-    said = f"{count(sums[-1])} tokens after {count(queries)} queries"
+    cap = known.max_tokens if known else None
+    said = f"{count(sums[-1])} tokens after {count(len(sums))} queries"
     limit = f"; the cap is {count(cap)}." if cap is not None else "."
     labels = ("queries sent", "tokens")
     return course("tokens", "Tokens spent", said + limit, [0, *sums], labels, (cap, "cap"))

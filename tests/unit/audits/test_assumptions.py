@@ -101,6 +101,22 @@ def test_a_verdict_that_rests_on_unlike_documents_is_taken_back(kinds) -> None:
     assert [one.decision.value for one in both] == ["inconclusive"] * 3
 
 
+def test_out_says_so_where_the_known_in_documents_could_not_be_tested(kinds) -> None:
+    """One document beside 60 of another kind: nobody can tell that they are."""
+    one, other = list(kinds.values())[:2]
+    plan = AuditPlan(tuple(one[:1]), tuple(one[1:50]), tuple(other[:50]))
+    seen = PlanLikeness.of(plan, choose_reference(plan.known_out, False, ()))
+    assert not seen.known_in.tested
+    said = withheld(plan, seen, _verdicts())[1]
+    assert said.decision is Decision.OUT
+    assert said.reason.startswith("not exact: too few documents to test")
+    reference = choose_reference(plan.known_out, False, ())
+    calibration = calibration_of(plan, reference, [0.0] * 49, seen)
+    assert "known-in documents and 1 in question). So verdicts out are not exact." in " ".join(
+        doubts(plan, calibration, 1, seen)
+    )
+
+
 def test_who_insists_keeps_verdicts_that_are_not_called_exact(kinds) -> None:
     plan = _plan(kinds, accept_unlike=True)
     reference = choose_reference(plan.known_out, False, ())

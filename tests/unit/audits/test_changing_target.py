@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -51,7 +53,8 @@ def _plan(mine: int, others: int) -> AuditPlan:
 
 
 @pytest.mark.parametrize("after", [0, 20, 60, 100, 103, 110, 119])
-def test_no_document_is_accused_because_the_target_changed(after: int) -> None:
+def test_no_document_is_accused_because_the_target_changed(after: int, monkeypatch) -> None:
+    monkeypatch.setattr(random, "SystemRandom", lambda: random.Random(after))
     result = asyncio.run(run_audit(_plan(20, 100), _Turning(after), _Asks()))
     assert all(one.decision is not Decision.IN for one in result.verdicts)
     # Asked one kind after the other, all in question would have scored above all others at 100.
@@ -148,12 +151,20 @@ def test_other_documents_in_the_folder_of_a_finished_run_are_not_accused(tmp_pat
     plan = _plan(20, 100)
     _resumed(plan, _Turning(10**6), tmp_path)
     others = tuple(load_sample()[120:140])
-    # The target says yes to everybody by now.
-    result = _resumed(replace(plan, documents=others), _Turning(0), tmp_path)
-    assert result.count(Decision.IN) == 0
-    assert not result.calibration.exact
-    assert "asked at another time" in result.verdicts[0].reason
-    assert any("take a fresh --run folder" in one for one in result.warnings)
+    # The target says yes to everybody by now, and the command is repeated.
+    for _ in range(3):
+        result = _resumed(replace(plan, documents=others), _Turning(0), tmp_path)
+        assert result.count(Decision.IN) == 0
+        assert not result.calibration.exact
+        assert "asked at another time" in result.verdicts[0].reason
+        assert any("take a fresh --run folder" in one for one in result.warnings)
+    (tmp_path / "finished.jsonl").unlink()  # the journal knows it, too
+    assert not _resumed(replace(plan, documents=others), _Turning(0), tmp_path).calibration.exact
+    # What was asked in one random order is exact again, those documents or a part of them.
+    assert _resumed(plan, _Turning(0), tmp_path).calibration.exact
+    assert _resumed(
+        replace(plan, documents=plan.documents[:9]), _Turning(0), tmp_path
+    ).calibration.exact
     fresh = _resumed(replace(plan, documents=others), _Turning(0), tmp_path / "fresh")
     assert fresh.calibration.exact
 
@@ -164,6 +175,137 @@ def test_an_audit_that_was_interrupted_stays_exact(tmp_path) -> None:
     result = _resumed(plan, _Turning(10**6), tmp_path)
     assert result.calibration.exact
     assert any("70 of 120 answers were kept" in one for one in result.warnings)
+
+
+@pytest.mark.parametrize("others", [100, 300])
+def test_one_document_added_to_a_finished_folder_is_not_accused(tmp_path, others: int) -> None:
+    plan = _plan(5, others)
+    _resumed(replace(plan, documents=plan.documents[:4]), _Turning(10**6), tmp_path)
+    for _ in range(2):
+        result = _resumed(plan, _Turning(0), tmp_path)
+        assert result.count(Decision.IN) == 0
+        assert not result.calibration.exact
+
+
+def test_a_document_that_failed_and_is_asked_alone_later_is_not_accused(tmp_path) -> None:
+    plan = _plan(1, 100)
+
+    class Fails(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            mine = query.prompt == plan.documents[0].text
+            return Answer("", error="too long") if mine else Answer("no")
+
+    class Asks(_Asks):
+        def probe(self, document: Document) -> Probe:
+            (answer,) = yield [Query(document.text)]
+            return Score(None if answer.error else float(answer.text == "yes"), reason=answer.error)
+
+    for target in (Fails(0), _Turning(0), _Turning(0)):
+        result = asyncio.run(run_audit(plan, target, Asks(), run=tmp_path))
+        assert result.count(Decision.IN) == 0
+    assert result.verdicts[0].p_value == pytest.approx(1 / 101)
+    assert "asked at another time" in result.verdicts[0].reason
+
+
+def test_an_audit_of_several_workers_that_was_interrupted_twice_stays_exact(tmp_path) -> None:
+    plan = replace(_plan(20, 100), in_flight=6)
+    held = {one.text for one in plan.documents[:10]}
+
+    class Holds(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            self.left -= 1
+            await asyncio.sleep(random.Random(query.prompt).random() / 1000)
+            if not self.left:
+                raise KeyboardInterrupt
+            return Answer("yes" if query.prompt in held else "no")
+
+    for after in (40, 40):
+        with pytest.raises(KeyboardInterrupt):
+            _resumed(plan, Holds(after), tmp_path)
+    for _ in range(2):
+        result = _resumed(plan, Holds(10**6), tmp_path)
+        assert result.calibration.exact
+        decided = {one.document for one in result.verdicts if one.decision is Decision.IN}
+        assert decided == {one.id for one in plan.documents[:10]}
+        assert not any("Not exact" in one for one in result.warnings)
+
+
+def test_answers_of_before_starts_were_kept_are_of_one_unknown_start(tmp_path) -> None:
+    plan = _plan(6, 100)
+    _resumed(replace(plan, documents=plan.documents[:5]), _Turning(10**6), tmp_path)
+    for name in ("answers.jsonl", "finished.jsonl"):
+        rows = [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+        old = [{k: v for k, v in row.items() if k not in ("start", "starts")} for row in rows]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in old))
+    earlier = replace(plan, documents=plan.documents[:5])
+    assert _resumed(earlier, _Turning(0), tmp_path).calibration.exact
+    assert not _resumed(plan, _Turning(0), tmp_path).calibration.exact
+
+
+def test_who_asked_known_documents_ahead_has_no_exact_run_in_that_folder(tmp_path) -> None:
+    plan = _plan(20, 100)
+    asyncio.run(run_audit(plan, _Turning(100), _Asks(), run=tmp_path, ahead=100))
+    result = _resumed(plan, _Turning(0), tmp_path)
+    assert result.count(Decision.IN) == 0
+    assert not result.calibration.exact
+
+
+def test_the_order_of_asking_is_another_each_time_and_follows_from_no_count() -> None:
+    """Whoever is asked last scores highest; with 108 and 5 that was always one in question."""
+    asked: list[str] = []
+
+    class Notes(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            asked.append(query.prompt)
+            return Answer("no")
+
+    plan = _plan(5, 108)
+    mine = {one.text for one in plan.documents}
+    orders = []
+    for _ in range(12):
+        asked.clear()
+        asyncio.run(run_audit(plan, Notes(0), _Asks()))
+        orders.append(tuple(asked))
+    assert len(set(orders)) == 12
+    assert sum(order[-1] in mine for order in orders) <= 6  # more by chance once in a million
+
+
+@pytest.mark.parametrize("others", [10, 60])
+def test_another_collection_in_the_same_folder_is_not_decided(tmp_path, others: int) -> None:
+    texts = load_sample()
+    plan = AuditPlan(tuple(texts[:60]), known_out=tuple(texts[120 : 120 + 100]), in_flight=1)
+    held = {one.text for one in plan.documents}
+
+    class Holds(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            return Answer("yes" if query.prompt in held else "no")
+
+    first = asyncio.run(run_collection(plan, Holds(0), _Asks(), run=tmp_path))
+    assert first.decided
+    other = replace(plan, documents=tuple(texts[60 : 60 + others]))
+    for _ in range(2):
+        result = asyncio.run(run_collection(other, _Turning(0), _Asks(), run=tmp_path))
+        assert result.log10_e >= 1.3
+        assert not result.decided
+        assert "take a fresh --run folder" in result.caution
+    again = asyncio.run(run_collection(plan, _Turning(0), _Asks(), run=tmp_path))
+    assert again.decided
+    assert again.caution is None
+
+
+def test_documents_asked_at_a_lower_level_later_decide_no_collection(tmp_path) -> None:
+    """The known-out documents that were asked last then came before them."""
+    plan = _plan(60, 100)
+    held = {one.text for one in plan.documents[:60]}
+
+    class Holds(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            return Answer("yes" if query.prompt in held else "no")
+
+    assert asyncio.run(run_collection(plan, Holds(0), _Asks(), run=tmp_path)).decided
+    lower = replace(plan, alpha=0.001)
+    result = asyncio.run(run_collection(lower, _Turning(0), _Asks(), run=tmp_path))
+    assert not result.decided
 
 
 class _Opening(_Asks):
@@ -197,3 +339,36 @@ def test_texts_that_differ_only_further_on_have_no_verdict(tmp_path) -> None:
     assert result.verdicts[1].q_value == result.verdicts[1].p_value
     assert result.calibration.n == 99
     assert not any("earlier start" in one for one in result.warnings)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(" ", "  ", 1),
+        lambda text: "\u200b" + text,
+        lambda text: text[:40].swapcase() + text[40:],
+        lambda text: text.replace(" ", "\n").replace(".", " ."),
+    ],
+    ids=["a space", "a mark that nobody sees", "case", "lines"],
+)
+def test_texts_that_differ_further_on_and_in_spacing_or_case_have_no_verdict(change) -> None:
+    plan = _plan(20, 100)
+    first = plan.documents[0]
+    twin = Document("twin", change(first.text + " All claims are waived."))
+    mine = replace(plan, documents=(*plan.documents, twin))
+
+    class Holds(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            said = "".join(query.prompt.casefold().split())[1:60]
+            return Answer("yes" if said in "".join(first.text.casefold().split()) else "no")
+
+    class Opening(_Asks):
+        def probe(self, document: Document) -> Probe:
+            (answer,) = yield [Query(" ".join(document.text.split()[:12]))]
+            return Score(float(answer.text == "yes"))
+
+    result = asyncio.run(run_audit(mine, Holds(0), Opening()))
+    found = {one.document: one for one in result.verdicts}
+    for name in (first.id, "twin"):
+        assert found[name].decision is Decision.INCONCLUSIVE
+        assert "asks the same question as" in found[name].reason

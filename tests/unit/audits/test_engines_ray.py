@@ -26,10 +26,10 @@ from ragwitness.types import Answer, Document, Query
 from tests.support.copier import Copier
 from tests.support.rough import rough
 
-_TEXT = "This is a document of more than eight words, and its number is"
+_TEXTS = [" ".join(f"word{i}x{n}" for n in range(14)) for i in range(14)]
 PLAN = AuditPlan(
-    documents=tuple(Document(f"d{i}", f"{_TEXT} {i}.") for i in range(6)),
-    known_out=tuple(Document(f"k{i}", f"{_TEXT} {i + 100}.") for i in range(8)),
+    documents=tuple(Document(f"d{i}", one) for i, one in enumerate(_TEXTS[:6])),
+    known_out=tuple(Document(f"k{i}", one) for i, one in enumerate(_TEXTS[6:])),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
@@ -20,7 +21,9 @@ _TINY = Document("tiny", "two words")
 
 
 def _documents(n: int, text: str = FERRY) -> tuple[Document, ...]:
-    return tuple(Document(f"{text[:8]}{i}", f"Record {i}. {text}") for i in range(n))
+    words = text.split()
+    mixed = [" ".join(random.Random(i).sample(words, len(words))) for i in range(n)]  # no drafts
+    return tuple(Document(f"{text[:8]}{i}", f"Record {i}. {own}") for i, own in enumerate(mixed))
 
 
 class Counting:

@@ -8,13 +8,14 @@ import pytest
 
 from ragwitness.audits.membership import run_audit
 from ragwitness.audits.plan import AuditPlan
-from ragwitness.errors import InputError
+from ragwitness.errors import ExitCode, InputError
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.membership.srag import SRag, SRagConfig
 from ragwitness.models import registry
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
+from ragwitness.results.membership import read_conditions, rule
 from ragwitness.types import Decision, Document
 from tests.support.copier import Copier
 
@@ -169,3 +170,10 @@ def test_a_copy_has_the_verdict_of_its_original_and_is_no_test_of_its_own(plan) 
     assert found.queries == alone.queries
     assert {(one.decision, one.q_value) for one in copied} == {(own[0].decision, own[0].q_value)}
     assert all(one.reason.startswith(f"a copy of {first.id}") for one in copied)
+    # Nor do conditions count them: two of one text are one finding.
+    inside = sum(one.decision is Decision.IN for one in own)
+    assert rule(found, read_conditions([f"in:{inside}"])).code is ExitCode.FAILED
+    more = rule(found, read_conditions([f"in:{inside + 1}"]))
+    assert more.code is not ExitCode.FAILED
+    said = rule(found, read_conditions(["in"])).why
+    assert f"({inside} of {len(own)} documents)" in said

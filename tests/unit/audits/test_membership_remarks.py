@@ -41,21 +41,28 @@ def test_documents_without_a_score_are_no_samples() -> None:
     assert unvaried([lost]) == []
 
 
-def _kept(n: int, new: int) -> list[Outcome]:
-    return [Outcome(Document(str(i), "text"), Score(1.0), 2, 2 * (i >= n)) for i in range(n + new)]
+def _asked(**documents: int) -> list[Outcome]:
+    """So many documents of each start; ``a1`` and ``a2`` asked about the same ones."""
+    starts = [f"{start[:-1]} {start[-1]}" for start, n in documents.items() for _ in range(n)]
+    texts = [Document(str(i), "text") for i in range(len(starts))]
+    return [Outcome(d, Score(1.0), 2, 0, starts=(s,)) for d, s in zip(texts, starts, strict=True)]
 
 
 @pytest.mark.parametrize(
     ("mine", "known", "apart"),
     [
-        ((0, 20), (0, 50), False),
-        ((20, 0), (50, 0), False),
-        ((11, 9), (24, 26), False),  # as an interruption leaves them
-        ((0, 20), (50, 0), True),  # other documents in the folder of a finished run
-        ((20, 0), (25, 25), True),  # more known-out documents
-        ((0, 1), (60, 0), True),
-        ((0, 0), (60, 0), False),
+        ({"a1": 20}, {"a1": 100}, False),
+        ({"a1": 11, "a2": 9}, {"a1": 48, "a2": 52}, False),  # as an interruption leaves them
+        ({"a1": 19, "a2": 1}, {"a1": 97, "a2": 3}, False),
+        ({"a1": 1}, {"a1": 3, "a2": 97}, True),  # so few beside it are no comparison
+        ({"a1": 1}, {"a1": 30, "a2": 70}, False),
+        ({"a1": 4, "a2": 1}, {"a1": 100}, True),
+        ({"b1": 20}, {"a1": 100}, True),  # other documents in the folder of a finished run
+        ({"a1": 20}, {"a1": 50, "b1": 50}, True),  # more known-out documents
+        ({"a1": 4, "b1": 1}, {"a1": 1000}, True),  # one more in question
+        ({}, {"a1": 60}, False),
+        ({"in turn a1": 20}, {"in turn a1": 100}, True),
     ],
 )
 def test_kinds_that_were_asked_at_other_times_are_noticed(mine, known, apart: bool) -> None:
-    assert asked_apart(_kept(*mine), _kept(*known)) == apart
+    assert asked_apart(0.05, _asked(**mine), _asked(**known)) == apart

@@ -129,6 +129,36 @@ def test_shards_in_any_order_give_the_bytes_and_verdicts_of_one_process(tmp_path
     assert len(lines) == len({json.loads(line)["key"] for line in lines})
 
 
+def test_other_documents_prepared_in_the_folder_of_shards_make_nothing_exact(tmp_path) -> None:
+    class Says(Counting):
+        left = 1000
+
+        async def ask(self, query: Query) -> Answer:
+            self.left -= 1
+            if not self.left:
+                raise KeyboardInterrupt
+            return Answer("No.")
+
+    work = _order("rag-mia")
+    write_manifest(tmp_path, work)
+    stops = Says()
+    stops.left = 6  # an interruption changes nothing
+    with pytest.raises(KeyboardInterrupt):
+        _work(work, tmp_path, stops, "1/2")
+    for shard in ("1/2", "2/2"):
+        _work(work, tmp_path, Says(), shard)
+    first = merge_run(read_manifest(tmp_path), tmp_path)
+    assert not any("in one random order" in one for one in first.warnings)
+    other = replace(work, plan=replace(PLAN, documents=_documents(6, "late")))
+    write_manifest(tmp_path, other)
+    for shard in ("1/2", "2/2"):
+        _work(other, tmp_path, Says(), shard)
+    for _ in range(2):
+        result = merge_run(read_manifest(tmp_path), tmp_path)
+        assert not result.calibration.exact
+        assert any("in one random order" in one for one in result.warnings)
+
+
 def test_other_numbers_of_shards_take_over_what_is_there(tmp_path) -> None:
     work, target = _order("rag-mia"), Counting()
     write_manifest(tmp_path, work)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from ragwitness.kit.quotes import environment_secrets, hide, hide_in, quote, quote_error, unquoted
+from ragwitness.kit.quotes import (
+    environment_secrets,
+    hide,
+    hide_in,
+    quote,
+    quote_error,
+    shown,
+    unescaped,
+    unquoted,
+)
 
 
 def test_the_longest_secret_is_hidden_first_and_short_values_stay() -> None:
@@ -43,3 +54,45 @@ def test_what_was_sent_is_cut_off_an_error() -> None:
     assert unquoted("status 400: TOM has the flu", sent) == "status 400: [what was sent]"
     assert unquoted("status 500: out of memory", sent) == "status 500: out of memory"
     assert unquoted("", sent) == ""
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        str.upper,
+        lambda text: text.replace(" ", "_"),
+        lambda text: text.replace(" ", "&nbsp;"),
+        lambda text: text.replace(" ", "%2520"),
+        lambda text: text.replace(" ", "\\n"),
+        lambda text: "".join(f"\\u{ord(char):04x}" for char in text),
+    ],
+    ids=["capitals", "underscores", "entities", "per cent", "line ends", "JSON"],
+)
+def test_what_was_sent_is_cut_off_however_it_is_written(dress: Callable[[str], str]) -> None:
+    sent = "Retell: Ada Quill of Elm Row limps since spring."
+    said = unquoted(f"refused: {dress('Ada Quill of Elm Row limps since spring.')}", sent)
+    assert said == "refused: [what was sent]"
+
+
+def test_no_sign_of_control_comes_of_an_escape() -> None:
+    assert shown(unescaped("a%1B[2Jb\\u0007c")) == "a [2Jb c"
+
+
+def test_a_secret_that_tokens_spell_is_hidden_with_its_alternatives() -> None:
+    secret, rest = "abcdef-123", {"logprob": -0.5}
+    top = [{"token": "cdef", **rest}, {"token": "No", **rest}]
+    parts = ["It is ab", "cdef", "-123, no", " more"]
+    rows = [{"token": part, **rest, "bytes": [1], "top_logprobs": top} for part in parts]
+    chat = hide_in({"content": rows}, [secret])["content"]
+    assert [row["token"] for row in chat] == ["It is [key]", "", ", no", " more"]
+    assert [row.get("top_logprobs") for row in chat] == [None, None, None, top]
+    old = {"tokens": parts, "token_logprobs": [-1] * 4, "top_logprobs": [{p: -1} for p in parts]}
+    assert hide_in(old, [secret]) == {
+        "tokens": ["It is [key]", "", ", no", " more"],
+        "token_logprobs": [-1] * 4,
+        "top_logprobs": [None, None, None, {" more": -1}],
+    }
+    whole = {"choices": [{"text": f"my {secret}", "logprobs": {"tokens": ["No"]}}]}
+    assert hide_in(whole, [secret])["choices"] == [
+        {"text": "my [key]", "logprobs": {"tokens": ["No"]}}
+    ]

@@ -1,5 +1,7 @@
 """Conformal p-values and their correction against independent computations."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,3 +81,12 @@ def test_the_largest_tie_is_counted() -> None:
     assert largest_tie([]) == 0
     assert largest_tie([1.0, 2.0, 3.0]) == 1
     assert largest_tie([0.0] * 100 + [1.0]) == 100
+
+
+@pytest.mark.parametrize(("documents", "known"), [(3, 19), (6, 59), (7, 139), (12, 239), (6, 19)])
+def test_what_the_arithmetic_promises_no_rounding_denies(documents: int, known: int) -> None:
+    """Exactly so many documents at the least p-value are enough as fractions say."""
+    for together in range(1, documents + 1):
+        p = [1 / (known + 1)] * together + [1.0] * (documents - together)
+        enough = Fraction(documents, together * (known + 1)) <= Fraction(1, 20)
+        assert bool(benjamini_hochberg(p)[0] <= 0.05) is enough

@@ -276,6 +276,14 @@ def test_a_key_in_an_answer_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("OTHER_KEY", "sunday")  # a word is no key
     value = {"answer": f"{SECRET} on sunday", "contexts": [SECRET]}
     assert ask(lambda prompt: value) == Answer("[key] on sunday", contexts=("[key]",))
+    pieces = ["So", SECRET[:5], SECRET[5:9], SECRET[9:] + " it", " is"]
+    rows = [
+        {"token": one, "logprob": -1, "top_logprobs": [{"token": one, "logprob": -1}]}
+        for one in pieces
+    ]
+    answer = ask(lambda prompt: {"answer": "".join(pieces), "logprobs": {"content": rows}})
+    assert [one.token for one in answer.tokens] == ["So", "[key]", "", " it", " is"]
+    assert [len(one.top) for one in answer.tokens] == [1, 0, 0, 0, 1]
 
 
 # -- frameworks ------------------------------------------------------------------------------

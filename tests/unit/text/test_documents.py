@@ -251,3 +251,38 @@ def test_other_files_of_a_folder_are_counted_by_kind(tmp_path: Path) -> None:
     assert [one.why.split(":")[0] for one in loaded.skipped] == [
         "2 .html files", "1 .pdf files", "1 broken files", "1 other files"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("id,text", "b,Dear Ms Frei, you are free"),
+        ("text", "Dear Ms Frei, you are free"),
+        ("id,text,", "b,Dear Ms Frei, you are free"),
+        ("id,text,note,source", "b,Dear Ms Frei, you are free"),
+        ("id,text,note", "b"),
+    ],
+)
+def test_a_row_whose_text_may_be_cut_at_a_comma_is_left_out(
+    tmp_path: Path, header: str, row: str
+) -> None:
+    whole = ["one text" for _ in header.rstrip(",").split(",")]
+    path = write(tmp_path / "a.csv", f"{header}\n{','.join(whole)}\n{row}\n")
+    loaded = load_documents(path)
+    assert [d.text for d in loaded.documents] == ["one text"]
+    assert [s.where for s in loaded.skipped] == [f"{path}:3"]
+    assert "1 of 2 rows" in loaded.left_out[0]
+
+
+def test_a_short_row_with_its_whole_text_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,text,note,\na,one text\nb,two texts,new,\n")
+    assert [d.text for d in load_documents(path).documents] == ["one text", "two texts"]
+
+
+def test_a_name_that_stands_twice_hides_no_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="more than one column 'text'"):
+        load_documents(write(tmp_path / "a.csv", "id,text,text\na,one,two\n"))
+    rows = '{"text": "one", "text": "two"}\n{"text": "three"}\n'
+    loaded = load_documents(write(tmp_path / "a.jsonl", rows))
+    assert [d.text for d in loaded.documents] == ["three"]
+    assert "a key stands twice" in loaded.skipped[0].why

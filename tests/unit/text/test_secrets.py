@@ -74,6 +74,11 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_ledger(tmp_path: Path) -> None
         "rosa(at)example.org",
         "rosa [at] mail [dot] example [dot] org",
         "rosa {AT} example dot org",
+        "rosa at example dot org",
+        "Rosa dot Q at mail dot example DOT de",
+        "rosa\uff20example\uff0eorg",
+        "0033142685300",
+        "0014155550132",
         "https://example.org/a?b",
     ],
 )
@@ -89,6 +94,10 @@ def test_a_contact_is_found_as_a_whole(said: str) -> None:
         "12345-555-0132",
         "(415)55-50132",
         "look at the dot on it",
+        "it looked at the dot com years",
+        "be at noon dot your letters",
+        "shipped as 000331426853, 00331426 or 0033142685300123",
+        "costs 7.0033142685300",
         "rows 100-200, 300-4000",
     ],
 )

@@ -253,6 +253,128 @@ def test_other_dates_names_and_streets_are_not(text: str) -> None:
     assert not SecretIndex(secrets).find(f"So {text} it says")
 
 
+def _said(name: str, text: str) -> list[str]:
+    return [text[one.start : one.end] for one in SecretIndex([Secret(name, "name", "")]).find(text)]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("박지영", "박지영은"),
+        ("박지영", "박지영씨에게는"),
+        ("지영", "지영이가"),
+        ("Nora Quist", "Nora Quist에게"),
+    ],
+)
+def test_a_korean_name_is_found_with_its_particles(name: str, said: str) -> None:
+    assert _said(name, f"환자 {said} 어제 왔다") == [said]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("วิชัย ทองดี", "นายวิชัยทองดีมาถึง"),
+        ("ประเสริฐ", "แพทย์พบประเสริฐเมื่อวาน"),
+        ("มานะ", "นาย มานะ มา"),
+        ("ສົມພອນ", "ທ້າວສົມພອນມາ"),
+        ("သီရိကျော်", "ကိုသီရိကျော်သည်"),
+        ("សុខា ចាន់", "លោកសុខាចាន់បាន"),
+    ],
+)
+def test_a_name_is_found_in_a_script_without_spaces(name: str, text: str) -> None:
+    [said] = _said(name, text)
+    assert said.replace(" ", "") == name.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Nora Quist", "Nora Quists"),
+        ("Schröder", "Schröders"),
+        ("Lindner", "Lindners Akte"),
+        ("Nora Lindner", "Frau Lindners"),
+        ("Anna Korhonen", "Anna Korhoselta"),
+        ("Ilse Brandt", "ILSE BRANDTILLE"),
+        ("Anna-Lena \u00c5ngstr\u00f6m", "A. \u00c5ngstr\u00f6m"),
+        ("ilse brandt", "ilse brandtin"),
+        ("Сергей Волков", "СЕРГЕЙ ВОЛКОВ"),
+        ("Сергей Волков", "Сергеем Волковым"),
+        ("Сергей Волков", "Сергея Петровича Волкова"),
+        ("Сергей Волков", "С. Волкову"),  # noqa: RUF001
+        ("Мария Соколова", "Марию Соколову"),
+        ("Ольга Лесная", "Ольги Лесной"),
+        ("Волков", "Волкове"),
+        ("Νίκος Βενιζέλος", "ΒΕΝΙΖΕΛΟΣ ΝΙΚΟΣ"),
+        ("يوسف حداد", "يوسف حداد"),
+    ],
+)
+def test_an_inflected_name_is_found_as_a_whole(name: str, said: str) -> None:
+    text = f"so ({said}) so" if name.islower() else f"So ({said}) it says"
+    whole = said.removeprefix("Frau ").removesuffix(" Akte")
+    assert whole in _said(name, text)
+    assert "يوسف حداد" in _said("يوسف حداد", "قال ليوسف حداد")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"given_name": "Nora", "family_name": "Quist"}',
+        '{\\"last\\":\\"Quist\\",\\"first\\":\\"Nora\\"}',
+        "Vorname: Nora\nNachname: Quist",
+        "Nom : Quist, prénom : Nora",
+        "| First | Nora | Last | Quist |",
+        "firstName=Nora&lastName=Quist",
+        "nora%20quist.pdf",
+        "Nora\\nQuist",
+        "Señora Quist",
+        "Herrn Quist",
+        "Professor Quists",
+        "mme quist",
+        "DrQuist",
+    ],
+)
+def test_a_name_is_found_between_labels_and_behind_titles(said: str) -> None:
+    assert _said("Nora Quist", f"So {said} it says")
+
+
+@pytest.mark.parametrize("text", ["May the 4th, 1979", "the 4th of May, 1979", "May_the_4th_1979"])
+def test_a_date_is_found_with_its_articles(text: str) -> None:
+    assert SecretIndex([Secret("1979-05-04", "date", "")]).find(f"On {text} it was")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("박지영", "박지영화가 왔다"),
+        ("박지영", "소박지영은"),
+        ("มานะ", "ผู้ป่วยมานะมา"),
+        ("Julia", "Julian and julias"),
+        ("Rupert", "Ann Ruperts, who"),
+        ("Nora Quist", "Nora Quistler, Nora Quistsen"),
+        ("Nora Quist", "Your doctor. Quist ended; the doctor quist, Doctor: Quist"),
+        ("Nora Quist", "last night: Quist, and Nora"),
+        ("Волков", "волковым"),
+        ("Мария", "A map, and Марта"),
+        ("Сергей Волков", "Сергея и Волкова"),
+        ("علي", "وعلينا"),
+        ("Anna Van", "The patient, Mr. Who"),  # a family name that is a particle elsewhere
+    ],
+)
+def test_what_only_begins_or_ends_like_a_name_is_none(name: str, text: str) -> None:
+    assert not _said(name, f"So: {text} it says")
+
+
+def test_the_words_of_a_name_are_sought_inflected_where_asked_for() -> None:
+    index = SecretIndex([Secret("Anna Korhonen", "name", "")], parts=True)
+    text = "Potilas Korhosen, Annas, the Korhonens"
+    assert [text[one.start : one.end] for one in index.find(text)] == ["Korhosen", "Korhonens"]
+
+
+def test_inflected_names_are_no_canaries_and_no_other_secrets() -> None:
+    index = SecretIndex([Secret("Schröder", "canary", ""), Secret("Schröder", "street", "")])
+    assert not index.find("Schröders Akte")
+
+
 def test_a_canary_stands_alone_with_nothing_between() -> None:
     index = SecretIndex([Secret("Nora Quist", "canary", ""), Secret("Nora Vale", "name", "")])
     assert index.pairs(["Nora B. Quist", "Nora B. Vale"]) == {(1, 1)}

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ragwitness.asking.governor import Governor, Pace, Reservation
-from ragwitness.asking.scores import RunFolder, finished_units
+from ragwitness.asking.scores import RunFolder, finished_units, start_for
 from ragwitness.asking.shards import Shard
 from ragwitness.asking.worker import DistantAudit, Done, Progress, Steps, advance, probe_of
 from ragwitness.audits.order import Order, audit_at, fitted, read_manifest
@@ -217,12 +217,13 @@ async def _ask_target(
 ) -> None:
     order = place.order()
     at_once = max(1, order.plan.in_flight // shard.of)
-    wanted = at_target(order.stages().part(shard.takes))
+    stages = order.stages()
+    wanted, start = at_target(stages.part(shard.takes)), start_for(at_target(stages.documents))
     transport = order.reach.transport(at_once, governor.setback)
     target = await open_target(order.target, transport)
     try:
         with RunFolder.of_shard(place.run, shard, identity) as folder:
-            worker = folder.worker(target, at_once, governor)
+            worker = folder.worker(target, at_once, governor, start)
             await worker.run_stages(audit, wanted, mixed=True)
     finally:
         await target.close()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 _MOST = 20_000  # accounts, all pairs of which are compared
+_SHRINK = 0.1  # share of the mean variance that is added to each direction
 _ROWS = 16_384  # queries widened to 8-byte numbers at a time
 
 
@@ -45,15 +46,14 @@ class Whitening:
     Args:
         reference: Ordinary queries, shape (queries, dim). Never the log in question: a coalition
             would make its own direction ordinary.
-        shrink: Share of the mean variance added to each direction.
     """
 
-    def __init__(self, reference: NDArray[np.float32], shrink: float = 0.1) -> None:
+    def __init__(self, reference: NDArray[np.float32]) -> None:
         # The inverse root of the covariance, shrunk towards its mean eigenvalue.
         rows = np.asarray(reference, dtype=np.float64)
         self._centre: Matrix = rows.mean(axis=0)
         values, axes = np.linalg.eigh(np.cov(rows, rowvar=False))
-        floor = shrink * float(values.mean()) + 1e-12
+        floor = _SHRINK * float(values.mean()) + 1e-12
         self._scale: Matrix = (axes / np.sqrt(np.maximum(values, 0) + floor)) @ axes.T
 
     def __call__(self, vectors: NDArray[np.float32]) -> Matrix:

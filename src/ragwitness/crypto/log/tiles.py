@@ -233,13 +233,8 @@ class TileFolder:
     """
 
     def __init__(self, prefix: Path | Source, size: int) -> None:
-        self._prefix, self._size = prefix, size
+        self._prefix, self.size = prefix, size
         self._tiles: dict[tuple[int, int], list[bytes]] = {}
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return self._size
 
     def node(self, level: int, index: int) -> bytes:
         """Return the hash over entries [index · 2^level, (index + 1) · 2^level).
@@ -248,7 +243,7 @@ class TileFolder:
             InputError: That subtree is not complete.
             VerificationError: ``log.tile``; the file is missing or has another length.
         """
-        if not 0 <= index < self._size >> level:
+        if not 0 <= index < self.size >> level:
             raise InputError(f"The log has no complete subtree {index} of height {level} yet.")
         # A node inside a tile is folded from the tile's hashes.
         height = level % 8
@@ -277,7 +272,7 @@ class TileFolder:
     def _tile(self, level: int, number: int) -> list[bytes]:
         found = self._tiles.get((level, number))
         if found is None:
-            width = min(WIDTH, (self._size >> (8 * level)) - number * WIDTH)
+            width = min(WIDTH, (self.size >> (8 * level)) - number * WIDTH)
             found = _read_hashes(self._prefix, Tile(level, number, width))
             if len(self._tiles) >= _KEPT:
                 self._tiles.clear()

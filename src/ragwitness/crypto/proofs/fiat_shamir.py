@@ -56,6 +56,10 @@ class ProofTranscript:
         """Return a scalar in [0, R) that depends on all before."""
         return int.from_bytes(self.expand(label, _CHALLENGE_BYTES), "big") % R
 
+    def nonzero(self, label: str) -> int:
+        """Return a challenge that is not 0."""
+        return self.challenge(label) or R - 1
+
     def _frame(self, kind: bytes, label: str, data: bytes) -> None:
         # Length before content, for each of the three: no two conversations share an input.
         for part in (kind, label.encode(), data):

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from ragwitness.crypto.proofs.curve import G1, G2, P, R, in_curve, in_twist
-from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.errors import InputError, import_extra
 
 
 @cache
@@ -24,11 +24,7 @@ def native_curve() -> Any:
     Raises:
         MissingExtraError: zksnake is not installed.
     """
-    try:
-        from zksnake.ecc import EllipticCurve
-    except ImportError as error:
-        raise MissingExtraError("Making a proof", "zk") from error
-    return EllipticCurve("BN254")
+    return import_extra("zksnake.ecc", "Making a proof", "zk").EllipticCurve("BN254")
 
 
 def native_ring() -> Any:

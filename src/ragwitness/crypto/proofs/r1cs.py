@@ -110,11 +110,15 @@ class Circuit:
         if self.wires != self.publics + 1:
             raise ValueError("Public inputs are declared before everything else.")
         self.publics += count
-        return self._input(name, count)
+        return self.private(name, count)
 
     def private(self, name: str, count: int = 1) -> list[Linear]:
         """Declare private inputs."""
-        return self._input(name, count)
+        if name in self.inputs:
+            raise ValueError(f"The input {name!r} is declared twice.")
+        first = self.allocate(count)
+        self.inputs[name] = range(first, first + count)
+        return [Linear({wire: 1}) for wire in self.inputs[name]]
 
     def product(self, a: Linear, b: Linear, label: str) -> Linear:
         """Return a · b as a new wire: one constraint."""
@@ -192,13 +196,6 @@ class Circuit:
         for step in self._steps:
             step(wires)
         return wires
-
-    def _input(self, name: str, count: int) -> list[Linear]:
-        if name in self.inputs:
-            raise ValueError(f"The input {name!r} is declared twice.")
-        first = self.allocate(count)
-        self.inputs[name] = range(first, first + count)
-        return [Linear({wire: 1}) for wire in self.inputs[name]]
 
 
 def _linear(value: Linear | int) -> Linear:

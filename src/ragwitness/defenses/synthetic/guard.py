@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
+from ragwitness.kit.quotes import unescaped
 from ragwitness.kit.stored_names import unset
 from ragwitness.text.pii import PiiFinder, pii_finder
 from ragwitness.text.runs import RunIndex, Vocabulary, phrases_of
@@ -31,7 +32,6 @@ from ragwitness.text.words import (
     content_tokens,
     dense_tokens,
     seen,
-    unescaped,
 )
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")

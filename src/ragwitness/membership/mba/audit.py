@@ -11,7 +11,7 @@ from typing import ClassVar
 from ragwitness.membership.mba.answers import Given, MaskAnswers, is_declined, matches, read_answers
 from ragwitness.membership.mba.config import MbaConfig
 from ragwitness.membership.mba.masks import MASK_LABEL, Mask, Masked, mask_document
-from ragwitness.membership.mba.spelling import Speller, load_speller
+from ragwitness.membership.mba.spelling import load_speller
 from ragwitness.membership.reading.outcomes import named_trouble
 from ragwitness.membership.reading.probabilities import UNREAD, token_at, word_probability
 from ragwitness.models.base import LanguageModel
@@ -176,7 +176,6 @@ class Mba:
     Args:
         proxy: Ranks words by difficulty; must not have seen the target's database.
         config: Masks, their source and the weights of the score.
-        speller: In place of the one that the configuration names.
 
     Raises:
         InputError: The spelling library is not installed.
@@ -187,16 +186,11 @@ class Mba:
     stored_name: ClassVar[str] = "ragwitness.membership.mba.probe.Mba"
     requires = frozenset({Capability.TEXT})
 
-    def __init__(
-        self,
-        proxy: LanguageModel,
-        config: MbaConfig | None = None,
-        speller: Speller | None = None,
-    ) -> None:
+    def __init__(self, proxy: LanguageModel, config: MbaConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or MbaConfig()
         spells = self.config.source in ("proxy", "llm")
-        self._speller = speller or (load_speller(self.config.spelling) if spells else None)
+        self._speller = load_speller(self.config.spelling) if spells else None
         # Table 2, LLM-based: another model than the proxy may choose.
         named = self.config.mask_model
         self._chooser = load_language_model(named) if named else proxy

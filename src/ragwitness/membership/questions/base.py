@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 import random
 import re
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ragwitness.crypto.hashing import text_digest
 from ragwitness.errors import InputError
 from ragwitness.kit.files import append_synced
 from ragwitness.membership.reading.outcomes import Reply, named_trouble, read_reply
@@ -105,11 +105,7 @@ class WrittenCache:
     @staticmethod
     def key(model: str, prompt: str, document: str) -> str:
         """Return the sha256 of model name, prompt and document, each with its length."""
-        digest = hashlib.sha256()
-        for part in (model, prompt, document):
-            data = part.encode("utf-8", "surrogatepass")
-            digest.update(len(data).to_bytes(8, "big") + data)
-        return digest.hexdigest()
+        return text_digest((model, prompt, document))
 
     def __len__(self) -> int:
         return len(self._texts)

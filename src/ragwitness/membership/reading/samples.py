@@ -7,10 +7,10 @@ still have a probability of up to 3.7 / n. See ``docs/design/sampling.md``.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ragwitness.crypto.hashing import sampling_seed
 from ragwitness.membership.reading.continuation import same_word
 from ragwitness.membership.reading.probabilities import UNREAD
 from ragwitness.stats.intervals import proportion_interval
@@ -48,7 +48,7 @@ def samples_of(query: Query, n: int) -> list[Query]:
     is the same question.
     """
     return [
-        replace(query, temperature=1.0, top_logprobs=0, seed=_seed(query.prompt, number))
+        replace(query, temperature=1.0, top_logprobs=0, seed=sampling_seed(query.prompt, number))
         for number in range(n)
     ]
 
@@ -85,10 +85,3 @@ def whole_words(answer: Answer) -> list[str]:
     words = [word.text for word in split_words(answer.text)]
     whole = answer.finish_reason != "length" or answer.text[-1:].isspace()
     return words if whole else words[:-1]
-
-
-def _seed(prompt: str, number: int) -> int:
-    """31 bits: some servers take no more."""
-    # The number enters the seed, so that n samples of one prompt are n draws.
-    digest = hashlib.sha256(f"{number}\0{prompt}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:4], "big") >> 1

@@ -41,6 +41,7 @@ class PrefixStore:
     Attributes:
         reused_tokens: Tokens that needed no computation so far.
         read_tokens: Tokens that did.
+        nbytes: Memory held by stored blocks, in bytes.
     """
 
     def __init__(self, network: Network, limit_bytes: int = DEFAULT_BYTES) -> None:
@@ -48,7 +49,7 @@ class PrefixStore:
         self._limit = limit_bytes
         # The least recently used first; a block always later than those that continue it.
         self._blocks: OrderedDict[bytes, tuple[Float32, Float32]] = OrderedDict()
-        self._bytes = 0
+        self.nbytes = 0
         self._claimed: set[bytes] = set()
         self._changed = threading.Condition()
         self.reused_tokens = 0
@@ -57,16 +58,11 @@ class PrefixStore:
     def __len__(self) -> int:
         return len(self._blocks)
 
-    @property
-    def nbytes(self) -> int:
-        """Memory held by stored blocks, in bytes."""
-        return self._bytes
-
     def clear(self) -> None:
         """Forget everything."""
         with self._changed:
             self._blocks.clear()
-            self._bytes = 0
+            self.nbytes = 0
 
     def reading(self, ids: Tokens, *, capacity: int, keep: int, reuse: bool = True) -> Reading:
         """Begin to read a sequence.
@@ -145,11 +141,11 @@ class PrefixStore:
             for name, block in fresh.items():
                 if name not in self._blocks:
                     self._blocks[name] = block
-                    self._bytes += sum(array.nbytes for array in block)
+                    self.nbytes += sum(array.nbytes for array in block)
             self._touch(names)
-            while self._bytes > self._limit:
+            while self.nbytes > self._limit:
                 _, block = self._blocks.popitem(last=False)
-                self._bytes -= sum(array.nbytes for array in block)
+                self.nbytes -= sum(array.nbytes for array in block)
 
     def _touch(self, names: list[bytes]) -> None:
         # From the last to the first: what goes first is never needed by what stays.

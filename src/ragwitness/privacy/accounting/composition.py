@@ -60,16 +60,14 @@ def per_query(epsilon: float, delta: float, queries: int, split: Split = "strict
     )
 
 
-def classic_sigma(
-    epsilon: float, delta: float, queries: int, sensitivity: float = 1.0, split: Split = "strict"
-) -> float:
+def classic_sigma(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
     """Return the noise of (3.4): S sqrt(2 ln(1.25/delta_q)) / epsilon_q.
 
     Raises:
         InputError: A value is outside its range, or epsilon_q is not below 1, where the formula
             (Dwork & Roth 2014, Thm. A.1) does not hold.
     """
-    part = per_query(epsilon, delta, queries, split)
+    part = per_query(epsilon, delta, queries)
     if part.epsilon >= 1:
         raise InputError(
             f"(3.4) holds below 1 per query; epsilon {epsilon:g} over {queries} queries gives"

@@ -49,7 +49,7 @@ class SlotIndex:
                 f"{len(checked)} documents do not fit into {mechanism.capacity} slots.",
                 "Raise the mechanism's capacity; it is public, so leave room.",
             )
-        self._scale = mechanism.scale
+        self.scale = mechanism.scale  # bound on the norm of the rows
         self._rows = np.zeros((mechanism.capacity, mechanism.dimension), np.float32)
         self._rows[: len(checked)] = checked
 
@@ -62,11 +62,6 @@ class SlotIndex:
     def shape(self) -> tuple[int, int]:
         """Slots, and dimension."""
         return self._rows.shape[0], self._rows.shape[1]
-
-    @property
-    def scale(self) -> int:
-        """Bound on the norm of the rows."""
-        return self._scale
 
     def inner_products(self, queries: Rows) -> NDArray[np.int32]:
         """Return all inner products, exact.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import MissingExtraError
+from ragwitness.errors import import_extra
 from ragwitness.rag.index.base import Hit, Metric, settled
 
 # As for FAISS, so that the two differ in nothing but the library (Chroma's own: 16, 100, 100).
@@ -33,13 +33,9 @@ class ChromaStore:
     name = f"Chroma HNSW (M={_LINKS} efConstruction={_KEPT_BUILDING} efSearch={_KEPT_SEARCHING})"
 
     def __init__(self, metric: Metric) -> None:
-        try:
-            import chromadb
-            from chromadb.config import Settings
-        except ImportError as error:
-            raise MissingExtraError("The Chroma index", "chroma") from error
+        chromadb = import_extra("chromadb", "The Chroma index", "chroma")
         # In memory, whatever a ``.env`` file nearby says.
-        settings = Settings(
+        settings = chromadb.config.Settings(
             _env_file=None, anonymized_telemetry=False, chroma_otel_collection_endpoint=""
         )
         self._client = chromadb.EphemeralClient(settings)

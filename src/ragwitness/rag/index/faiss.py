@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import MissingExtraError
+from ragwitness.errors import import_extra
 from ragwitness.rag.index.base import Hit, Metric, settled
 
 # Malkov & Yashunin 2018 (arXiv 1603.09320): M links per vector, and how many candidates are kept
@@ -31,7 +31,7 @@ class _FaissStore(ABC):
     """
 
     def __init__(self, metric: Metric) -> None:
-        self._faiss = _import_faiss()
+        self._faiss = import_extra("faiss", "The FAISS index", "faiss")
         self._metric = metric
         self._index: Any = None
 
@@ -105,11 +105,3 @@ class FaissHnswStore(_FaissStore):
             return self._index.storage.search(row, k)
         kept = self._faiss.SearchParametersHNSW(efSearch=max(k, _KEPT_SEARCHING))
         return self._index.search(row, k, params=kept)
-
-
-def _import_faiss() -> Any:
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtraError("The FAISS index", "faiss") from error
-    return faiss

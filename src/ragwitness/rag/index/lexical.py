@@ -46,16 +46,13 @@ class LexicalIndex:
         texts: The passages.
     """
 
+    name = "lexical (BM25)"
+
     def __init__(self, texts: Sequence[str]) -> None:
         words = [index_words(text) for text in texts]
         self._size = len(words)
         # bm25s cannot index a vocabulary without words.
         self._bm25 = _build_bm25(words) if any(words) else None
-
-    @property
-    def name(self) -> str:
-        """What is in use, for people."""
-        return "lexical (BM25)"
 
     def __len__(self) -> int:
         return self._size

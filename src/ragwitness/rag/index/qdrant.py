@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import MissingExtraError
+from ragwitness.errors import import_extra
 from ragwitness.rag.index.base import Hit, Metric, settled
 
 _COLLECTION = "passages"
@@ -26,7 +26,7 @@ class QdrantStore:
     name = "Qdrant (local)"
 
     def __init__(self, metric: Metric) -> None:
-        self._qdrant = _import_qdrant()
+        self._qdrant = import_extra("qdrant_client", "The Qdrant index", "qdrant")
         self._metric = metric
         self._client: Any = self._qdrant.QdrantClient(":memory:")
         self._size = 0
@@ -59,11 +59,3 @@ class QdrantStore:
         # Higher is nearer everywhere in this package; a distance says it the other way round.
         sign = -1.0 if self._metric == "l2" else 1.0  # Qdrant's score is the distance itself
         return [Hit(int(point.id), sign * point.score) for point in reply.points]
-
-
-def _import_qdrant() -> Any:
-    try:
-        import qdrant_client
-    except ImportError as error:
-        raise MissingExtraError("The Qdrant index", "qdrant") from error
-    return qdrant_client

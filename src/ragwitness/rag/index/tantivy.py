@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 import weakref
@@ -12,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.crypto.hashing import text_digest
+from ragwitness.errors import InputError, import_extra
 from ragwitness.rag.index.base import Hit, settled
 from ragwitness.rag.index.lexical import index_words
 
@@ -40,13 +40,15 @@ class TantivyIndex:
         MissingExtraError: Tantivy is not installed.
     """
 
+    name = "lexical (Tantivy BM25)"
+
     def __init__(self, texts: Sequence[str], folder: Path | None = None) -> None:
-        self._tantivy = _import_tantivy()
+        self._tantivy = import_extra("tantivy", "The Tantivy index", "tantivy")
         self._size = len(texts)
         kept = folder or Path(tempfile.mkdtemp(prefix="ragwitness-"))
         if folder is None:
             weakref.finalize(self, shutil.rmtree, kept, ignore_errors=True)
-        home = kept / _digest(texts)
+        home = kept / text_digest(texts, _FORM)[:32]
         try:
             if not home.is_dir():
                 self._build(texts, kept, home)
@@ -63,11 +65,6 @@ class TantivyIndex:
                 "Delete that folder, and it is built again.",
             )
         self._schema = self._index.schema
-
-    @property
-    def name(self) -> str:
-        """What is in use, for people."""
-        return "lexical (Tantivy BM25)"
 
     def __len__(self) -> int:
         return self._size
@@ -120,20 +117,3 @@ class TantivyIndex:
                 draft.rename(home)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-
-
-def _digest(texts: Sequence[str]) -> str:
-    """Name the folder of a list of passages; the length keeps two splits of one text apart."""
-    digest = hashlib.sha256(_FORM)
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()[:32]
-
-
-def _import_tantivy() -> Any:
-    try:
-        import tantivy
-    except ImportError as error:
-        raise MissingExtraError("The Tantivy index", "tantivy") from error
-    return tantivy

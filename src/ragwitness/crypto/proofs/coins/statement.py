@@ -231,7 +231,7 @@ class CoinConversation:
         """Take in all columns; return κ."""
         # Round 2, columns. Were κ known first, errors of two columns would be fitted to cancel.
         self.transcript.absorb_points("columns", columns)
-        return self._nonzero("kappa")
+        return self.transcript.nonzero("kappa")
 
     def point(self, ends: G1, masks: tuple[G1, G1], constant: int) -> tuple[int, int]:
         """Take in [G], [A], [B] and A₁ + B₁; return ξ and ω."""
@@ -239,13 +239,13 @@ class CoinConversation:
         # likewise were ω known before it.
         self.transcript.absorb_points("ends", [ends, *masks])
         self.transcript.absorb_scalars("constant", [constant])
-        return self._nonzero("xi"), self._nonzero("omega")
+        return self.transcript.nonzero("xi"), self.transcript.nonzero("omega")
 
     def place(self, sides: tuple[G1, G1]) -> int:
         """Take in [P] and [Q]; return z."""
         # Round 4, sides. An identity of polynomials is fitted at a point known first.
         self.transcript.absorb_points("sides", sides)
-        return self._nonzero("z")
+        return self.transcript.nonzero("z")
 
     def weights(self, values: Evaluations, end: int) -> OpeningWeights:
         """Take in all evaluations; return the weights of their opening."""
@@ -254,9 +254,6 @@ class CoinConversation:
         data = self.transcript.expand("weights", (self.width + 2) * _WEIGHT_BYTES)
         *columns, first, second = (int.from_bytes(part, "big") for part in cut(data, _WEIGHT_BYTES))
         return OpeningWeights(tuple(columns), first, second)
-
-    def _nonzero(self, label: str) -> int:
-        return self.transcript.challenge(label) or R - 1
 
 
 def total_of(xi: int, omega: int, slots: int, end: int, constant: int) -> int:

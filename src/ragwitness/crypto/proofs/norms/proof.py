@@ -19,7 +19,6 @@ from ragwitness.crypto.proofs.curve import (
     G1,
     G1_BYTES,
     SCALAR_BYTES,
-    R,
     encode_g1,
     encode_scalar,
     parse_g1,
@@ -170,14 +169,16 @@ class Conversation:
         # were ω known first, the masks' constant g₀ would make up for any difference.
         self._transcript.absorb_scalars("norms", [commitment])
         self._transcript.absorb_points("masks", masks)
-        return Challenges(*(self._nonzero(name) for name in ("xi", "zeta", "kappa", "omega")))
+        return Challenges(
+            *(self._transcript.nonzero(name) for name in ("xi", "zeta", "kappa", "omega"))
+        )
 
     def point(self, total: int, sides: tuple[G1, G1]) -> int:
         """Take in T*, [P] and [Q]; return z."""
         # Round 3, total and sides. An identity of polynomials is fitted at a point known first.
         self._transcript.absorb_scalars("total", [total])
         self._transcript.absorb_points("sides", sides)
-        return self._nonzero("z")
+        return self._transcript.nonzero("z")
 
     def weights(self, evaluations: Evaluations) -> OpeningWeights:
         """Take in all evaluations; return the weights of their opening."""
@@ -186,9 +187,6 @@ class Conversation:
         data = self._transcript.expand("weights", (self._shape.dimension + 2) * _WEIGHT_BYTES)
         *columns, first, second = (int.from_bytes(part, "big") for part in cut(data, _WEIGHT_BYTES))
         return OpeningWeights(tuple(columns), first, second)
-
-    def _nonzero(self, label: str) -> int:
-        return self._transcript.challenge(label) or R - 1
 
 
 def circuit_inputs(commitment: int, challenges: Challenges, total: int) -> dict[str, int]:

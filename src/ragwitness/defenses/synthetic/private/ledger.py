@@ -2,9 +2,9 @@
 
 A spend is booked before its noise is drawn: a run that dies counts, and a run that resumes with its
 kept votes counts once. What is spent is spent on records, whatever their file is called and
-whatever else stands in it: a copy under another name, or a corpus with some of the same records,
-finds the same spends in the same ledger. The ledger holds hashes of the records and is as private
-as they are.
+whatever else stands in it: a copy under another name, or a corpus with some of the same records or
+with a good part of their text, finds the same spends in the same ledger. The ledger holds hashes of
+the records and is as private as they are.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender
 from ragwitness.kit.run_files import LEDGER
 from ragwitness.types import Document
+
+_RUN = 24  # letters and digits, about five words
+_BANDS, _MINIMA = 4, 4  # that two texts share: few do by chance, near copies nearly always
+_ODD = np.array([pow(0x9E3779B97F4A7C15, n, 1 << 64) for n in range(1, _RUN + 1)], np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,8 @@ class PrivacyLedger:
             InputError: The ledger cannot be written: then nothing may be drawn.
         """
         mine = _hashes(documents)
-        if name in self._rows and np.isin(mine, self._rows[name][1]).any(axis=1).all():
+        # Here a near copy is another record: what may not be booked yet is booked again.
+        if name in self._rows and np.isin(mine[:, :2], self._rows[name][1]).any(axis=1).all():
             return
         row = {
             "id": name,
@@ -192,12 +197,23 @@ class PrivacyLedger:
 
 
 def _hashes(documents: Sequence[Document]) -> NDArray[np.uint64]:
-    """Two numbers for each text: of its letters and digits alone, and, as once, of its words."""
+    """Numbers for each text: of its letters and digits, of its words, and of what is near it."""
     found = []
     for text in {one.text.casefold() for one in documents}:
         bare = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
-        found += [hashlib.sha256(t.encode()).digest()[:8] for t in (bare, " ".join(text.split()))]
-    return np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2)
+        parts = [bare.encode(), " ".join(text.split()).encode(), *_near(bare)]
+        found += [hashlib.sha256(part).digest()[:8] for part in parts]
+    return np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2 + _BANDS)
+
+
+def _near(bare: str) -> list[bytes]:
+    """Min-hashes of a text's runs, in bands: texts with many of the same runs share a band."""
+    codes = np.frombuffer((bare or " ").encode("utf-32-le"), "<u4").astype(np.uint64)
+    size = min(_RUN, len(codes))
+    runs = np.lib.stride_tricks.sliding_window_view(codes, size) @ _ODD[:size]
+    mixed = ((runs ^ runs >> np.uint64(32)) * odd for odd in _ODD[: _BANDS * _MINIMA])
+    least = np.array([((one ^ one >> np.uint64(29)) * _ODD[7]).min() for one in mixed], "<u8")
+    return [bytes([n]) + band.tobytes() for n, band in enumerate(least.reshape(_BANDS, _MINIMA))]
 
 
 def ledger_path(corpus: str) -> Path:

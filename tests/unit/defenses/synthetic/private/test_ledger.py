@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from ragwitness.defenses.synthetic.private.ledger import (
 from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender
 from ragwitness.kit.run_files import LEDGER
+from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
 
 _DELTA = 1e-6
@@ -96,6 +98,30 @@ def test_signs_and_composed_letters_make_no_other_record(tmp_path: Path, same: s
     assert ledger.total(_corpus(same)).runs == 1
     assert PrivacyLedger(tmp_path / LEDGER).total(_corpus(same)).runs == 1
     assert ledger.total(_corpus("Der K\u00e4ufer zahlt 13 Euro")).runs == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda text: f"{text} Thanks.",
+        lambda text: f"Note: {text}",
+        lambda text: text[: len(text) * 2 // 3],
+        lambda text: text.replace(". ", "; ", 1).replace("the", "this", 1),
+    ],
+    ids=["a word more", "a word before", "two thirds", "a word changed"],
+)
+def test_near_copies_are_the_same_records_and_others_are_not(
+    tmp_path: Path, other: Callable[[str], str]
+) -> None:
+    texts = [one.text for one in load_sample()]
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    for name in ("first", "second"):
+        ledger.book(name, _corpus(*texts[:60]), _spend(1.0))
+    assert ledger.total(_corpus(*map(other, texts[:60]))).runs == 2
+    assert ledger.total(_corpus(*texts[600:700])).runs == 0
+    # A run that goes on with other texts than it began with spends on them.
+    ledger.book("first", _corpus(*map(other, texts[:60])), _spend(1.0))
+    assert len((tmp_path / LEDGER).read_text().splitlines()) == 3
 
 
 def test_what_an_earlier_version_booked_still_counts(tmp_path: Path) -> None:
