@@ -16,7 +16,7 @@ from ragwitness.asking.scores import sets_of, start_for
 from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.assumptions import likeness
 from ragwitness.audits.membership import Statistic, learn, spending
-from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct
+from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
 from ragwitness.errors import InputError
 from ragwitness.membership.owner import Bets, collection_difference
 from ragwitness.results.collection import CollectionResult
@@ -69,7 +69,8 @@ async def run_collection(
     """
     clock, doubt = time.monotonic(), ""
     # 1. Order: at random, so that stopping early favours no kind of document.
-    documents = list(distinct(plan.documents))
+    # Drafts are no other evidence.
+    documents = list(without_drafts(distinct(plan.documents)))
     # The bet is that the collection is not like the others: texts that differ anyway would win it.
     alike = likeness(plan.documents, distinct(plan.known_out))
     caution = f"Not exact: {alike.told}" if alike.unlike else None
@@ -89,7 +90,7 @@ async def run_collection(
         if getattr(audit, "learns", False):
             statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
         # 2. Calibrate: what documents outside score at this target. Some are kept for the end.
-        others = list(distinct(plan.known_out))
+        others = list(without_drafts(distinct(plan.known_out)))
         start = start_for({"": documents, "known outside": others}, plan.alpha, seed)
         worker = Worker(target, journal, plan.in_flight, governor=governor, start=start)
         random.Random(seed + 1).shuffle(others)

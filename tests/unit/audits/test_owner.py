@@ -65,6 +65,21 @@ def test_a_held_collection_is_recognised_before_all_of_it_is_asked() -> None:
     assert target.asked == result.queries == 60 + result.documents_asked
 
 
+def test_drafts_are_one_document_each_on_both_sides() -> None:
+    def drafts(name: str, n: int) -> tuple[Document, ...]:
+        whole = [" ".join(f"{name}{i}w{word}" for word in range(40)) for i in range(n)]
+        return tuple(
+            Document(f"{name}{i}v{v}", f"Version {v}. {text}")
+            for i, text in enumerate(whole)
+            for v in range(4)
+        )
+
+    mine, target = drafts("mine", 25), _Echo(set())
+    plan = AuditPlan(documents=mine, known_out=drafts("other", 30), accept_unlike=True)
+    result = asyncio.run(run_collection(plan, target, _Noisy()))
+    assert (result.documents, target.asked) == (25, 25 + 30)
+
+
 def test_a_collection_outside_is_not_accused() -> None:
     wrong = sum(
         _run(_texts(f"free{seed}", 40), held=False, seed=seed)[0].decided for seed in range(20)
