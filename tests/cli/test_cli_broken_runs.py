@@ -109,7 +109,7 @@ def test_the_second_of_two_processes_in_one_folder_is_refused_and_nothing_is_los
     line = [*map(str, ERRANDS["audit"]), "--run", "run"]
     code = "from ragwitness.cli.main import run; run()"
     root = str(Path(__file__).parents[2])  # the target is a module of the tests
-    environment = os.environ | {answering.SLOWLY: "0.1", "PYTHONPATH": root}
+    environment = os.environ | {answering.SLOWLY: "0.6", "PYTHONPATH": root}
     with subprocess.Popen(
         [sys.executable, "-c", code, *line], env=environment, stdout=subprocess.PIPE
     ) as first:
