@@ -251,9 +251,29 @@ def main() -> None:
         some = texts[: min(half, options.texts)]
         for name, agent in agents.items():
             tell(f"{name}: passed", [guard.violation(agent(text, rng)) is None for text in some])
+        if re.search(options.only, "whole in texts"):
+            apart(some[:100], guard)
         carried(some, guard)
         runs = GuardConfig(common=options.common, rouge=1.0, recall=1.0, pii="none")
         longest(some, SyntheticGuard(texts[:half], (), runs, public=public))
+
+
+def apart(records: Sequence[str], guard: SyntheticGuard) -> None:
+    """Print which records leave whole in parts, a text each, filler after every four words."""
+    for name in (None, "syllables", "a figure a word", "umlauts", "strokes", "joined pairs"):
+        for count in (2, 3, 4, 5):
+            out = []
+            for record in records:
+                words = (RESPELLED[name](record) if name else record).split()
+                size = -(-len(words) // count)
+                parts = [words[at : at + size] for at in range(0, len(words), size)]
+                texts = [
+                    " ".join(" ".join((*part[at : at + 4], "perhaps")) for at in range(0, size, 4))
+                    for part in parts
+                ]
+                single = all(guard.violation(text) is None for text in texts)
+                out.append(single and not any(guard.together(texts)))
+            tell(f"whole in {count} texts, {name or 'as it stands'}: left", out)
 
 
 def longest(texts: Sequence[str], guard: SyntheticGuard) -> None:

@@ -26,7 +26,8 @@ _TAGS = re.compile(r"</?[a-z][a-z0-9]{0,9}(?:\s+[\w-]+=[^<>]*)?\s*/?>|[*`~#|]+",
 _MARKED = re.compile(r"[&<*`~#|_\\%]|U\+|0x")
 _TAGGED = 0xE0000  # where ASCII stands a second time
 _NUMBERS = re.compile(
-    r"(?<![\w.])(?:(?:[01]{8}|[0-9A-Fa-f]{2}|\d{1,3})[\s,:;/-]+){11,}\w{1,8}\b|(?:[0-9A-Fa-f]{2}){20,}"
+    r"(?<![\w.])(?:(?:[01]{8}|\d{1,3}|\d[A-Fa-f]|[A-Fa-f][0-9A-Fa-f])[\s,:;/-]+){11,}\w{1,8}\b"
+    r"|(?:[0-9A-Fa-f]{2}){20,}"
 )
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4,}={0,2}\s*){6,}|[A-Za-z0-9+/]{24,}={0,2}")
 _FIGURES = str.maketrans("013457@$\u20ac\u212e\u25cb", "oieastaseeo")  # in place of letters
@@ -72,6 +73,7 @@ STOP_WORDS = frozenset(
     very was we were what when where which while who whom why will with would you your""".split()
 )
 """Function words; too predictable to tell a member from a non-member."""
+_FILLING = frozenset(word for word in STOP_WORDS if len(word) > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,6 @@ class Word:
     text: str
     start: int
     end: int
-
-
-_FILLING = frozenset(word for word in STOP_WORDS if len(word) > 1)
 
 
 def split_words(text: str) -> list[Word]:
@@ -219,16 +218,16 @@ def decoded(text: str) -> list[str]:
                 found.append(_said(bytes(one + moved for one in numbers)))
     for match in _BASE64.finditer(text):
         row = match[0].split()
-        for parts in (["".join(row)], row):
-            said = ""
-            for part in parts:
-                with suppress(ValueError):
-                    said += (
-                        _said(b64decode(part.rstrip("=") + "=" * (-len(part.rstrip("=")) % 4)))
-                        + " "
-                    )
-            found.append(said)
+        # One code over all lines, or one for each word.
+        found += [_from_base64("".join(row)), " ".join(map(_from_base64, row))]
     return [one for one in found if one.strip()]
+
+
+def _from_base64(code: str) -> str:
+    bare = code.rstrip("=")
+    with suppress(ValueError):
+        return _said(b64decode(bare + "=" * (-len(bare) % 4)))
+    return ""
 
 
 def _said(data: bytes) -> str:

@@ -38,7 +38,9 @@ _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
 # Codes: a long unbroken row, twenty bytes one by one, or two words of all kinds of characters.
 _ENCODED = re.compile(
-    r"(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}|(?:(?:%?[0-9A-Fa-f]{2}|\d{1,3}|[01]{8})[\s,:;-]+){20}"
+    r"(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}"
+    # Each number is read in one way alone, or a long row would take for ever.
+    r"|(?:(?:%?(?:\d{2}|\d[A-Fa-f]|[A-Fa-f][0-9A-Fa-f])|\d|\d{3}|[01]{8})[\s,:;-]+){20}"
     r"|(?:(?:[%=\\]|\\+[ux]|U\+|0x)[0-9A-Fa-f]{2,5}[\s,;]*){8}"
     r"|(?:(?=\S*\d)(?=\S*[A-Z])(?=\S*[a-z])[A-Za-z0-9+/]{12,}=*\s+){2}"
 )
