@@ -13,7 +13,7 @@ demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
 
 test: $(VENV)/.dev
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow and not long"
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long"
 
 test-slow: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "slow or long"

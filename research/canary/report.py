@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from ragwitness.report.figures import STYLE, Axis, Line, LinesPanel, lines_svg
 from ragwitness.results.geometry import round_numbers
 from ragwitness.stats.evaluation import Rate, auc, roc_curve, tpr_at_fpr
-from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
+from ragwitness.stats.intervals import (
+    auc_interval,
+    bootstrap_interval,
+    bootstrap_mean_interval,
+    proportion_interval,
+)
 from research.canary.study import StudyCase, StudyTable, trial_settings
 from research.canary.trial import Outcome
 from research.canary.worlds import KINDS, Obedience
@@ -144,8 +149,7 @@ def mean_of(values: Sequence[float]) -> Rate | None:
     if not values:
         return None
     data = np.asarray(values, np.float64)
-    everyone = np.ones(data.size, np.bool_)
-    low, high = bootstrap_interval(lambda picked: float(data[picked].mean()), everyone)
+    low, high = bootstrap_mean_interval(data)
     return Rate(float(data.mean()), low, high, data.size)
 
 

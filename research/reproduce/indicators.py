@@ -19,7 +19,7 @@ from ragwitness.audits.controls import divide
 from ragwitness.cli.common import read_documents
 from ragwitness.results.evaluation import Battery, short_rate
 from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import bootstrap_interval
+from ragwitness.stats.intervals import bootstrap_interval, bootstrap_mean_interval
 from research.reproduce.files import leave_table
 from research.reproduce.report import reproduction_json
 from research.reproduce.tables import Case, Table
@@ -108,9 +108,7 @@ def indicators_of(case: Case, battery: Battery, members: Collection[str]) -> lis
 
 def mean_rate(values: NDArray[np.float64]) -> Rate:
     """Return the mean with a bootstrap interval."""
-    low, high = bootstrap_interval(
-        lambda chosen: float(values[chosen].mean()), np.ones(len(values), dtype=bool)
-    )
+    low, high = bootstrap_mean_interval(values)
     return Rate(float(values.mean()), low, high, len(values))
 
 

@@ -29,7 +29,7 @@ def _journal(run: Path) -> Path:
 
 def _opening(text: str) -> str:
     """The first words of a document: its length is not what is tried here, and costs time."""
-    return " ".join(text.split()[:40])
+    return " ".join(text.split()[:30])
 
 
 def _unscorable(documents: list[dict[str, object]]) -> int:
@@ -46,14 +46,14 @@ def _call(*arguments: object) -> subprocess.CompletedProcess[str]:
 def files(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("audit")
     rows = [{"id": d.id, "text": _opening(d.text)} for d in load_sample()[::7]]
-    questions = [{**row, "member": True} for row in rows[:8]]
-    questions += [{**row, "member": False} for row in rows[40:48]]
+    questions = [{**row, "member": True} for row in rows[:6]]
+    questions += [{**row, "member": False} for row in rows[42:48]]
     questions.append({"id": "<script>alert(1)</script>", "text": "two words", "member": False})
     return {
         "corpus": _write(folder / "corpus.jsonl", rows[:40]),
         "documents": _write(folder / "documents.jsonl", questions),
-        "known": _write(folder / "known.jsonl", rows[48:70]),
-        "auxiliary": _write(folder / "auxiliary.jsonl", rows[78:102]),
+        "known": _write(folder / "known.jsonl", rows[48:68]),
+        "auxiliary": _write(folder / "auxiliary.jsonl", rows[78:94]),
         "folder": folder,
     }
 
@@ -102,7 +102,7 @@ def test_doctor_measures_the_lab(lab) -> None:
 
 def test_json_has_the_promised_shape(audited) -> None:
     documents = audited["json"]["documents"]
-    assert len(documents) == 17
+    assert len(documents) == 13
     for row in documents:
         assert row["verdict"] in {"in", "out", "inconclusive"}
         assert isinstance(row["queries"], int)
@@ -121,8 +121,8 @@ def test_json_has_the_promised_shape(audited) -> None:
 
 def test_members_score_higher_than_non_members(audited) -> None:
     rows = [row for row in audited["json"]["documents"] if row["score"] is not None]
-    inside = [row["score"] for row in rows[:8]]
-    outside = [row["score"] for row in rows[8:]]
+    inside = [row["score"] for row in rows[:6]]
+    outside = [row["score"] for row in rows[6:]]
     wins = sum((a > b) + (a == b) / 2 for a in inside for b in outside)
     assert wins / (len(inside) * len(outside)) > 0.8
 
@@ -146,7 +146,7 @@ def test_the_same_command_with_formats_is_answered_from_the_journal(audited, fil
     done = _call(*audited["arguments"], *wanted)
     assert done.returncode == 3, done.stderr
     unscorable = _unscorable(audited["json"]["documents"])
-    assert f"fails --fail-on unscorable:5% ({unscorable} of 17 documents)" in done.stdout
+    assert f"fails --fail-on unscorable:5% ({unscorable} of 13 documents)" in done.stdout
     assert journal.read_bytes() == before
     lines = Path(f"{out}.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == audited["json"]["documents"]

@@ -92,7 +92,7 @@ def test_stored_transcripts_are_scored_without_asking(
 ) -> None:
     run, corpus = files["folder"] / "run", files["corpus"]
     common = ["--corpus", corpus, "--background", files["background"]]
-    arguments = ["leak", _TELL, *common, "--attacks", "all", "--prompts", 12, "--run", run]
+    arguments = ["leak", _TELL, *common, "--attacks", "all", "--prompts", 6, "--run", run]
     assert command(*arguments)[0] == 0
     again = files["folder"] / "again"
     stored = ["leak", "--transcripts", run / "transcripts.jsonl", *common, "--run", again]

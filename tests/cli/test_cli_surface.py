@@ -111,7 +111,7 @@ def test_without_a_checkout_reproduce_says_how_to_get_one(command, monkeypatch):
     from ragwitness.cli import main, reproduce
 
     monkeypatch.setattr(reproduce, "reproduce", reproduce._without_checkout)
-    monkeypatch.setattr(main.Surface, "commands", {}, raising=False)
+    monkeypatch.setattr(main, "_verb", main._verb.__wrapped__)  # made anew
     code, text = command("reproduce", "mba/table2")
     assert code == 2
     assert "checkout of the repository" in text

@@ -21,7 +21,7 @@ from ragwitness.audits.leak import FEW, AttackRun, ask_attacks, score_leaks
 from ragwitness.audits.membership import spending
 from ragwitness.audits.variants import JUDGED, ComparisonPlan, Judge, UsefulnessQuestion, Variant
 from ragwitness.extraction.correctness import Correctness, JudgedAnswer
-from ragwitness.extraction.score.table import LeakPlan, mean_rate, measure_leaks
+from ragwitness.extraction.score.table import LeakPlan, measure_leaks
 from ragwitness.extraction.transcript import Transcript, write_transcripts
 from ragwitness.extraction.utility import answer_lengths, measure_utility
 from ragwitness.kit.run_files import ANSWERS, TRANSCRIPTS
@@ -29,7 +29,7 @@ from ragwitness.lab import lab_target
 from ragwitness.rag.target import LabTarget
 from ragwitness.results.comparison import CORRECTNESS, Compared, Comparison, Usefulness, WorstCase
 from ragwitness.results.leak import LeakResult
-from ragwitness.stats.evaluation import at_equal_length, paired_difference
+from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_difference
 from ragwitness.text.runs import Vocabulary, shared_runs
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import readable
@@ -220,8 +220,7 @@ def usefulness(
         scored = values[~np.isnan(values)]
         if not len(scored):
             continue
-        mean = mean_rate(scored, seed)
-        mean = replace(mean, low=max(0.0, mean.low))  # scores are not below 0
+        mean = mean_rate(scored, seed, 0.0)
         theirs = None if base is None else base.scores.get(name)
         lucky = said.chance.get(name)
         above = None if lucky is None else paired_difference(values, lucky, seed=seed)

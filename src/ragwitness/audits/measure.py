@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ragwitness.results.evaluation import Cost, Measured
 from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.evaluation import Rate, auc, auc_difference, evaluate, tpr_at_fpr
-from ragwitness.stats.intervals import auc_interval, proportion_interval
+from ragwitness.stats.evaluation import Rate, auc, auc_difference, evaluate, share_rate, tpr_at_fpr
+from ragwitness.stats.intervals import auc_interval
 
 Scores = Mapping[str, float]
 """Statistic by document id; documents without one are unscorable."""
@@ -56,8 +56,7 @@ def area(inside: Sequence[float], outside: Sequence[float]) -> Rate | None:
 
 
 def _share(flags: Sequence[bool] | NDArray[np.bool_]) -> Rate:
-    hits, total = int(np.sum(flags)), len(flags)
-    return Rate(hits / total, *proportion_interval(hits, total), total)
+    return share_rate(int(np.sum(flags)), len(flags))
 
 
 def measure(

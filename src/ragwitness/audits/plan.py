@@ -35,8 +35,13 @@ def same_text(document: Document) -> str:
     Case, white space, typographic quotation marks and dashes, and punctuation beside words alone
     make no other document, and neither does the id.
     """
-    text = _DASH.sub("-", _UNSEEN.sub("", unicodedata.normalize("NFC", document.text)))
-    return _BORDER.sub("", " ".join(text.translate(_TYPED).lower().split())) or document.text
+    return _read(document.text)
+
+
+@functools.lru_cache(4096)  # each document is compared in several places
+def _read(text: str) -> str:
+    plain = _DASH.sub("-", _UNSEEN.sub("", unicodedata.normalize("NFC", text)))
+    return _BORDER.sub("", " ".join(plain.translate(_TYPED).lower().split())) or text
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Errors are told in two lines, and exit codes are fixed (``errors.ExitCode``).
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -264,14 +265,17 @@ class _Subgroup(Surface):
 
 
 def _load(name: str, entry: Verb | Group) -> Any:
-    if isinstance(entry, Group):
-        return _Subgroup(name, entry)
-    module, _, function = entry.home.partition(":")
+    return _Subgroup(name, entry) if isinstance(entry, Group) else _verb(name, entry.home)
+
+
+@functools.cache  # a program that calls many verbs builds each but once
+def _verb(name: str, home: str) -> Any:
+    module, _, function = home.partition(":")
     maker = typer.Typer(add_completion=False, rich_markup_mode=None)
     body = getattr(importlib.import_module(f"ragwitness.cli.{module}"), function)
-    maker.command(name, cls=Configurable)(with_options(body))
+    maker.command(name, cls=Configurable, context_settings=_HELP)(with_options(body))
     command: Any = typer.main.get_command(maker)
-    command.home = entry.home
+    command.home = home
     return command
 
 

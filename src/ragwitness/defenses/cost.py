@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.rag.index.lexical import index_words
 from ragwitness.rag.pipeline import RagSystem
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import bootstrap_interval, proportion_interval
+from ragwitness.stats.evaluation import Rate, mean_rate, share_rate
 from ragwitness.text.words import STOP_WORDS, core, split_words
 from ragwitness.types import Document
 
@@ -268,7 +267,7 @@ def _retrieval_cost(
     return RetrievalCost(
         recall_before=_share(before),
         recall=_share(after),
-        recall_lost=_mean(before.astype(np.float64) - after, seed, -1.0),
+        recall_lost=mean_rate(before.astype(np.float64) - after, seed),
         changed=_share(np.array([old != new for old, new in zip(*found, strict=True)])),
     )
 
@@ -291,10 +290,10 @@ def _answer_cost(
     judged = [(word_f1(old, ref), word_f1(new, ref)) for old, new, ref in both if ref is not None]
     old_f1, new_f1 = np.array(judged).T if judged else (None, None)
     return AnswerCost(
-        agreement=_mean(np.array([word_f1(new, old) for old, new, _ in both]), seed),
-        quality_before=None if old_f1 is None else _mean(old_f1, seed),
-        quality=None if new_f1 is None else _mean(new_f1, seed),
-        quality_lost=None if old_f1 is None else _mean(old_f1 - new_f1, seed, -1.0),
+        agreement=mean_rate(np.array([word_f1(new, old) for old, new, _ in both]), seed, 0.0),
+        quality_before=None if old_f1 is None else mean_rate(old_f1, seed, 0.0),
+        quality=None if new_f1 is None else mean_rate(new_f1, seed, 0.0),
+        quality_lost=None if old_f1 is None else mean_rate(old_f1 - new_f1, seed),
         refused_before=_share(np.array([refused(old) for old, _, _ in both])),
         refused=_share(np.array([refused(new) for _, new, _ in both])),
     )
@@ -305,17 +304,4 @@ def _holds(system: RagSystem, places: Sequence[int], question: BenignQuestion) -
 
 
 def _share(hits: NDArray[np.bool_]) -> Rate:
-    count, n = int(hits.sum()), hits.size
-    return Rate(count / n, *proportion_interval(count, n), n)
-
-
-def _mean(values: NDArray[np.float64], seed: int, least: float = 0.0) -> Rate:
-    """Mean of values from ``least`` to 1, with a bootstrap interval."""
-    mean = float(values.mean())
-    if np.ptp(values) == 0:  # resamples of equal values know no doubt; n of n equal do
-        doubt = proportion_interval(0, values.size)[1]
-        return Rate(mean, max(least, mean - doubt), min(1.0, mean + doubt), values.size)
-    low, high = bootstrap_interval(
-        lambda index: float(values[index].mean()), np.ones(values.size, np.bool_), seed=seed
-    )
-    return Rate(mean, min(low, mean), max(high, mean), values.size)
+    return share_rate(int(hits.sum()), hits.size)

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.stats.intervals import auc_interval, bootstrap_interval, proportion_interval
+from ragwitness.stats.intervals import (
+    auc_interval,
+    bootstrap_interval,
+    bootstrap_mean_interval,
+    proportion_interval,
+)
 
 Scores = NDArray[np.float64]
 Labels = NDArray[np.bool_]
@@ -23,6 +28,21 @@ class Rate:
     low: float
     high: float
     n: int
+
+
+def share_rate(count: int, n: int) -> Rate:
+    """Return a share with its exact interval."""
+    return Rate(count / n, *proportion_interval(count, n), n)
+
+
+def mean_rate(values: NDArray[np.float64], seed: int = 0, least: float = -1.0) -> Rate:
+    """Return the mean of values from ``least`` to 1 with a bootstrap interval over its items."""
+    n, mean = len(values), float(values.mean())
+    if np.ptp(values) == 0:  # resamples of equal values know no doubt; n of n equal do
+        doubt = proportion_interval(0, n)[1]
+        return Rate(mean, max(least, mean - doubt), min(1.0, mean + doubt), n)
+    low, high = bootstrap_mean_interval(values, seed=seed)
+    return Rate(mean, min(low, mean), max(high, mean), n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +172,7 @@ def evaluate(
 
     def rate(mask: Labels) -> Rate:
         hits, total = int(mask.sum()), mask.size
-        return Rate(hits / total, *proportion_interval(hits, total), total)
+        return share_rate(hits, total)
 
     def resampled(statistic: str, value: float) -> Rate:
         def one(index: NDArray[np.int64]) -> float:

@@ -89,3 +89,17 @@ def bootstrap_interval(
     ]
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
+
+
+def bootstrap_mean_interval(
+    values: NDArray[np.float64], *, resamples: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """Return :func:`bootstrap_interval` of the mean of one sample, the same numbers far sooner."""
+    rng, n = np.random.default_rng(seed), len(values)
+    step = max(1, (1 << 20) // n)  # resamples drawn at once: 8 MB
+    means = [
+        values[rng.integers(0, n, (min(step, resamples - done), n))].mean(1)
+        for done in range(0, resamples, step)
+    ]
+    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
+    return float(low), float(high)

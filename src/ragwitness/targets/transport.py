@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import ipaddress
 import json
 import math
 import random
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -201,15 +203,16 @@ class JsonClient:
         self._options = options
         self._clock = clock or Clock()
         self.failures = failures or Failures(base_url, key)
+        # No proxy stands between this machine and itself.
+        outside = not _is_loopback(httpx2.URL(base_url).host)
         self._http = httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {key.value}"} if key.value else {},
             timeout=httpx2.Timeout(
                 options.read_timeout, connect=options.connect_timeout, pool=None
             ),
             limits=httpx2.Limits(max_connections=options.concurrency),
-            verify=options.verify,
-            # No proxy stands between this machine and itself.
-            trust_env=not _is_loopback(httpx2.URL(base_url).host),
+            verify=_certificates(options.verify, outside),
+            trust_env=outside,
         )
 
     async def get(self, path: str) -> object:
@@ -347,6 +350,11 @@ def _setback(reply: _HttpReply | _Silence, *, overload: bool, again: bool) -> Se
     # 503 turns a request away; after another 5xx nobody knows what was worked on and billed.
     refused = reply.status < 500 or reply.status in OVERLOAD
     return Setback(overload or reply.status in OVERLOAD, refused, again)
+
+
+@functools.cache  # reading those of the system takes longer than many a request
+def _certificates(verify: bool, trust_env: bool) -> ssl.SSLContext:
+    return httpx2.create_ssl_context(verify, trust_env=trust_env)
 
 
 def _is_loopback(host: str) -> bool:

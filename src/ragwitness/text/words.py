@@ -9,7 +9,7 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragwitness.kit.quotes import unescaped
 from ragwitness.text.runs import SIGNS, plain_tokens
@@ -76,8 +76,7 @@ STOP_WORDS = frozenset(
 _FILLING = frozenset(word for word in STOP_WORDS if len(word) > 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word and its character range ``text[start:end]``."""
 
     text: str

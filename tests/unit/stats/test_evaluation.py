@@ -9,8 +9,13 @@ from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_roc
 
 from ragwitness.errors import InputError
-from ragwitness.stats.evaluation import auc, evaluate, roc_curve, tpr_at_fpr
-from ragwitness.stats.intervals import auc_interval, proportion_interval
+from ragwitness.stats.evaluation import auc, evaluate, mean_rate, roc_curve, tpr_at_fpr
+from ragwitness.stats.intervals import (
+    auc_interval,
+    bootstrap_interval,
+    bootstrap_mean_interval,
+    proportion_interval,
+)
 
 _CASES = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=4, max_size=60).filter(
     lambda rows: len({label for _, label in rows}) == 2
@@ -89,3 +94,18 @@ def test_one_kind_of_document_is_refused() -> None:
 def test_impossible_proportion_is_refused() -> None:
     with pytest.raises(InputError, match="3 of 2"):
         proportion_interval(3, 2)
+
+
+@pytest.mark.parametrize("n", [1, 7, 250, 3001])
+def test_the_interval_of_a_mean_is_the_bootstraps_to_the_last_bit(n: int) -> None:
+    values = np.random.default_rng(n).random(n)
+    everyone = np.ones(n, np.bool_)
+    slowly = bootstrap_interval(lambda picked: float(values[picked].mean()), everyone, seed=n)
+    assert bootstrap_mean_interval(values, seed=n) == slowly
+
+
+def test_equal_values_are_not_certain() -> None:
+    found = mean_rate(np.zeros(10))
+    assert (found.value, found.n) == (0.0, 10)
+    assert (-found.low, found.high) == (proportion_interval(0, 10)[1],) * 2
+    assert mean_rate(np.zeros(10), least=0.0).low == 0.0

@@ -212,11 +212,11 @@ def _drip(connection: socket.socket) -> None:
 @pytest.mark.parametrize("step", [_slow, _drip])
 def test_slow_server_is_given_up(step: Callable[[socket.socket], None]) -> None:
     started = time.perf_counter()
-    options = {"read_timeout": 0.2, "connect_timeout": 0.2, "retry": RetryPolicy(retries=1)}
+    options = {"read_timeout": 0.2, "connect_timeout": 0.5, "retry": RetryPolicy(retries=1)}
     error = failure(step, **options)
     assert isinstance(error, TargetUnreachableError)
     assert "no complete reply within 0.2 s" in error.message
-    assert time.perf_counter() - started < 2.5
+    assert time.perf_counter() - started < 3.9
 
 
 def test_cut_reply_is_asked_for_again() -> None:

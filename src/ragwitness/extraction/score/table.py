@@ -22,8 +22,7 @@ from ragwitness.extraction.score.hits import (
 from ragwitness.extraction.score.told import facts, in_order
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.models.base import Embedder
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import bootstrap_interval, proportion_interval
+from ragwitness.stats.evaluation import Rate, mean_rate, share_rate
 from ragwitness.text.secrets import Secret, distinct
 from ragwitness.types import Document
 
@@ -311,23 +310,6 @@ def _once(secrets: Sequence[Secret], flags: NDArray[np.bool_]) -> NDArray[np.boo
     found = np.zeros(int(numbers.max()) + 1, np.bool_)
     found[numbers[flags]] = True
     return found
-
-
-def share_rate(count: int, n: int) -> Rate:
-    """Return a share with its exact interval."""
-    return Rate(count / n, *proportion_interval(count, n), n)
-
-
-def mean_rate(values: Values, seed: int) -> Rate:
-    """Return the mean of values within [-1, 1] with a bootstrap interval over its items."""
-    n, mean = len(values), float(values.mean())
-    if np.ptp(values) == 0:  # resamples of equal values know no doubt; n of n equal do
-        doubt = proportion_interval(0, n)[1]
-        return Rate(mean, max(-1.0, mean - doubt), min(1.0, mean + doubt), n)
-    low, high = bootstrap_interval(
-        lambda picked: float(values[picked].mean()), np.ones(n, np.bool_), seed=seed
-    )
-    return Rate(mean, low, high, n)
 
 
 # Likeness in meaning: the cosine of every output with the record nearest to it.

@@ -154,7 +154,7 @@ class LibrarySpeller:
     """
 
     def __init__(self) -> None:
-        self._library, self._closest = _english()
+        self._closest = _symspellpy().Verbosity.CLOSEST
 
     def correct(self, previous_two: Sequence[str], word: str) -> str | None:
         """See :class:`Speller`."""
@@ -167,15 +167,15 @@ class LibrarySpeller:
         if plain not in (lower, lower.capitalize()) or (plain != lower and not opens):
             return None
         forms = (lower, lower.removesuffix("'s"), lower.removesuffix("s"))
-        if any(form in self._library.words for form in forms):
+        if any(form in _english().words for form in forms):
             return None
-        found = self._library.lookup(lower, self._closest, max_edit_distance=1)
+        found = _english().lookup(lower, self._closest, max_edit_distance=1)
         # The dictionary is British: "tumor" is right where it has "tumour".
         if not found or any(_AMERICAN.sub(_shorter, item.term) in forms for item in found):
             return None
         said = "" if opens else core(before)
         said = (self.correct(previous_two[:-1], said) or said).lower()
-        counted = self._library.bigrams
+        counted = _english().bigrams
         meant = str(max(found, key=lambda c: (counted.get(f"{said} {c.term}", 0), c.count)).term)
         return meant.capitalize() if plain != lower else meant
 
@@ -183,7 +183,7 @@ class LibrarySpeller:
         """Whether most of its longer lower-case words stand in the dictionary."""
         found = {core(word.text) for word in split_words(text)}
         words = {word for word in found if word.islower() and len(word) >= _SHORTEST}
-        known = sum(word in self._library.words for word in words)
+        known = sum(word in _english().words for word in words)
         return known >= _KNOWN_SHARE * len(words)
 
 
@@ -256,21 +256,25 @@ def _shorter(british: re.Match[str]) -> str:
     return {"ae": "e", "oe": "e", "our": "or", "tre": "ter"}[british.group()]
 
 
-@cache
-def _english() -> tuple[Any, Any]:
+def _symspellpy() -> Any:
     try:
-        from symspellpy import SymSpell, Verbosity
+        import symspellpy
     except ImportError as error:
         raise InputError(
             "Spelling correction needs the package symspellpy, which is not installed.",
             "Install it with: pip install symspellpy; or choose spelling 'none'.",
         ) from error
+    return symspellpy
+
+
+@cache  # at the first word: it takes seconds
+def _english() -> Any:
     # One edit: two would make "canestan" something else, and take four times as long to load.
-    library = SymSpell(max_dictionary_edit_distance=1)
+    library = _symspellpy().SymSpell(max_dictionary_edit_distance=1)
     folder = files("symspellpy")
     library.load_dictionary(str(folder / "frequency_dictionary_en_82_765.txt"), 0, 1)
     library.load_bigram_dictionary(str(folder / "frequency_bigramdictionary_en_243_342.txt"), 0, 2)
-    return library, Verbosity.CLOSEST
+    return library
 
 
 @cache
