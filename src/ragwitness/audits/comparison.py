@@ -418,6 +418,7 @@ def _compared(
         unjudged={} if told is None else told.unjudged,
         settings=variant.settings,
         cost=variant.cost,
+        doubt=leaks.doubt if leaks and not leaks.silent else "",
     )
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragwitness.results.evaluation import Cost, Measured
 from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.evaluation import Rate, auc, auc_difference, evaluate, share_rate, tpr_at_fpr
+from ragwitness.stats.evaluation import Rate, auc, auc_difference, evaluate, share_of, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval
 
 Scores = Mapping[str, float]
@@ -53,10 +52,6 @@ def area(inside: Sequence[float], outside: Sequence[float]) -> Rate | None:
     truth = np.array([True] * len(inside) + [False] * len(outside))
     # Interval by DeLong's variance on the logit scale (stats/intervals.py).
     return Rate(auc(values, truth), *auc_interval(values, truth), values.size)
-
-
-def _share(flags: Sequence[bool] | NDArray[np.bool_]) -> Rate:
-    return share_rate(int(np.sum(flags)), len(flags))
 
 
 def measure(
@@ -117,20 +112,20 @@ def measure(
         audit=audit,
         auc=found.auc,
         accuracy=found.accuracy,
-        precision=_share(labels[called]) if called.any() else None,
-        recall=_share(called[labels]),
+        precision=share_of(labels[called]) if called.any() else None,
+        recall=share_of(called[labels]),
         f1=found.f1,
         threshold=cut,
         decided_by=found.decided_by,
         tpr_at_1_fpr=found.tpr_at_1_fpr,
         # Low false-positive rates, as Carlini et al. (2022) ask: what an accusation would run at.
         tpr_at_01_fpr=tpr_at_fpr(values, labels, 0.001),
-        false_positives={f"{a:g}": _share(p_values[~labels] <= a) for a in _LEVELS},
-        true_positives={f"{a:g}": _share(p_values[labels] <= a) for a in _LEVELS},
-        unscorable=_share([name not in scores for name in truth]),
+        false_positives={f"{a:g}": share_of(p_values[~labels] <= a) for a in _LEVELS},
+        true_positives={f"{a:g}": share_of(p_values[labels] <= a) for a in _LEVELS},
+        unscorable=share_of([name not in scores for name in truth]),
         recall_at_k=None
         if retrieved is None
-        else _share([retrieved.get(name, False) for name in truth if truth[name]]),
+        else share_of([retrieved.get(name, False) for name in truth if truth[name]]),
         auc_retrieved=near,
         outcomes=dict(outcomes),
         cost=cost,

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.rag.index.lexical import index_words
 from ragwitness.rag.pipeline import RagSystem
-from ragwitness.stats.evaluation import Rate, mean_rate, share_rate
+from ragwitness.stats.evaluation import Rate, mean_rate, share_of
 from ragwitness.text.words import STOP_WORDS, core, split_words
 from ragwitness.types import Document
 
@@ -265,10 +264,10 @@ def _retrieval_cost(
         for places in found
     )
     return RetrievalCost(
-        recall_before=_share(before),
-        recall=_share(after),
+        recall_before=share_of(before),
+        recall=share_of(after),
         recall_lost=mean_rate(before.astype(np.float64) - after, seed),
-        changed=_share(np.array([old != new for old, new in zip(*found, strict=True)])),
+        changed=share_of(np.array([old != new for old, new in zip(*found, strict=True)])),
     )
 
 
@@ -294,14 +293,10 @@ def _answer_cost(
         quality_before=None if old_f1 is None else mean_rate(old_f1, seed, 0.0),
         quality=None if new_f1 is None else mean_rate(new_f1, seed, 0.0),
         quality_lost=None if old_f1 is None else mean_rate(old_f1 - new_f1, seed),
-        refused_before=_share(np.array([refused(old) for old, _, _ in both])),
-        refused=_share(np.array([refused(new) for _, new, _ in both])),
+        refused_before=share_of(np.array([refused(old) for old, _, _ in both])),
+        refused=share_of(np.array([refused(new) for _, new, _ in both])),
     )
 
 
 def _holds(system: RagSystem, places: Sequence[int], question: BenignQuestion) -> bool:
     return any(system.passages[place].document == question.document for place in places)
-
-
-def _share(hits: NDArray[np.bool_]) -> Rate:
-    return share_rate(int(hits.sum()), hits.size)

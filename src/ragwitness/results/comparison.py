@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ragwitness.errors import ExitCode
 from ragwitness.extraction.score.table import LeakMeasure
@@ -17,7 +17,7 @@ from ragwitness.results.frontier import (
 )
 from ragwitness.results.frontier import headline as headline_of
 from ragwitness.results.geometry import Plane, Point, plane
-from ragwitness.results.kind import Kind, Row, Ruling, passed, restored
+from ragwitness.results.kind import Kind, Row, Ruling, passed, plain, restored
 from ragwitness.results.leak import (
     MEASURE_COLUMNS,
     AttackLeaks,
@@ -116,6 +116,7 @@ class Compared:
         unjudged: Answers that could not be judged, by reason.
         settings: How its texts were made.
         cost: Of making its texts; None where they were given.
+        doubt: Why what is not found may leak all the same; empty where enough was answered.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Compared:
     unjudged: Mapping[str, int]
     settings: Mapping[str, str]
     cost: MakingCost | None = None
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ def main_measure(result: Comparison) -> str:
 def _rule(result: Comparison, conditions: Sequence[LeakCondition]) -> Ruling:
     # `origin` is the corpus itself and is expected to leak; the gate is on what would replace it.
     endings = [
-        (one.name, rule_measures(one.together, conditions))
+        (one.name, rule_measures(one.together, conditions, one.doubt))
         for one in result.variants
         if one.name != ORIGIN
     ]
@@ -185,6 +187,14 @@ def _rule(result: Comparison, conditions: Sequence[LeakCondition]) -> Ruling:
             if ruling.code is code:
                 return Ruling(code, f"{name}: {ruling.why}")
     return passed(conditions)
+
+
+def _dump(result: Comparison) -> Row:
+    stored = dict(plain(asdict(result)))
+    for one in stored["variants"]:
+        if not one["doubt"]:  # results of before had no such field
+            del one["doubt"]
+    return stored
 
 
 def _rows(result: Comparison) -> list[Row]:
@@ -232,7 +242,9 @@ def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
 
 def _leaking(one: Compared) -> LeakMeasure | None:
     """How many prompts bring a record out, whichever way: filler parts a run, not an order."""
-    found = [measure for label in LEAKS if (measure := chosen(one.together, label))]
+    # Few answers bring few records out, and that is no merit of the texts.
+    counted = () if one.doubt else one.together
+    found = [measure for label in LEAKS if (measure := chosen(counted, label))]
     return max(found, key=lambda measure: measure.count, default=None)
 
 
@@ -474,6 +486,7 @@ KIND: Kind[Comparison, LeakCondition] = Kind(
     words="comparison",
     verb="compare",
     load=lambda data: restored(Comparison, data, KIND),
+    dump=_dump,
     recognises=lambda data: "variants" in data,
     conditions=read_leak_conditions,
     rule=_rule,

@@ -253,8 +253,10 @@ def _condition(text: str) -> LeakCondition:
     return LeakCondition(name, Fraction(number), bool(percent), sign == ">=")
 
 
-def rule_measures(measures: Sequence[LeakMeasure], conditions: Sequence[LeakCondition]) -> Ruling:
-    """Say how a measurement ends; what was not measured passes nothing."""
+def rule_measures(
+    measures: Sequence[LeakMeasure], conditions: Sequence[LeakCondition], doubt: str = ""
+) -> Ruling:
+    """Say how a measurement ends; what was not measured, or is in doubt, passes nothing."""
     unmeasured = []
     for condition in conditions:
         # What was not measured (a note says why) can neither pass nor fail.
@@ -267,6 +269,8 @@ def rule_measures(measures: Sequence[LeakMeasure], conditions: Sequence[LeakCond
     if unmeasured:
         why = f"inconclusive: nothing was measured for --fail-on {', '.join(unmeasured)}"
         return Ruling(ExitCode.INCONCLUSIVE, why)
+    if conditions and doubt:
+        return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: {doubt}")
     return passed(conditions)
 
 
@@ -274,10 +278,7 @@ def rule_leak(result: LeakResult, conditions: Sequence[LeakCondition]) -> Ruling
     """Say how a leak measurement ends, by all its prompts together."""
     # A system that says next to nothing leaks nothing, and passes nothing: it may be broken.
     doubt = "no answer holds a letter or a digit" if result.silent else result.doubt
-    ruling = rule_measures(result.together, conditions)
-    if conditions and doubt and ruling.code is ExitCode.PASS:
-        return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: {doubt}")
-    return ruling
+    return rule_measures(result.together, conditions, doubt)
 
 
 # What a report says.

@@ -35,6 +35,11 @@ def share_rate(count: int, n: int) -> Rate:
     return Rate(count / n, *proportion_interval(count, n), n)
 
 
+def share_of(flags: Sequence[bool] | NDArray[np.bool_]) -> Rate:
+    """Return the share of those that are true with its exact interval."""
+    return share_rate(int(np.sum(flags)), len(flags))
+
+
 def mean_rate(values: NDArray[np.float64], seed: int = 0, least: float = -1.0) -> Rate:
     """Return the mean of values from ``least`` to 1 with a bootstrap interval over its items."""
     n, mean = len(values), float(values.mean())
@@ -170,10 +175,6 @@ def evaluate(
     area = auc(values, truth)
     n, members = truth.size, int(truth.sum())
 
-    def rate(mask: Labels) -> Rate:
-        hits, total = int(mask.sum()), mask.size
-        return share_rate(hits, total)
-
     def resampled(statistic: str, value: float) -> Rate:
         def one(index: NDArray[np.int64]) -> float:
             picked = truth[index]
@@ -187,11 +188,11 @@ def evaluate(
 
     return Evaluation(
         auc=Rate(area, *auc_interval(values, truth), n),
-        accuracy=rate(decided == truth),
+        accuracy=share_of(decided == truth),
         f1=resampled("f1", _f1(truth, decided)),
         tpr_at_1_fpr=resampled("tpr", tpr_at_fpr(values, truth, 0.01)),
-        false_positives=rate(flagged[~truth]),
-        true_positives=rate(flagged[truth]),
+        false_positives=share_of(flagged[~truth]),
+        true_positives=share_of(flagged[truth]),
         roc=roc_curve(values, truth),
         members=members,
         non_members=n - members,

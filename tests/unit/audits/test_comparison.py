@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ from ragwitness.extraction.transcript import Transcript
 from ragwitness.extraction.utility import rouge_l
 from ragwitness.lab import lab_target
 from ragwitness.rag.config import RagConfig
-from ragwitness.results.comparison import Comparison
+from ragwitness.results.comparison import KIND, Comparison, headline
 from ragwitness.text.runs import plain_tokens
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
@@ -228,6 +229,27 @@ def test_leaks_are_of_the_originals_and_everything_resumes(
     assert again.variants == result.variants
     with StoredAnswers(tmp_path / "other" / "answers.jsonl") as kept:
         assert len(kept) == asked
+
+
+def test_what_was_hardly_answered_passes_nothing_and_is_not_ranked(
+    material: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parrot_speaks(monkeypatch)
+    result = _compare(material, [origin(material), zero_shot(material)], tmp_path)
+    other = replace(result.variants[0], name="other", together=result.variants[1].together)
+    doubtful = replace(other, doubt="only 1 of 5 prompts were answered")
+    conditions = KIND.conditions(["repeat records > 0"])
+    for variant, code, told in ((other, 0, None), (doubtful, 4, "only 1 of 5 prompts")):
+        found = replace(result, variants=(result.variants[0], variant))
+        ruling = KIND.rule(found, conditions)
+        assert ruling.code == code
+        assert told is None or told in ruling.why
+        assert KIND.load(json.loads(json.dumps(KIND.stored(found)))) == found
+        assert ("none did with other" in headline(found)[1]) == (told is None)
+    # What did come out fails all the same.
+    leaking = replace(doubtful, together=result.variants[0].together)
+    found = replace(result, variants=(result.variants[0], leaking))
+    assert KIND.rule(found, conditions).code == 3
 
 
 def test_files_are_read_by_id_and_texts_of_held_out_records_left_out(
