@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -29,8 +30,8 @@ _BORDER = re.compile(
 )
 
 
-def same_text(document: Document) -> str:
-    """Return what a document shares with its copies, which is nearly all of it.
+def same_text(document: Document) -> bytes:
+    """Return a digest of what a document shares with its copies, which is nearly all of it.
 
     Case, white space, typographic quotation marks and dashes, and punctuation beside words alone
     make no other document, and neither does the id.
@@ -39,9 +40,10 @@ def same_text(document: Document) -> str:
 
 
 @functools.lru_cache(4096)  # each document is compared in several places
-def _read(text: str) -> str:
+def _read(text: str) -> bytes:
     plain = _DASH.sub("-", _UNSEEN.sub("", unicodedata.normalize("NFC", text)))
-    return _BORDER.sub("", " ".join(plain.translate(_TYPED).lower().split())) or text
+    read = _BORDER.sub("", " ".join(plain.translate(_TYPED).lower().split())) or text
+    return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class CalibrationSet:
 
 def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
     """Return the documents with each text once: a copy is no further evidence."""
-    found: dict[str, Document] = {}
+    found: dict[bytes, Document] = {}
     for one in documents:
         found.setdefault(same_text(one), one)
     return tuple(found.values())

@@ -228,7 +228,9 @@ class Surface(TyperGroup):
         # Only the verb that is called is imported: help and completion stay fast.
         for members in self.headings.values():
             if cmd_name not in self.commands and cmd_name in members:
-                self.commands[cmd_name] = _load(cmd_name, members[cmd_name])
+                entry = members[cmd_name]
+                made: Any = _Subgroup if isinstance(entry, Group) else _verb
+                self.commands[cmd_name] = made(cmd_name, entry)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -264,18 +266,14 @@ class _Subgroup(Surface):
         return super().parse_args(ctx, args)
 
 
-def _load(name: str, entry: Verb | Group) -> Any:
-    return _Subgroup(name, entry) if isinstance(entry, Group) else _verb(name, entry.home)
-
-
 @functools.cache  # a program that calls many verbs builds each but once
-def _verb(name: str, home: str) -> Any:
-    module, _, function = home.partition(":")
+def _verb(name: str, entry: Verb) -> Any:
+    module, _, function = entry.home.partition(":")
     maker = typer.Typer(add_completion=False, rich_markup_mode=None)
     body = getattr(importlib.import_module(f"ragwitness.cli.{module}"), function)
     maker.command(name, cls=Configurable, context_settings=_HELP)(with_options(body))
     command: Any = typer.main.get_command(maker)
-    command.home = home
+    command.home = entry.home
     return command
 
 
