@@ -118,15 +118,17 @@ class AnswersSeen:
     def retrieved(self, documents: Sequence[Document]) -> dict[str, bool]:
         """Whether any of its queries retrieved each document."""
         system = self.target.system
-
-        def finds(document: Document) -> bool:
-            return any(
-                system.passages[hit.index].document == document.id
-                for prompt in self.asked[document.id]
+        indexed = {passage.document for passage in system.passages}
+        # A query may be rewritten by a model first: none is looked up in vain.
+        return {
+            one.id: one.id in indexed
+            and any(
+                system.passages[hit.index].document == one.id
+                for prompt in self.asked[one.id]
                 for hit in system.retrieve(prompt)
             )
-
-        return {document.id: finds(document) for document in documents}
+            for one in documents
+        }
 
 
 def variants(statistic: Statistic, outcomes: Sequence[Outcome]) -> dict[str, Read]:

@@ -227,8 +227,7 @@ class Surface(TyperGroup):
         """Return a verb or group, imported now; None for an unknown name."""
         # Only the verb that is called is imported: help and completion stay fast.
         for members in self.headings.values():
-            if cmd_name not in self.commands and cmd_name in members:
-                entry = members[cmd_name]
+            if cmd_name not in self.commands and (entry := members.get(cmd_name)):
                 made: Any = _Subgroup if isinstance(entry, Group) else _verb
                 self.commands[cmd_name] = made(cmd_name, entry)
         return self.commands.get(cmd_name)

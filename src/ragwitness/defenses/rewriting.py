@@ -201,7 +201,7 @@ def _small(text: str) -> str:
 
 _SLACK = 64  # tokens a conversation may need beside its texts
 _QUOTES = {'"': '"', "\u201c": "\u201d", "'": "'"}
-_REMEMBERED = 1024
+_REMEMBERED = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,6 @@ REWRITE = RewritingConfig(
 )
 """The query rewriting that IA is evaluated under."""
 
-
 _OURS = {(config.kind, config.prompt) for config in (PARAPHRASE, REWRITE)}
 
 
@@ -269,7 +268,7 @@ class QueryRewriting(Defense):
     def __init__(self, config: RewritingConfig, model: LanguageModel | None = None) -> None:
         self.config = config
         self.model = model
-        # The index and the generator ask for the same query's rewrite one after the other.
+        # The index and the generator ask for a query's rewrite, and who evaluates retrieval again.
         self._by_model = lru_cache(maxsize=_REMEMBERED)(self._ask)
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ragwitness.audits.controls import blind_length, blind_words, divide, nearest_likeness
-from ragwitness.audits.evaluation import BatteryPlan, run_battery
+from ragwitness.audits.evaluation import AnswersSeen, BatteryPlan, run_battery
 from ragwitness.audits.measure import best_threshold, measure, paired_differences
 from ragwitness.errors import InputError
 from ragwitness.models import registry
@@ -301,3 +301,20 @@ def test_the_widest_table_is_whole_at_80_columns(battery: Battery) -> None:
 def test_plans_that_cannot_run(audits, options, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=message):
         BatteryPlan(audits, options=options)
+
+
+def test_no_query_is_rewritten_for_a_document_that_no_index_holds() -> None:
+    system = build_system([Document("in", "a lamp of brass by the harbour")], RagConfig(k=1))
+    rewritten: list[str] = []
+
+    class Rewriting(type(system)):  # type: ignore[misc]
+        def retrieve(self, query: str):
+            rewritten.append(query)
+            return super().retrieve(query)
+
+    system.__class__ = Rewriting
+    seen = AnswersSeen(LabTarget(system))
+    seen.asked |= {"in": ["brass lamp", "harbour"], "out": ["copper kettle", "meadow"]}
+    documents = [Document("in", "x"), Document("out", "y"), Document("unasked", "z")]
+    assert seen.retrieved(documents) == {"in": True, "out": False, "unasked": False}
+    assert rewritten == ["brass lamp"]
