@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from ragwitness.results.evaluation import KIND, Battery, controls_of, short_rate
 from ragwitness.stats.evaluation import Rate
 from research.reproduce.tables import RATES, Case, Table
 
-_ROW, _LEFT, _PLOT, _TOP = 22, 300, 400, 56
+_ROW, _PLOT = 22, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,44 +170,52 @@ def _used(results: Sequence[tuple[Case, Battery]]) -> list[str]:
 def reproduction_svg(table: Table, results: Sequence[tuple[Case, Battery]]) -> str:
     """Return a figure: our interval as a bar with its estimate, the published value as a ring."""
     rows = [row for row in rows_of(results) if table.rate in row.ours]
-    height = _TOP + _ROW * len(rows) + 46
-    width = _LEFT + _PLOT + 40
+    # A bold letter is at most 8 wide, and one of the title 10: no label stands over another.
+    cases, audits = [len(row.case) for row in rows], [len(row.audit) for row in rows]
+    left = 48 + 8 * (max(cases, default=0) + max(audits, default=0))
+    title = textwrap.wrap(table.title, (left + _PLOT) // 10)
+    top = 38 + 18 * len(title)
+    height, width = top + _ROW * len(rows) + 46, left + _PLOT + 40
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
         f' font-family="system-ui, sans-serif" font-size="12">',
         f"<title>{escape(table.title)}</title>",
         f'<rect width="{width}" height="{height}" fill="#fcfbf8"/>',
-        f'<text x="16" y="24" font-size="14" font-weight="600">{escape(table.title)}</text>',
+        *(
+            f'<text x="16" y="{24 + 18 * place}" font-size="14" font-weight="600">'
+            f"{escape(line)}</text>"
+            for place, line in enumerate(title)
+        ),
     ]
-    bottom = _TOP + _ROW * len(rows)
+    bottom = top + _ROW * len(rows)
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x = _LEFT + _PLOT * tick
+        x = left + _PLOT * tick
         dash = ' stroke-dasharray="3 3"' if tick == 0.5 else ""
         parts.append(
-            f'<path d="M{x:g} {_TOP - 12}V{bottom}" stroke="#c9c5ba"{dash}/>'
+            f'<path d="M{x:g} {top - 12}V{bottom}" stroke="#c9c5ba"{dash}/>'
             f'<text x="{x:g}" y="{bottom + 16}" text-anchor="middle" fill="#5c5f62">{tick:g}</text>'
         )
     seen = ""
     for index, row in enumerate(rows):
-        y = _TOP + _ROW * index
+        y = top + _ROW * index
         if row.case != seen:
             parts.append(f'<text x="16" y="{y + 4}" font-weight="600">{escape(row.case)}</text>')
             seen = row.case
         rate = row.ours[table.rate]
-        low, mid, high = (_LEFT + _PLOT * v for v in (rate.low, rate.value, rate.high))
+        low, mid, high = (left + _PLOT * v for v in (rate.low, rate.value, rate.high))
         parts.append(
-            f'<text x="{_LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(row.audit)}</text>'
+            f'<text x="{left - 12}" y="{y + 4}" text-anchor="end">{escape(row.audit)}</text>'
             f'<path d="M{low:.1f} {y}H{high:.1f}" stroke="#17637f" stroke-width="6" opacity=".5"/>'
             f'<path d="M{mid:.1f} {y - 6}V{y + 6}" stroke="#17637f" stroke-width="2"/>'
         )
         if table.rate in row.published:
-            x = _LEFT + _PLOT * row.published[table.rate]
+            x = left + _PLOT * row.published[table.rate]
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y}" r="5" fill="none" stroke="#a83a12"'
                 ' stroke-width="2"/>'
             )
     parts.append(
-        f'<text x="{_LEFT}" y="{bottom + 36}" fill="#5c5f62">{RATES[table.rate]}: stroke and bar'
+        f'<text x="{left}" y="{bottom + 36}" fill="#5c5f62">{RATES[table.rate]}: stroke and bar'
         " ours with 95 % interval, ring published</text></svg>"
     )
     return "\n".join(parts) + "\n"

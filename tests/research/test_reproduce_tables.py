@@ -119,6 +119,17 @@ def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery
     root = ElementTree.fromstring(reproduction_svg(table, results))  # noqa: S314 - our own text
     circles = [element for element in root.iter() if element.tag.endswith("circle")]
     assert len(circles) == 2
+    # No label stands over another, and none is cut off, however long they are.
+    named = [(replace(case, label=f"{case.label} in words " * 4), one) for case, one in results]
+    root = ElementTree.fromstring(  # noqa: S314
+        reproduction_svg(replace(table, title="a title of many words " * 9), named)
+    )
+    width = int(root.get("viewBox").split()[2])
+    texts = [one for one in root.iter() if one.tag.endswith("text")]
+    assert all(10 * len(one.text) <= width for one in texts if one.get("font-size") == "14")
+    case = next(one for one in texts if "in words" in one.text)
+    audit = next(one for one in texts if one.text == "mba:paper")
+    assert 16 + 8 * len(case.text) <= int(audit.get("x")) - 8 * len(audit.text)
     data = reproduction_json(table, results, told)
     assert data["cases"][0]["published"]["mba:paper"]["f1"] == 0.9
     assert data["cases"][0]["audits"]["mba:paper"]["recall"]["n"] == 5
