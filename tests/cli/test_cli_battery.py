@@ -98,7 +98,7 @@ def test_evaluate_refuses_in_one_line(command, rows, tmp_path: Path, arguments, 
     assert says in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_owner_asks_until_it_is_decided(command, tmp_path: Path) -> None:
     rows = _rows(48)
     mine = _write(tmp_path / "mine.jsonl", rows[:20])
@@ -127,7 +127,7 @@ def test_owner_reads_another_column_and_refuses_retries_below_none(
     assert (code, "retries" in said) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_owner_does_not_accuse_a_system_without_the_collection(
     command, rows, tmp_path: Path
 ) -> None:
@@ -143,7 +143,7 @@ def test_owner_does_not_accuse_a_system_without_the_collection(
     assert command(*arguments, "--fail-on", "inconclusive")[0] == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_text_only_audit_says_out_with_documents_known_to_be_inside(
     command, rows, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def common(tmp_path):
     return ["--tables", tmp_path, "--out", tmp_path / "out"]
 
 
+@pytest.mark.long
 def test_a_study_is_run_written_and_resumed(command, tmp_path, common):
     code, said = command("reproduce", "paper/tiny", "--policies", 1, *common)
     assert code == 0, said

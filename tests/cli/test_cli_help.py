@@ -88,7 +88,7 @@ def _row(document: Document) -> dict[str, str]:
     return {"id": document.id, "text": text, "question": text[:40], "answer": text[40:80]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_examples_run_one_after_the_other(tmp_path: Path, monkeypatch, command: Any) -> None:
     monkeypatch.chdir(tmp_path)
     docs = load_sample(60)

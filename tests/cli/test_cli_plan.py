@@ -98,6 +98,7 @@ def test_plan_says_what_it_costs_at_most(command, files, tmp_path) -> None:
     assert "Give --price-in and --price-out" in said
 
 
+@pytest.mark.long
 def test_what_plan_counts_is_what_audit_spends(command, files, tmp_path) -> None:
     both = ["--documents", files["documents"], "--known-out", files["known"]]
     code, said = command("plan", *both, "--method", "rag-mia", "--json", tmp_path / "plan.json")
@@ -143,6 +144,7 @@ def test_an_evaluation_says_what_to_expect_of_each_audit(command, files, tmp_pat
     assert 0 < power["found"] < 1
 
 
+@pytest.mark.long
 def test_the_json_of_evaluate_is_understood(command, files, tmp_path) -> None:
     corpus = _write(
         tmp_path / "source.jsonl", [{"id": d.id, "text": d.text} for d in load_sample()[:60]]
@@ -286,6 +288,7 @@ def _lively(question: str) -> str:
 _COUNT = itertools.count()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "differ", "says"), [("_fixed", False, "alike samples"), ("_lively", True, "differ at")]
 )
@@ -307,6 +310,7 @@ def test_doctor_offers_sampling_where_log_probabilities_are_missing(
     assert methods["s-rag"]["queries"] == 20 * methods["rag-mia"]["queries"]
 
 
+@pytest.mark.long
 def test_sampled_s_rag_is_planned_at_its_price(command, files, tmp_path) -> None:
     out = tmp_path / "plan.json"
     arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
@@ -329,6 +333,7 @@ def run(command, files, tmp_path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_run_says_how_much_power_equal_scores_cost(command, files, run, tmp_path) -> None:
     both = ["--documents", files["documents"], "--known-out", files["known"]]
     line = ["plan", *both, "--method", "rag-mia", "--auc", 0.99, "--json", tmp_path / "plan.json"]

@@ -26,7 +26,7 @@ def _corpus() -> None:
         Path(f"{name}.jsonl").write_text("".join(lines))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _corpus()

@@ -47,7 +47,7 @@ def executed(name: str, folder: Path) -> tuple[list[str], str]:
     return html, "".join(o["text"] for o in outputs if o["output_type"] == "stream")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_own_documents(tmp_path: Path) -> None:
     (shown,), printed = executed("own-documents.ipynb", tmp_path)
     lines = [line.split() for line in printed.splitlines() if line.startswith("sample-")]
@@ -58,7 +58,7 @@ def test_own_documents(tmp_path: Path) -> None:
     assert (tmp_path / "runs/own-documents/report.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_leak_and_defense(tmp_path: Path) -> None:
     shown, printed = executed("leak-and-defense.ipynb", tmp_path)
     assert len(shown) == 2

@@ -96,7 +96,7 @@ def test_the_entry_points_are_read_from_these_groups() -> None:
     assert set(groups) == {TARGETS, AUDITS, DEFENSES}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_commands_for_targets_without_log_probabilities(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -204,6 +204,7 @@ def test_an_authority_that_refuses_or_stamps_something_else_is_not_believed(
         stamp_commitment(other, another, url)
 
 
+@pytest.mark.long
 def test_a_seal_is_stamped_and_a_token_of_another_seal_is_refused(
     tmp_path: Path, authority: Path
 ) -> None:

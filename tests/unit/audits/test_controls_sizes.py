@@ -51,7 +51,7 @@ def test_a_division_has_two_of_each_or_says_what_it_needs(size, parts) -> None: 
     assert min(map(len, held)) >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("size", SIZES)
 def test_no_audit_fails_on_a_small_corpus(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """``evaluate --corpus SMALL --limit 8``: figures, or one line before anything is indexed."""

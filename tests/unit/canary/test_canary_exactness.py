@@ -159,7 +159,7 @@ def _drifting(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("model", [_by_canary, _drifting, _steps])
 @pytest.mark.parametrize("kind", LOOKED)
 def test_whoever_looks_until_it_suits_is_told_trained_in_at_most_alpha_of_audits(

@@ -100,7 +100,7 @@ def test_no_field_of_the_commitments_can_be_changed(honest: Forger) -> None:
         assert _survivors(honest, name) == set(), name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_field_of_what_was_found_can_be_changed_but_those_that_are_listed(
     honest: Forger,
 ) -> None:

@@ -94,7 +94,7 @@ def _corpus() -> list[Document]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_templates_and_twins_are_told_from_members_and_without_retrieval_nobody_is() -> None:
     plan = BatteryPlan(
         audits=("passages",), members=30, non_members=30, calibration=20, benign=0,
