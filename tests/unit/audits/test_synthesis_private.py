@@ -72,7 +72,8 @@ def test_the_model_sees_no_record_and_a_second_start_asks_nothing(
     assert not any(d.text[:40] in prompt for d in documents for prompt in asked)
     passed = [one for one in first.made if one.text]
     assert [one.record for one in passed] == [f"text-{n + 1}" for n in range(len(passed))]
-    assert first.counts["passed"] >= 1  # how many the noise leaves differs
+    # Of drafts the noise once left two.
+    assert first.counts["passed"] >= (3 if public else 2)
     assert sum(one.record.startswith("text-") for one in first.made) == 5
     assert len(asked) <= 20 * 3 + 1
     out = tmp_path / "safe.jsonl"
