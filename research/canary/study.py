@@ -273,12 +273,12 @@ def base_contents(spec: WorldSpec, folders: WorldFolders) -> dict[str, Any]:
         "training": asdict(Pretraining(**spec.training)),
         "cut": asdict(Cut(**spec.cut)),
         "corpus": folders.digest(spec.corpus),
-        "start": base_contents(_first(spec), folders) if spec.start else "",
+        "start": base_contents(start_of(spec), folders) if spec.start else "",
     }
 
 
-def _first(spec: WorldSpec) -> WorldSpec:
-    """The toy world whose base another world's begins at."""
+def start_of(spec: WorldSpec) -> WorldSpec:
+    """Return the toy world whose base another world's begins at."""
     shape = {name: spec.training[name] for name in ("width", "layers") if name in spec.training}
     return WorldSpec(training=shape, device=spec.device, gate=spec.gate)
 
@@ -353,7 +353,7 @@ def _train(spec: WorldSpec, folders: WorldFolders) -> Base:
     config = Pretraining(**spec.training)
     if spec.kind != "texts":
         return toy_base(config) if spec.kind == "toy" else natural_base(config)
-    start = load_base(str(prepare_base(_first(spec), folders))) if spec.start else None
+    start = load_base(str(prepare_base(start_of(spec), folders))) if spec.start else None
     return text_base(folders.corpus(spec.corpus), Cut(**spec.cut), config, start)
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -95,10 +96,10 @@ def test_models_trained_here_have_ten_to_fifty_million_parameters(tables):
 
 
 def test_the_script_resumes_where_a_call_left_off(script, monkeypatch, capsys, data, tmp_path):
-    options = ("--table", "table1", "--case", "33 M, contrastive", "--data", data)
+    options = ("--table", "table1", "--case", "11 M, contrastive", "--data", data)
     with pytest.raises(InputError, match="qmsum"):  # before anything is trained
         _run(script, monkeypatch, capsys, tmp_path / "0", *options, "--work", tmp_path / "w0")
-    options = (*options[:3], "FairytaleQA, 33 M, contrastive", *options[4:])
+    options = (*options[:3], "FairytaleQA, 11 M, contrastive", *options[4:])
     first = _run(script, monkeypatch, capsys, tmp_path / "1", *options, "--work", tmp_path / "w1")
     assert len(first) == 2
     back = {path.name for path in (tmp_path / "1").iterdir()}
@@ -121,3 +122,32 @@ def test_weights_in_a_folder_stand_for_a_hub_name(script, tables, tmp_path):
     assert script.with_weights(case, tmp_path / "other") == case
     own = tables("table1").cases[0]
     assert script.with_weights(own, tmp_path) == own
+
+
+def test_a_base_trained_in_the_time_that_there_is_travels(script, data, tmp_path, monkeypatch):
+    from research.canary.study import WorldFolders, WorldSpec, prepare_base
+
+    monkeypatch.setattr(script, "gate", lambda *_: None)
+    world = WorldSpec("texts", 160, "fairytaleqa.jsonl",
+                      training={"width": 32, "layers": 1, "steps": 3, "batch": 4})  # fmt: skip
+    folders = WorldFolders(data, tmp_path / "bases")
+    fitted, folder, seen = script.fitted_base(world, folders, time.time() + 60)
+    assert fitted.training["steps"] == 3
+    assert seen is None
+    none, *_ = script.fitted_base(world, folders, 0.0)
+    assert none.training["steps"] == 1
+    script.pack(folder, tmp_path)
+    script.bring_bases(tmp_path / "there", tmp_path)
+    there = WorldFolders(data, tmp_path / "there")
+    again = prepare_base(fitted, there, lambda told: pytest.fail(told))
+    weights = "model.safetensors"
+    assert (Path(again) / weights).read_bytes() == (folder / weights).read_bytes()
+
+
+def test_settings_of_a_trial_of_them_are_taken_and_designs_stay(script, tables):
+    case = tables("table1").cases[1]
+    tuned = next(one for one in tables("tune").cases if one.label.startswith("d:"))
+    made = script.as_tuned(case, tuned)
+    assert (made.trial.design.name, made.trial.design.rate) == ("paper", "0.3")
+    assert made.trial.policy == tuned.trial.policy
+    assert made.seeds == case.seeds
