@@ -34,6 +34,7 @@ def read_chat(body: object) -> Answer:
     part = "content"
     if text is None and isinstance(refusal, str):
         text, part = refusal, "refusal"
+        choice = {**choice, "finish_reason": "content_filter"}
     logprobs = choice.get("logprobs")
     listed = logprobs.get(part) if isinstance(logprobs, dict) else None
     tokens = _chat_tokens(listed) if isinstance(listed, list) else None

@@ -142,7 +142,8 @@ class SecretIndex:
         if not self._known:
             return []
         # As it stands, without what is not read, and with names uninflected, place by place.
-        bare = _UNREAD.sub(lambda tag: " " * len(tag.group()), text)
+        # What stands for it parts words as one blank does, so that numbers may go on behind it.
+        bare = _UNREAD.sub(lambda tag: " ".ljust(len(tag.group()), "\u00ad"), text)
         found = {one for form in {text, bare} for one in self._in(form)}
         if (unbent := spelled.unbent(bare)) != bare:
             for one in self._in(unbent, unbent=True):

@@ -26,7 +26,9 @@ _THAI = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109f\u1780
 _DENSE, _HANGUL = f"{UNSPACED}{_THAI}", "\uac00-\ud7a3"
 _TOKEN = re.compile(rf"[{_DENSE}]|\d+|[^\W\d_{_DENSE}]+")
 _OTHER = re.compile(r"&#?\w{1,8};|[^\x00-\x7f]")
-_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")  # Latin, Hebrew, Arabic
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]"
+)  # Latin, Hebrew, Arabic
 _LONG = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
 _SHORT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
@@ -107,7 +109,8 @@ def _flattened(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
 @cache
 def _bare(char: str) -> str:
     """One character in small letters without accents; nothing for what is not seen."""
-    found = _MARKS.sub("", unicodedata.normalize("NFKD", char)).translate(LETTERS)
+    plain = _MARKS.sub("", unicodedata.normalize("NFKD", char))
+    found = plain.replace("\u03a5", "u").translate(LETTERS)  # its small letter looks like "u"
     found = found.upper().translate(LETTERS).casefold()  # capitals look alike where small ones do
     found = unicodedata.normalize("NFC", found)  # what is no accent stays: Hangul, kana
     seen = [c for c in found if unicodedata.category(c) != "Cf"]
@@ -323,7 +326,7 @@ _TOLD = frozenset(  # words that stand alone too
 )
 _LARGE = r"[^\W\d_a-z\u00df-\u00ff\u03ac-\u03ce\u0430-\u045f]"
 _NAME = rf"{_LARGE}[\w\u0300-\u036f-]*(?:['\u2019][\w\u0300-\u036f-]{{2,}})*"
-_PARTED = r"[\s*\"()\u201c\u201d]{1,12}"
+_PARTED = r"[\s*\"()\u201c\u201d\u00ad]{1,12}"
 _MIDDLE = re.compile(
     rf"(?<![\w'\u2019-])(?=(({_NAME}){_PARTED}(?:{_LARGE}\.|{_NAME}){_PARTED}"
     rf"((?:[a-z]+ ){{,2}}{_NAME})))"
@@ -419,7 +422,8 @@ def _named(text: str) -> tuple[str, ...]:
 
 # Dates, numbers and addresses.
 
-_DAYS = ("%Y %m %d", "%d %m %Y", "%m %d %Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
+_DAYS = ("%Y %m %d", "%d %m %Y", "%m %d %Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y",
+         "%Y %B %d", "%Y %b %d")  # fmt: skip
 _MONTHS = """january jan januar janvier janv enero ene; february feb februar fevrier febrero; march
 mar marz maerz mars marzo; april apr avril avr abril abr; may mai mayo; june jun juni juin junio;
 july jul juli juillet julio; august aug aout agosto ago; september sept sep septembre septiembre;
@@ -430,7 +434,8 @@ _DAY, _GAP = r"\d{1,2}(?:st|nd|rd|th)?", r"[\W_]{0,5}(?:(?:of|the|del?)[\s_])?"
 _SAID = f"(?:{'|'.join(_MONTH)})"
 _DATE = re.compile(
     rf"(?<!\w)(?<!\d[./-])(?=((?:\d+([./\u2010-\u2013-])\d+\2|{_DAY}{_GAP}{_SAID}{_GAP}"
-    rf"|{_SAID}{_GAP}{_DAY}{_GAP})(?:\d\d)?\d\d(?![\w%]|[./:,-]\d)))"
+    rf"|{_SAID}{_GAP}{_DAY}{_GAP})(?:\d\d)?\d\d(?![\w%]|[./:,-]\d)"
+    rf"|\d{{4}}{_GAP}{_SAID}{_GAP}{_DAY}(?![\w%])))"
 )
 _VOID = re.compile(r"(?<=\d)(st|nd|rd|th)\b|\b(of|the|del?)\b|t?00:00(:00(\.0+)?)?z?$|[^\w:]")
 

@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from quopri import decodestring
 from typing import NamedTuple
 
 from ragwitness.kit.quotes import unescaped
@@ -21,18 +22,29 @@ _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _DENSE = re.compile(rf"[{UNSPACED}]|(?:[^\W{UNSPACED}]|[{SIGNS}])+")
 _LONGEST, _UNKNOWN = 24, 12.0  # letters of a word; what a letter costs that is part of no word
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
-# Tags that may hide no words: without attributes, or with NAME=VALUE.
-_TAGS = re.compile(r"</?[a-z][a-z0-9]{0,9}(?:\s+[\w-]+=[^<>]*)?\s*/?>|[*`~#|]+", re.IGNORECASE)
+# Tags that may hide no words: without attributes, or with NAME=VALUE. Emphasis parts no word.
+_NAMED = r"(?:\s+[\w-]+=[^<>]*)?\s*/?>"
+_EMPHASIS = re.compile(
+    r"</?(?:[abisuq]|em|strong|span|font|mark|small|big|su[bp]|code|tt|wbr|del|ins|abbr)"
+    rf"{_NAMED}|[*`]+|~~+", re.IGNORECASE
+)  # fmt: skip
+_TAGS = re.compile(rf"</?[a-z][\w:.-]{{0,30}}{_NAMED}|[~#|]+", re.IGNORECASE)
 _MARKED = re.compile(r"[&<*`~#|_\\%]|U\+|0x")
 _TAGGED = 0xE0000  # where ASCII stands a second time
+_STRETCHED = "\u0640"  # makes Arabic words wider
 _NUMBERS = re.compile(
     r"(?<![\w.])(?:(?:[01]{8}|\d{1,3}|\d[A-Fa-f]|[A-Fa-f][0-9A-Fa-f])[\s,:;/-]+){11,}\w{1,8}\b"
-    r"|(?:[0-9A-Fa-f]{2}){20,}"
+    r"|(?:[0-9A-Fa-f]{2}){6,}"
 )
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4,}={0,2}\s*){6,}|[A-Za-z0-9+/]{24,}={0,2}")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_]{4,}={0,2}[\s-]*){6,}|[A-Za-z0-9+/_-]{12,}={0,2}")
+_URL_SAFE = str.maketrans("-_", "+/")
 _FIGURES = str.maketrans("013457@$\u20ac\u212e\u25cb", "oieastaseeo")  # in place of letters
 _STRETCH, _SHOWN = 20, 10  # words looked at together; from which on they show their writing
 _DIGITS = re.compile(r"(?<=[^\W\d_])\d+(?=[^\W\d_])")  # within a word
+_APART = re.compile(r"(?<!\w)\d(?:[\W_]{1,3}\d){3,}(?!\w)")  # digits one by one
+_MIXED = re.compile(r"\b(?=\w*[^\W\d_])(?=\w*[013457@$])[\w@$]+")
+_DOUBLED = re.compile(r"\b(?:([^\W_])\1){3,}\b")
+_CAPITAL = re.compile("(?<![A-Za-z])Υ(?![A-Za-z])")  # noqa: RUF001
 _OTHERS = {"þ": "th", "æ": "ae", "œ": "oe", "ð": "d", "ŋ": "n"}
 _OTHERS |= {"ɑ": "a", "ɩ": "i"}  # noqa: RUF001
 _OTHERS |= {small.upper(): plain.capitalize() for small, plain in _OTHERS.items()}
@@ -113,7 +125,8 @@ class Respacer:
 
     def __init__(self, texts: Iterable[str]) -> None:
         counts = Counter(word for text in texts for word in dense_tokens(unaccented(text)))
-        known = {word: count for word, count in counts.items() if word.isalpha()}
+        known = {word: count for word, count in counts.items() if word == _lettered(word)}
+        self._numbers = {word for word in counts if word.isdigit()}
         total = math.log(sum(known.values()) or 1)
         self._costs = {word: total - math.log(count) for word, count in known.items()}
         # The commonest word of each skeleton.
@@ -126,15 +139,25 @@ class Respacer:
 
         Figures within a word are no word: "fe4ver" is read as "fever".
         """
-        text, found = _DIGITS.sub("", text), list[str]()
+        text, found = _APART.sub(self._numbered, _DIGITS.sub("", text)), list[str]()
         for part in re.split(r"(\d+)", unaccented(text).casefold()):
-            found += [part] if part.isdigit() else self._parted("".join(filter(str.isalpha, part)))
+            found += [part] if part.isdigit() else self._parted(_lettered(part))
+        return " ".join(found)
+
+    def _numbered(self, digits: re.Match[str]) -> str:
+        """Digits one by one as the longest known numbers that they make."""
+        row, found, place = re.sub(r"\D", "", digits[0]), list[str](), 0
+        while place < len(row):
+            sizes = (n for n in range(_LONGEST, 1, -1) if row[place : place + n] in self._numbers)
+            found.append(row[place : place + next(sizes, 1)])
+            place += len(found[-1])
         return " ".join(found)
 
     def unknown(self, text: str) -> Iterator[str]:
         """Yield the stretches of a text most of whose words are unknown or letters by themselves.
 
-        Words of which every text is full tell nothing and are left out of the count.
+        Words of which every text is full tell nothing and are left out of the count; unknown ones
+        that are longer than any word count as many.
         """
         folded = text.casefold()
         words = [word for word in _DENSE.finditer(folded) if word[0] not in _FILLING]
@@ -144,9 +167,11 @@ class Respacer:
             for word in words
         ]
         begin = end = -1
+        many = [len(word[0]) // 5 if len(word[0]) > _LONGEST else 1 for word in words]
         for place in range(0, max(1, len(words) - _STRETCH // 2), _STRETCH // 2):
-            window = strange[place : place + _STRETCH]
-            if len(window) < _SHOWN or 2 * sum(window) < len(window):
+            window = range(place, min(place + _STRETCH, len(words)))
+            total = sum(many[n] for n in window)
+            if total < _SHOWN or 2 * sum(many[n] for n in window if strange[n]) < total:
                 continue
             if place > end >= 0:
                 yield folded[words[begin].start() : words[end - 1].end()]
@@ -160,7 +185,7 @@ class Respacer:
         return " ".join(map(self._filled, unaccented(text).casefold().split()))
 
     def _filled(self, word: str) -> str:
-        letters = "".join(filter(str.isalpha, word.translate(_FIGURES)))
+        letters = _lettered(word.translate(_FIGURES))
         return letters if letters in self._costs else self._whole.get(_skeleton(letters), letters)
 
     def _parted(self, letters: str) -> list[str]:
@@ -181,6 +206,11 @@ class Respacer:
         return found[::-1]
 
 
+def _lettered(text: str) -> str:
+    """A text's letters, vowel signs among them."""
+    return "".join(c for c in text if c.isalpha() or unicodedata.category(c)[0] == "M")
+
+
 def _skeleton(word: str) -> str:
     """The first letter and all consonants, none twice in a row."""
     return re.sub(r"(.)\1+", r"\1", word[:1] + re.sub("[aeiou]", "", word[1:]))
@@ -190,7 +220,8 @@ def unaccented(text: str) -> str:
     """Return a text in plain letters: without accents and strokes, look-alikes as Latin ones."""
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text).translate(LETTERS)
+    # In Greek this capital is that of the letter like "u", elsewhere it looks like "Y".
+    apart = _CAPITAL.sub("υ", unicodedata.normalize("NFKD", text)).translate(LETTERS)  # noqa: RUF001
     return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
 
 
@@ -199,12 +230,14 @@ def seen(text: str) -> str:
     if text.isascii():
         return text
     plain = UNSEEN.sub("", unicodedata.normalize("NFKC", text))
-    return "".join(c for c in plain if unicodedata.category(c) != "Cf")
+    return "".join(c for c in plain if unicodedata.category(c) != "Cf" and c != _STRETCHED)
 
 
 def decoded(text: str) -> list[str]:
     """Return what tags that nobody sees, rows of numbers and base64 say, where that is text."""
     found = ["".join(chr(ord(c) - _TAGGED) for c in text if 0x20 <= ord(c) - _TAGGED < 0x7F)]
+    if re.search("=[0-9A-F]{2}", text):  # quoted-printable
+        found.append(_said(decodestring(text.encode(errors="replace"))))
     for match in _NUMBERS.finditer(text):
         row = re.findall(r"\w+", match[0])
         if len(row) == 1:
@@ -216,16 +249,27 @@ def decoded(text: str) -> list[str]:
                 moved = 96 if max(numbers, default=0) <= 26 else 0
                 found.append(_said(bytes(one + moved for one in numbers)))
     for match in _BASE64.finditer(text):
-        row = match[0].split()
-        # One code over all lines, or one for each word.
+        row = re.split(r"[\s-]+", match[0])
+        # One code over all lines, or one for each word; "-" may part them or stand for "+".
         found += [_from_base64("".join(row)), " ".join(map(_from_base64, row))]
+        found += [_from_base64(match[0])] if "-" in match[0] else []
     return [one for one in found if one.strip()]
 
 
+def readings(text: str) -> list[str]:
+    """Return what else a text says: its codes, figures as letters, doubled letters as one."""
+    plain = readable(text)
+    found = (*decoded(text), plain, *decoded(plain))
+    mixed = _MIXED.sub(lambda word: word[0].translate(_FIGURES), plain)
+    single = _DOUBLED.sub(lambda word: word[0][::2], plain)
+    return [one for one in dict.fromkeys((*found, mixed, single)) if one != text]
+
+
 def _from_base64(code: str) -> str:
-    bare = code.rstrip("=")
+    bare = code.rstrip("=").translate(_URL_SAFE)
     with suppress(ValueError):
-        return _said(b64decode(bare + "=" * (-len(bare) % 4)))
+        data = b64decode(bare + "=" * (-len(bare) % 4))
+        return next(filter(None, (_said(data[: len(data) - cut]) for cut in range(3))), "")
     return ""
 
 
@@ -241,7 +285,8 @@ def readable(text: str) -> str:
     """Return a text so that all that read alike are alike: no markup, codes or accents."""
     if text.isascii() and not _MARKED.search(text):
         return text
-    return unaccented(seen(_TAGS.sub("", unescaped(seen(text))))).replace("_", " ")
+    bare = _TAGS.sub(" ", _EMPHASIS.sub("", unescaped(seen(text))))
+    return unaccented(seen(bare)).replace("_", " ")
 
 
 def passages(text: str, max_words: int, min_words: int) -> list[str]:

@@ -26,6 +26,12 @@ def test_missing_logprobs_are_none(logprobs: Any) -> None:
     assert read_chat(chat_body("a", logprobs)).tokens is None
 
 
+def test_what_is_refused_says_so_and_what_is_answered_does_not() -> None:
+    refused = read_chat(chat_body(content=None, refusal="It is against the policy of this house."))
+    assert refused.finish_reason == "content_filter"
+    assert read_chat(chat_body(content="Yes.", refusal=None)).finish_reason != "content_filter"
+
+
 def test_refusal_is_an_answer() -> None:
     body = chat_body(content=None, refusal="I cannot.", logprobs={"refusal": [entry("I")]})
     answer = read_chat(body)

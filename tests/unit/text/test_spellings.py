@@ -188,6 +188,8 @@ DRESSED = {
         (0, "7th_of_November_1962"),
         (0, "7&nbsp;Nov&nbsp;62"),
         (0, "7\u200b/11/62"),
+        (0, "1962, November 7"),
+        (0, "1962-Nov-07, female"),
         (1, "2. Mai 2004"),
         (1, "2 de mayo del 2004"),
         (1, "May 2nd, 2004"),
@@ -388,3 +390,26 @@ def test_names_in_a_long_row_of_signs_are_sought_in_time() -> None:
 
 def test_a_text_of_signs_alone_has_no_letters() -> None:
     assert row_of("\u2014 \u200b ...").letters == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        (
+            "5500 0055 5555 5559",
+            "number",
+            "<tr><td>5500</td><td>0055</td><td>5555</td><td>5559</td>",
+        ),
+        ("713 555 0142", "contact", "<b>713</b> <span class=x>555</span> <i>0142</i>"),
+        ("Εύα Ρούσσου", "name", "ΕΥΑ ΡΟΥΣΣΟΥ"),  # noqa: RUF001
+        ("سارة الحربي", "name", "ســـارة الحـــربي"),
+    ],
+)
+def test_cells_capitals_and_wide_letters_hide_no_secret(text: str, kind: str, said: str) -> None:
+    [found] = SecretIndex([Secret(text, kind, "")]).find(f"It is {said} there.")
+    assert f"It is {said} there."[found.start : found.end].strip("<>/tdrbi") in said
+
+
+def test_numbers_in_cells_far_apart_make_no_number() -> None:
+    said = "<td>5500</td> of 0055 and <td>5555 more, then 5559</td>"
+    assert not SecretIndex([Secret("5500 0055 5555 5559", "number", "")]).find(said)

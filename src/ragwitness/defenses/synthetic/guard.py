@@ -30,8 +30,11 @@ from ragwitness.text.words import (
     UNSEEN,
     Respacer,
     content_tokens,
+    decoded,
     dense_tokens,
+    readings,
     seen,
+    unaccented,
 )
 
 _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
@@ -158,7 +161,8 @@ class SyntheticGuard:
     ) -> None:
         self.config = config = config or GuardConfig()
         texts = list(dict.fromkeys(form for text in originals for form in _forms(text)))
-        self._vocabulary = Vocabulary(dense_tokens)
+        # Accents hide nothing.
+        self._vocabulary = Vocabulary(lambda text: dense_tokens(unaccented(text)))
         records = self._vocabulary.tokenize(texts)
         self._runs = RunIndex(records, config.run, self._phrases(originals, public), _PHRASE)
         self._similar = SubsequenceIndex(records)
@@ -166,7 +170,7 @@ class SyntheticGuard:
         short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
         self._short = SecretIndex([Secret(one, "record", "") for one in short])
         # Words that tell something: function words alone are in every text.
-        self._content = Vocabulary(content_tokens)
+        self._content = Vocabulary(lambda text: content_tokens(unaccented(text)))
         telling = (one for one in texts if len(content_tokens(one)) >= _FEWEST)
         self._told = SubsequenceIndex(self._content.tokenize(telling))
         # A copy may part and join words as it likes, and is written in the records' letters.
@@ -229,6 +233,12 @@ class SyntheticGuard:
         for form in dict.fromkeys((*forms, *map(_joined, forms))):
             broken = self._secret(form) or self._personal(form) or self._whole(form)
             broken = broken or self._copied(form) or self._near(form)
+            if broken is not None:
+                return broken
+        # What codes say, and secrets in figures for letters.
+        codes_say = [one for form in forms for one in decoded(form)]
+        for one in dict.fromkeys((*codes_say, *readings(text))):
+            broken = self._secret(one) or (self._copied(one) if one in codes_say else None)
             if broken is not None:
                 return broken
         # 3. Copying once more, in the records' own words. A word too many or too few between
@@ -334,7 +344,7 @@ class SyntheticGuard:
         config, tokens = self.config, self._vocabulary.tokenize([text])
         # Word for word: a run of tokens that stands in a record, unless many records share it.
         if config.run and (place := self._runs.first(tokens, more)) is not None:
-            said = " ".join(dense_tokens(text)[place : place + config.run])
+            said = " ".join(dense_tokens(unaccented(text))[place : place + config.run])
             return Violation(
                 "run",
                 f"{config.run} or more tokens in a row as in a record",
@@ -374,8 +384,10 @@ def _too_close(measure: str, cap: float) -> Violation:
 def _forms(text: str) -> tuple[str, ...]:
     """The text as it reads, and as it reads without markup where that is another text."""
     read = seen(text)
-    bare = seen(_TAG.sub("", unescaped(read)))
-    return (read,) if bare == read else (read, bare)
+    plain = unescaped(read)
+    # Tags may stand within words, and between them.
+    bare = (seen(_TAG.sub(one, plain)) for one in (" ", ""))
+    return tuple(dict.fromkeys((read, *bare)))
 
 
 def _holds_letter(sign: str) -> bool:

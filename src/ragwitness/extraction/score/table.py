@@ -24,6 +24,7 @@ from ragwitness.extraction.transcript import Transcript
 from ragwitness.models.base import Embedder
 from ragwitness.stats.evaluation import Rate, mean_rate, share_rate
 from ragwitness.text.secrets import Secret, distinct
+from ragwitness.text.words import readings
 from ragwitness.types import Document
 
 Values = NDArray[np.float64]
@@ -122,8 +123,14 @@ def measure_leaks(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[Lea
     found += _told(read, plan)
     found += _targeted(transcripts)
     if plan.secrets:
-        found += _secrets(transcripts, plan)
+        # What was typed, in whatever code, is no leak.
+        found += _secrets([replace(t, output=_every(t.output), prompt=_every(t.prompt))
+                           for t in transcripts], plan)  # fmt: skip
     return found
+
+
+def _every(text: str) -> str:
+    return "\n".join((text, *readings(text)))
 
 
 def _shown(transcripts: Sequence[Transcript]) -> bool:

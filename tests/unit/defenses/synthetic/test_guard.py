@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import random
+import re
+from collections.abc import Callable
 
 import pytest
 
@@ -14,7 +16,7 @@ from ragwitness.defenses.synthetic.private.sources import overlapping
 from ragwitness.errors import InputError
 from ragwitness.text.runs import RunIndex, Vocabulary, shared_runs
 from ragwitness.text.secrets import Secret
-from ragwitness.text.words import language_of, same_language
+from ragwitness.text.words import language_of, same_language, unaccented
 
 RECORD = (
     "Patient: my son Tom Baker had a runny nose and a sore stomach last week, call 713 853 1234."
@@ -332,3 +334,52 @@ def test_public_texts_that_read_as_records_are_named() -> None:
     every = " ".join(f"{word} so" if n % 9 == 8 else word for n, word in enumerate(plain.split()))
     assert overlapping([OTHER[:40], every + PADDING * 6], [plain]) == [1]
     assert not overlapping([PADDING * 40], [plain])
+
+
+CZECH = (
+    "Řidič Ondřej Dvořáček z Olomouce užívá léky na úzkost, pije šest piv každou noc a v srpnu"
+    " přestal docházet na léčbu, protože jeho sestra zemřela na rakovinu."
+)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        unaccented,
+        lambda text: unaccented(text).replace(" ", ""),
+        lambda text: "_".join(text.split()),
+        lambda text: "".join(f"<td>{word}</td>" for word in text.split()),
+        *(
+            lambda text, size=size, sign=sign: sign.join(
+                re.findall(f".{{1,{size}}}", base64.b64encode(text.encode()).decode())
+            )
+            for size in (5, 9)
+            for sign in " -"
+        ),
+    ],
+)
+@pytest.mark.parametrize("record", [CZECH, RECORD.replace(" call 713 853 1234", "")])
+def test_neither_accents_nor_codes_in_pieces_hide_a_record(
+    record: str, write: Callable[[str], str]
+) -> None:
+    held = SyntheticGuard([record, OTHER], (), GuardConfig(pii="contacts"))
+    assert held.violation(f"So it was: {write(record)} - as they say.") is not None
+    assert held.violation("Der Fahrer kam spät nach Hause und schlief bis zum Mittag.") is None
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize(
+    "said",
+    [
+        base64.b64encode(b"Tom Baker").decode(),
+        b"Tom Baker".hex(),
+        "T0m B4k3r",
+        "TToomm BBaakkeerr",
+        "<b>Tom</b><td>Baker</td>",
+    ],
+)
+def test_a_secret_in_a_code_is_a_secret(said: str, copies: bool) -> None:
+    some = {"run": 0, "rouge": 1.0, "recall": 1.0} if copies else {}
+    found = guard(**some).violation(f"Ask for {said} at the desk.")
+    assert found is not None
+    assert found.kind == "secret"

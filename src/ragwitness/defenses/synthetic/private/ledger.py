@@ -61,7 +61,8 @@ class Total:
     Attributes:
         runs: Spends on it.
         epsilon: All of them together, at ``delta``.
-        delta: The largest of theirs.
+        delta: The smallest of all that were spent on the corpus: a run with a large one takes
+            nothing off.
         plain: The sum of their epsilons, at the sum of their deltas.
     """
 
@@ -92,7 +93,7 @@ class PrivacyLedger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._rows: dict[str, tuple[Spend, NDArray[np.uint64]]] = {}
+        self._rows: dict[str, tuple[str, Spend, NDArray[np.uint64]]] = {}  # by their lines
         self._read()
 
     def _read(self) -> None:
@@ -123,10 +124,15 @@ class PrivacyLedger:
             epsilon, delta = float(row["epsilon"]), float(row["delta"])
             records = np.frombuffer(base64.b64decode(row["records"]), dtype="<u8")
             name, spend = str(row["id"]), Spend(str(row["method"]), variance, votes, epsilon, delta)
+            whole = 0 < float(variance) < math.inf and float(votes) > 0 and records.size > 0
         except (ValueError, LookupError, TypeError, ArithmeticError):
             return False
-        if whole := variance > 0 and votes > 0 and records.size > 0:
-            self._rows[name] = (spend, records)
+        if whole := whole and 0 <= epsilon < math.inf and 0 < delta < 1:
+            # One spend on more records than were booked at first is one.
+            for key, (known, old, held) in list(self._rows.items()):
+                if (known, old) == (name, spend) and np.isin(held, records).all():
+                    del self._rows[key]
+            self._rows[line] = (name, spend, records)
         return whole
 
     def total(self, documents: Sequence[Document], more: Spend | None = None) -> Total:
@@ -139,15 +145,16 @@ class PrivacyLedger:
         mine = _hashes(documents)
         # Records on which the same runs spent are alike: one account for each such group.
         rows = list(self._rows.values())
-        met = [np.isin(mine, records).any(axis=1) for _, records in rows]
+        met = [np.isin(mine, records).any(axis=1) for *_, records in rows]
+        spent = [spend for (_, spend, _), hit in zip(rows, met, strict=True) if hit.any()]
+        delta = min((one.delta for one in (*spent, *([more] if more else []))), default=0.0)
         groups = {tuple(one) for one in np.stack(met, axis=1).tolist()} if met else {()}
         best = Total(0, 0.0, 0.0, 0.0)
         for group in groups:
-            spends = [spend for (spend, _), hit in zip(rows, group, strict=True) if hit]
+            spends = [spend for (_, spend, _), hit in zip(rows, group, strict=True) if hit]
             spends += [more] if more is not None else []
             if not spends:
                 continue
-            delta = max(spend.delta for spend in spends)
             epsilon = composed_epsilon(delta, [(one.variance, one.votes) for one in spends])
             plain = math.fsum(spend.epsilon for spend in spends)
             best = max(best, Total(len(spends), epsilon, delta, plain), key=lambda one: one.epsilon)
@@ -166,7 +173,8 @@ class PrivacyLedger:
         """
         mine = _hashes(documents)
         # Here a near copy is another record: what may not be booked yet is booked again.
-        if name in self._rows and np.isin(mine[:, :2], self._rows[name][1]).any(axis=1).all():
+        own = [records for known, _, records in self._rows.values() if known == name]
+        if any(np.isin(mine[:, :2], records).any(axis=1).all() for records in own):
             return
         row = {
             "id": name,
@@ -193,7 +201,7 @@ class PrivacyLedger:
             lines.append(row)
         finally:
             lines.close()
-        self._rows[name] = (spend, np.unique(mine))
+        self._read()
 
 
 def _hashes(documents: Sequence[Document]) -> NDArray[np.uint64]:

@@ -249,3 +249,46 @@ def test_half_the_noise_is_not_booked_as_the_whole() -> None:
     assert delta_of(1.0, noise, 3) <= _DELTA
     assert composed_epsilon(_DELTA, [(noise / 4, 3)]) > 1.9
     assert composed_epsilon(_DELTA, [(noise, 6)]) == composed_epsilon(_DELTA, [(noise, 3)] * 2)
+
+
+def test_a_run_with_a_large_delta_takes_nothing_off(tmp_path: Path) -> None:
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    ledger.book("first", _ALL, _spend(1.0))
+    before = ledger.total(_ALL)
+    large = Spend("private-evolution", variance_for(0.2, 0.3, 3), 3, 0.2, 0.3)
+    assert ledger.total(_ALL, large).epsilon > before.epsilon
+    ledger.book("second", _ALL, large)
+    after = PrivacyLedger(tmp_path / LEDGER).total(_ALL)
+    assert after.epsilon > before.epsilon
+    assert after.delta == _DELTA
+    # What was spent on others alone sets no delta here.
+    other = _corpus("A kite was stuck in the elm behind the school.")
+    ledger.book("third", other, Spend("private-evolution", large.variance, 3, 0.2, 1e-9))
+    assert PrivacyLedger(tmp_path / LEDGER).total(_ALL).delta == _DELTA
+
+
+def test_two_spends_under_one_name_count_twice(tmp_path: Path) -> None:
+    path = tmp_path / LEDGER
+    PrivacyLedger(path).book("first", _ALL, _spend(1.0))
+    line = json.loads(path.read_text("utf-8"))
+    line |= {"epsilon": "0.1", "variance": "90000"}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    found = PrivacyLedger(path).total(_ALL)
+    assert found.runs == 2
+    assert found.epsilon > 1.0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"epsilon": "-0.5"}, {"epsilon": "inf"}, {"delta": "1"}, {"delta": "0"}, {"delta": "nan"},
+        {"votes": "9" * 400}, {"votes": "0"}, {"variance": "1e500"}, {"variance": "1e-500"},
+    ],
+)  # fmt: skip
+def test_what_cannot_have_been_spent_is_an_error(tmp_path: Path, damage: dict[str, str]) -> None:
+    path = tmp_path / LEDGER
+    PrivacyLedger(path).book("first", _ALL, _spend(1.0))
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | damage) + "\n", "utf-8")
+    with pytest.raises(InputError, match="no spend"):
+        PrivacyLedger(path)
