@@ -23,12 +23,12 @@ _DENSE = re.compile(rf"[{UNSPACED}]|(?:[^\W{UNSPACED}]|[{SIGNS}])+")
 _LONGEST, _UNKNOWN = 24, 12.0  # letters of a word; what a letter costs that is part of no word
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 # Tags that may hide no words: without attributes, or with NAME=VALUE. Emphasis parts no word.
-_NAMED = r"(?:\s+[\w-]+=[^<>]*)?\s*/?>"
+_CLOSED = r"(?:\s+[\w-]+=[^<>]*)?\s*/?>"
 _EMPHASIS = re.compile(
     r"</?(?:[abisuq]|em|strong|span|font|mark|small|big|su[bp]|code|tt|wbr|del|ins|abbr)"
-    rf"{_NAMED}|[*`]+|~~+", re.IGNORECASE
+    rf"{_CLOSED}|[*`]+|~~+", re.IGNORECASE
 )  # fmt: skip
-_TAGS = re.compile(rf"</?[a-z][\w:.-]{{0,30}}{_NAMED}|[~#|]+", re.IGNORECASE)
+_TAGS = re.compile(rf"</?[a-z][\w:.-]{{0,30}}{_CLOSED}|[~#|]+", re.IGNORECASE)
 _MARKED = re.compile(r"[&<*`~#|_\\%]|U\+|0x")
 _TAGGED = 0xE0000  # where ASCII stands a second time
 _STRETCHED = "\u0640"  # makes Arabic words wider
