@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -365,6 +365,8 @@ def _governor(run: Path | None, max_queries: int | None) -> AbstractContextManag
 
 
 def _folder(run: Path | str | None) -> Path | None:
+    if run == "":
+        raise InputError("run names no folder.", "Name one, or '.' for the current one.")
     return None if run is None else Path(run)
 
 
@@ -395,10 +397,16 @@ def as_documents(given: Documents) -> tuple[Document, ...]:
         return found
     if isinstance(given, _Read):
         return given
-    return tuple(
-        Document(str(place), one) if isinstance(one, str) else one
-        for place, one in enumerate(given, start=1)
-    )
+    # What is one document, or names each, is no series of them.
+    series = isinstance(given, Iterable) and not isinstance(given, Mapping)
+    listed: list[Any] = list(given) if series else [given]
+    for n, one in enumerate(listed, start=1):
+        if isinstance(one, str):
+            listed[n - 1] = Document(str(n), one)
+        elif not isinstance(getattr(one, "text", None), str):
+            how = "Give texts or ragwitness.Document(id, text), or the path of a file."
+            raise InputError(f"Document {n} is of the type {type(one).__name__}.", how)
+    return tuple(listed)
 
 
 def _bytes(path: Path | str) -> bytes:

@@ -332,10 +332,7 @@ _OF_RECORDS = ("leaked records", "repeat records", "ROUGE records", "in-order re
 
 
 def _finding(
-    kind: tuple[Kind[Any, Any], tuple[Any, ...]],
-    result: object,
-    folder: Path,
-    chance: _Chance,
+    kind: tuple[Kind[Any, Any], tuple[Any, ...]], result: object, folder: Path, chance: _Chance
 ) -> Asserted:
     """Store a result as the verb does, and say what it found."""
     from ragwitness.asking.journal import pack_run

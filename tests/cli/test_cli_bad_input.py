@@ -41,6 +41,26 @@ def test_unusable_document_files_are_named(command, tmp_path, content, says) -> 
     assert says in text
 
 
+@pytest.mark.parametrize(
+    ("name", "header"), [("old.csv", "id;text\rk;"), ("old.tsv", "text\rone\ttwo")]
+)
+def test_tables_whose_column_names_cannot_be_read_are_named(command, tmp_path, name, header):
+    path = tmp_path / name
+    path.write_bytes(header.encode() + b" three four five six seven eight nine ten\r")
+    code, text = command("audit", _NOBODY, "--documents", path, "--known-out", path)
+    assert code == 2
+    assert f"{name}: the names of its columns cannot be read" in " ".join(text.split())
+    assert "next:" in text
+
+
+def test_a_run_folder_without_a_name_is_not_the_current_one(command, good, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, text = command("leak", _NOBODY, "--corpus", good, "--run", "")
+    assert code == 2
+    assert "run names no folder" in text
+    assert [one.name for one in tmp_path.iterdir()] == ["good.jsonl"]
+
+
 def test_missing_file_is_named(command, tmp_path) -> None:
     code, text = command("audit", _NOBODY, "--documents", tmp_path / "nowhere.jsonl")
     assert code == 2
@@ -145,7 +165,7 @@ def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch
         ),
         "collection": lambda: command(
             "audit", f"lab:{asked}?k=1", "--documents", asked, "--known-out", known, "--method",
-            "rag-mia", "--collection", "--accept-unlike", *run,
+            "rag-mia", "--collection", "--accept-unlike", "--yes", *run,
         ),
         "leak": lambda: command(
             "leak", held, "--corpus", asked, "--attacks", "composite", "--prompts", 2, *run

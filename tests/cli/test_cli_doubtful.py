@@ -102,7 +102,7 @@ def test_at_a_terminal_one_is_asked(command, files, monkeypatch, said, code):
     terminal = io.StringIO(said)
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
-    monkeypatch.setattr("ragwitness.cli.common.console", lambda: Console(force_terminal=True))
+    monkeypatch.setattr("ragwitness.cli.steps.console", lambda: Console(force_terminal=True))
     with loopback(_MODELS, _NO) as server:
         found, text = command("audit", f"{server.url}#m", *files(8, 19), *_FORM)
         assert bool(server.requests) == (code == 0)
@@ -229,3 +229,14 @@ def test_no_method_asks_of_what_it_cannot_score(command, files, method):
         assert server.requests == []
     assert code == 2
     assert "so nothing was sent" in " ".join(text.split())
+
+
+def test_a_collection_with_few_known_out_documents_says_so_before_it_asks(command, files):
+    with loopback(_MODELS, _NO) as server:
+        code, text = command(
+            "audit", f"{server.url}#m", *files(30, 25), *_FORM, "--collection", "--accept-unlike"
+        )
+        assert server.requests == []
+    assert code == 2
+    assert "40 are needed, and there are 25. So nothing is decided." in " ".join(text.split())
+    assert "--yes" in text

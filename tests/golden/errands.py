@@ -31,7 +31,7 @@ ERRANDS: dict[str, tuple[object, ...]] = {
     ),
     "owner": (
         "owner", "lab:corpus.jsonl", "--documents", "corpus.jsonl", "--known-out", "known.jsonl",
-        "--method", "mba", "--accept-unlike",
+        "--method", "mba", "--accept-unlike", "--yes",
     ),
     "leak": (
         "leak", f"{_HERE}:tells", "--corpus", "corpus.jsonl", "--attacks", "composite,thief",

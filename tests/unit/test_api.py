@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ragwitness as rw
+from ragwitness.errors import InputError
 from ragwitness.results.registry import kind_named
 from ragwitness.text.sample import load_sample
 from tests.golden import answering
@@ -119,3 +120,24 @@ def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_
             # The same answers, read again, are the same look.
             later = rw.probe_canaries(folder, url, run=f"run-{folder}")
             assert later.look == found.look == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"alpha": None}, "between 0 and 1, not None"),
+        ({"alpha": True}, "between 0 and 1, not True"),
+        ({"options": {"min_words": [3]}}, r"min_words cannot be \[3\]"),
+        ({"known_out": {"a": "one text"}}, "Document 1 is of the type dict"),
+        ({"known_in": ["one text", None]}, "Document 2 is of the type NoneType"),
+        ({"auxiliary": b"bytes"}, "Document 1 is of the type int"),
+        ({"run": ""}, "run names no folder"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_before_anything_is_asked(
+    given, says, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=says):
+        rw.audit(["one text"], lambda _: pytest.fail("asked"), **{"method": "rag-mia"} | given)
+    assert not list(tmp_path.iterdir())

@@ -5,6 +5,7 @@ Nothing in a bundle can say these: a provider that made them up could prove anyt
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -147,8 +148,6 @@ def _token(name: str, text: object) -> str:
 
 
 def _value(data: bytes) -> dict[str, Any]:
-    import json
-
     try:
         value = parse(canonical(json.loads(data, parse_float=str)), _LONGEST, "trust")
     except (ValueError, RecursionError, InputError, VerificationError) as error:

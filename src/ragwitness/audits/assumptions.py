@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.audits.plan import AuditPlan, CalibrationSet, distinct
+from ragwitness.membership.reading.halves import cut_words
 from ragwitness.results.assumptions import (
     ASSUMED_AUC,
     LEVEL,
@@ -29,12 +30,13 @@ from ragwitness.results.membership import Calibration
 from ragwitness.stats.conformal import largest_tie
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
-from ragwitness.text.words import UNSPACED
+from ragwitness.text.words import UNSPACED, cut_characters
 from ragwitness.types import Decision, Document, Verdict
 
 _MOST = 400  # documents of a set that are compared: a difference too small for them is none
 _LONGEST = 20_000  # characters of a document whose words are read
-_OPENINGS = (600, 2048)  # and again of what methods read, many of which stop there
+_LIMITS = {"max_chars": "characters", "max_words": "words"}  # of what a method reads
+_OPENINGS = (600, 2048)  # characters where methods and retrievers stop that do not say so
 _COMMON = 0.05  # share of all documents that hold a word which is looked at by itself
 _NAMED = 300  # such words, and as many for each opening
 _SHOWN, _SHOWN_WORDS = 4, 2  # differences that are told, and words among them
@@ -59,6 +61,10 @@ _MEASURES = (
     ("line breaks", "in 100 words", False),
     ("links, addresses and markup", "in 100 words", False),
     ("years that are named", "", False),
+    # Where a method counts characters, white space leaves less room for words.
+    ("white space", "of the characters", True),
+    ("white space other than blanks and line breaks", "of the characters", True),
+    ("longest gap between words", "characters", False),
 )
 
 
@@ -67,6 +73,7 @@ def _measures(text: str, words: Sequence[str]) -> tuple[float, ...]:
     n, size = max(1, len(words)), max(1, len(text))
     years = [int(year) for year in _YEAR.findall(text)]
     sentences = max(1, len(re.findall(r"[.!?。]+(?=\s|$)", text)))
+    gaps = re.findall(r"\s+", text)
     return (
         float(len(words)),
         sum(map(len, words)) / n,
@@ -78,18 +85,27 @@ def _measures(text: str, words: Sequence[str]) -> tuple[float, ...]:
         100 * text.count("\n") / n,
         100 * len(_MARK.findall(text)) / n,
         float(np.median(years)) if years else float("nan"),
+        sum(map(len, gaps)) / size,
+        sum(c not in " \n" for gap in gaps for c in gap) / size,
+        float(max(map(len, gaps), default=0)),
     )
 
 
-def likeness(asked: Sequence[Document], known: Sequence[Document], seed: int = 0) -> SetLikeness:
+def likeness(
+    asked: Sequence[Document], known: Sequence[Document], config: object = None
+) -> SetLikeness:
     """Compare documents in question with those that calibrate; nothing is asked.
 
     Args:
         asked: Documents in question; copies count once.
         known: Documents that calibrate.
-        seed: Of the sample, the folds and the permutations.
+        config: Of the method; it may say how much of a text is read.
     """
-    return _likeness(distinct(asked), distinct(known), seed)
+    limits = {unit: getattr(config, name, None) for name, unit in _LIMITS.items()}
+    own = {unit: most for unit, most in limits.items() if isinstance(most, int)}
+    usual = [(n, "characters") for n in _OPENINGS if n < own.get("characters", n + 1)]
+    openings = (*usual, *((most, unit) for unit, most in own.items()))
+    return _likeness(distinct(asked), distinct(known), openings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,48 +121,58 @@ class PlanLikeness:
     known_in: SetLikeness | None = None
 
     @classmethod
-    def of(cls, plan: AuditPlan, reference: CalibrationSet) -> Self:
-        """Compare the texts of a plan; nothing is asked."""
-        inside = likeness(plan.documents, plan.known_in) if plan.known_in else None
-        return cls(likeness(plan.documents, reference.documents), inside)
+    def of(cls, plan: AuditPlan, reference: CalibrationSet, config: object = None) -> Self:
+        """Compare the texts of a plan for a method; nothing is asked."""
+        inside = likeness(plan.documents, plan.known_in, config) if plan.known_in else None
+        return cls(likeness(plan.documents, reference.documents, config), inside)
 
 
 @functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts
-def _likeness(asked: tuple[Document, ...], known: tuple[Document, ...], seed: int) -> SetLikeness:
-    rng = np.random.default_rng(seed)
+def _likeness(
+    asked: Sequence[Document], known: Sequence[Document], openings: Sequence[tuple[int, str]]
+) -> SetLikeness:
+    rng = np.random.default_rng(0)
     sets = [_drawn(documents, rng) for documents in (asked, known)]
-    texts = [document.text[:_LONGEST] for part in sets for document in part]
+    texts = [document.text.rstrip()[:_LONGEST] for part in sets for document in part]
     first, n = len(sets[0]), len(texts)
     if not 0 < first < n:
         return SetLikeness(first, n - first, 1.0, 1.0)
     # 1. Features that have a name: lengths and signs, and which common words a text holds.
     words = [_words(text) for text in texts]
-    values = np.array([_measures(t, w) for t, w in zip(texts, words, strict=True)])
-    told = np.where(np.isnan(values), _middle(values), values)
+    values, measures = [list(map(_measures, texts, words))], list(_MEASURES)
     signs = [{*own, *(own[0] + _BEGINS for _ in own[:1])} for own in words]
-    alike, cut = _alike(words), [n for n in _OPENINGS if max(map(len, texts)) > n]
-    for length in cut:
+    alike = _alike(words)
+    for most, unit in openings:
+        cut = cut_words if unit == "words" else cut_characters
+        shown = [cut(text.strip(), most)[0] for text in texts]
+        if shown == [text.strip() for text in texts]:
+            continue
         # The same words stand elsewhere to a method that reads no further.
-        opening = [_words(text[:length]) for text in texts]
+        opening, what = [_words(text) for text in shown], f"{most} {unit}"
         for own, within in zip(signs, opening, strict=True):
-            own.update(f"{word}{_WITHIN}{length}" for word in within)
+            own.update(f"{word}{_WITHIN}{what}" for word in within)
         alike += _alike([[*own, *map(" ".join, pairwise(own))] for own in opening])
+        values.append(list(map(_measures, shown, opening)))
+        measures += [(f"{one[0]} within the first {what}", *one[1:]) for one in _MEASURES]
+    parts, measured = len(values), np.hstack(values)
+    told = np.where(np.isnan(measured), _middle(measured), measured)
     counts = Counter(sign for own in signs for sign in own)
     rare = max(2.0, min(_COMMON * n, first, n - first))
     common = sorted(
         (s for s, c in counts.items() if rare <= c <= n - rare), key=lambda s: (-counts[s], s)
     )
-    names = common[: _NAMED * (1 + len(cut))]
+    names = common[: _NAMED * parts]
     held = np.array([[name in own for name in names] for own in signs], dtype=np.float64)
     ranked = _ranks(told)
     # 2. A classifier reads all words and all lengths and signs.
     # One document by itself is unlike where it lies farther out than any other, ranks aside.
     alone = min(first, n - first) == 1
-    alike /= 1 + len(cut)
+    alike /= parts
     gram = 5 * alike + _spread(told) if alone else alike + _inner(ranked)
     found = two_sample(gram, np.hstack([ranked, held.reshape(n, -1)]), first, rng)
     # 3. What differs most, in words.
-    clauses = _clauses(found.columns, values, held, names, first) if found.p_value <= LEVEL else ()
+    by = (found.columns, measured, measures, held, names, first)
+    clauses = _clauses(*by) if found.p_value <= LEVEL else ()
     auc = None if np.isnan(found.auc) else found.auc
     return SetLikeness(first, n - first, found.p_value, found.least, auc, clauses)
 
@@ -209,25 +235,26 @@ def _alike(words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
 def _clauses(
     adjusted: NDArray[np.float64],
     values: NDArray[np.float64],
+    measures: Sequence[tuple[str, str, bool]],
     held: NDArray[np.float64],
     names: Sequence[str],
     first: int,
 ) -> tuple[str, ...]:
     """Say what differs: columns that differ by themselves, lengths and signs before words."""
     found = []
-    for at in np.argsort(adjusted[: len(_MEASURES)], kind="stable"):
+    for at in np.argsort(adjusted[: len(measures)], kind="stable"):
         if adjusted[at] <= LEVEL:
             mine, theirs = (_middle(part)[at] for part in (values[:first], values[first:]))
-            found.append(_clause(_MEASURES[at], float(mine), float(theirs)))
+            found.append(_clause(measures[at], float(mine), float(theirs)))
     gaps = [abs(float(column[:first].mean() - column[first:].mean())) for column in held.T]
     # How a text begins says more than that it holds a word.
     order = sorted(range(len(names)), key=lambda at: (-gaps[at], not names[at].endswith(_BEGINS)))
     for at in order[:_SHOWN_WORDS]:
-        if adjusted[len(_MEASURES) + at] <= LEVEL:
+        if adjusted[len(measures) + at] <= LEVEL:
             mine, theirs = held[:first, at].mean(), held[first:, at].mean()
             word, _, within = names[at].partition(_WITHIN)
             verb = "begins" if word.endswith(_BEGINS) else "is in"
-            verb += f" the first {within} characters of" if within else ""
+            verb += f" the first {within} of" if within else ""
             found.append(f"“{word}” {verb} {theirs:.0%} of them, and {mine:.0%} of yours")
     words = sum(clause.startswith("“") for clause in found)
     return (*found[: len(found) - words][: _SHOWN - words], *found[len(found) - words :])
@@ -251,14 +278,16 @@ _LOTS = (
 )
 
 
-def beforehand(plan: AuditPlan, reference: CalibrationSet) -> tuple[tuple[str, ...], bool]:
+def beforehand(
+    plan: AuditPlan, reference: CalibrationSet, config: object = None
+) -> tuple[tuple[str, ...], bool]:
     """Return what can be said of an audit before anything is asked, and whether it is doubtful.
 
     It is where the audit can hardly call a document in, or where it could do so only wrongly
     because the user's known-out documents are unlike those in question.
     """
     reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), len(reference.documents))
-    alike = likeness(plan.documents, reference.documents)
+    alike = likeness(plan.documents, reference.documents, config)
     reached = _LOTS.format(plan.tie_seed) if plan.ties == "random" else reach.told
     told = (reached, _capital(alike.told)) if alike.unlike else (reached,)
     wrong = alike.unlike and reference.exact and not plan.accept_unlike

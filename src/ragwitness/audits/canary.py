@@ -302,13 +302,7 @@ def _key_of(run: Path | None, protocol: str, *, twin: bool) -> str:
 
 
 def refuse_look(
-    folder: Path,
-    plan: CanaryPlan,
-    run: Path | None,
-    key: str = "",
-    *,
-    twin: bool,
-    recorded: bool,
+    folder: Path, plan: CanaryPlan, run: Path | None, key: str = "", *, twin: bool, recorded: bool
 ) -> InputError | None:
     """Refuse a look that would show nothing, before a target is even opened.
 

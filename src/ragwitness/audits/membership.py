@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import time
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -44,7 +45,8 @@ from ragwitness.audits.plan import (
     same_text,
     stages_of,
 )
-from ragwitness.kit.run_files import SCORES
+from ragwitness.kit.files import replace_file
+from ragwitness.kit.run_files import LOOK, SCORES
 from ragwitness.membership.shadow import (
     AuditClassifier,
     Shadow,
@@ -277,6 +279,32 @@ def unasked(spent: Spending, documents: int) -> list[str]:
     ]
 
 
+LOOKS = (
+    "Looks at a part of the documents, left by a cap, so far: {}. Each is a further chance of a"
+    " wrong verdict, so these are judged at the level {:g} instead of {:g}."
+)
+
+
+def looks_at(run: Path | None, audit: str, found: Mapping[str, Sequence[Outcome]]) -> int:
+    """Count the looks of an ``audit`` at a part of the documents, and remember this one.
+
+    Each spends half of what is left of the level, so that all together never exceed it.
+    """
+    if run is None:  # nothing can be continued: the first look is the last
+        return 0
+    asked = [one for part in at_target(found).values() for one in part]
+    answered, capped = sum(o.score.value is not None for o in asked), any(o.capped for o in asked)
+    looks: dict[str, list[int]] = {}
+    with suppress(FileNotFoundError, ValueError):
+        looks = json.loads((run / LOOK).read_bytes())
+    # To look again at the same answers is no further chance.
+    earlier = {n for n in looks.get(audit, ()) if n != answered}
+    if capped:
+        looks[audit] = sorted({*earlier, answered})
+        replace_file(run / LOOK, json.dumps(looks) + "\n")
+    return sum(n < answered for n in earlier) + capped
+
+
 def cautions(
     alpha: float, reference: CalibrationSet, known: Sequence[Outcome], lost: tuple[int, int]
 ) -> list[str]:
@@ -401,6 +429,7 @@ def conclude(
     effort: Effort,
     seen: PlanLikeness | None = None,
     apart: bool | None = None,
+    looks: int = 0,
 ) -> AuditResult:
     """Calibrate, judge and put together what a reader must be told.
 
@@ -414,8 +443,10 @@ def conclude(
         effort: What it took.
         seen: What comparing the texts found; None compares them now.
         apart: Whether known documents were asked earlier or later; None says so by their starts.
+        looks: At a part of the documents, from :func:`looks_at`.
     """
-    seen = seen or PlanLikeness.of(plan, stages.reference)
+    ordered, plan = plan.alpha, replace(plan, alpha=plan.alpha * 0.5**looks) if looks else plan
+    seen = seen or PlanLikeness.of(plan, stages.reference, getattr(audit, "config", None))
     found = told_apart(audit, at_target(found))
     known, held, outcomes = (found[s] for s in ("known outside", "known inside", "documents"))
     asked = [*known, *held, *outcomes]
@@ -438,6 +469,7 @@ def conclude(
         *plan.left_out,
         *([APART] if apart else []),
         *unasked(spent, len(asked)),
+        *([LOOKS.format(looks, plan.alpha, ordered)] if looks else []),
         *doubts(plan, calibration, len(judged) - lost, seen),
         *cautions(plan.alpha, stages.reference, known, (lost, len(judged))),
         *unvaried(asked),
@@ -588,4 +620,5 @@ async def run_audit(
     seconds = time.monotonic() - clock
     effort = Effort(started, seconds, governor.spent, governor.budget, governor.cap)
     apart = None if ahead is None else False  # who asks one kind ahead gives that check up
-    return conclude(plan, audit, target.name, stages, statistic, found, effort, apart=apart)
+    looks = looks_at(run, identity or audit.name, found)
+    return conclude(plan, audit, target.name, stages, statistic, found, effort, None, apart, looks)

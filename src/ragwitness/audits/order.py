@@ -107,7 +107,7 @@ class Order:
 
     def beforehand(self) -> tuple[tuple[str, ...], bool]:
         """Return what can be said of it before its first query; no model is loaded for it."""
-        return beforehand(self.plan, self.stages().reference)
+        return beforehand(self.plan, self.stages().reference, self.config)
 
     async def refuse_unscorable(self) -> None:
         """Refuse an order of which nothing could be scored, before anything is opened or sent.

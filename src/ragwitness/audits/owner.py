@@ -22,9 +22,13 @@ from ragwitness.membership.owner import Bets, collection_difference
 from ragwitness.results.collection import CollectionResult
 from ragwitness.types import Audit, Target
 
-# Known-outside documents that are asked last: at most so many, a fifth of all, and none where
-# there are few.
+# Known-outside documents that are asked last: a fifth of all, at most so many, and none where
+# there are few; then a change could not be seen.
 _LATE, _MANY = 20, 40
+_FEW = (
+    "Too few known-out documents to see whether the target changed meanwhile: {} are needed, and"
+    " there are {}. So nothing is decided."
+)
 _UNCHECKED = (
     "Whether the target changed could not be checked: only {} of the {} known-outside documents"
     " asked last could be scored. So nothing is decided; the same command asks for the others."
@@ -39,6 +43,12 @@ _APART = (
 )
 _CHANGE = 0.1  # level of that comparison: a decision lost by chance costs less than a wrong one
 _FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is worth placing
+
+
+def undecidable(plan: AuditPlan) -> str:
+    """Say why nothing about the collection could be decided; empty where something could."""
+    known = len(without_drafts(distinct(plan.known_out)))
+    return _FEW.format(_MANY, known) if known < _MANY else ""
 
 
 async def run_collection(
@@ -67,12 +77,12 @@ async def run_collection(
         InputError: Too few known-outside documents can be scored, or they are unlike the
             collection and ``plan.accept_unlike`` is not set; then nothing was sent.
     """
-    clock, doubt = time.monotonic(), ""
+    clock, doubt = time.monotonic(), undecidable(plan)
     # 1. Order: at random, so that stopping early favours no kind of document.
     # Drafts are no other evidence.
     documents = list(without_drafts(distinct(plan.documents)))
     # The bet is that the collection is not like the others: texts that differ anyway would win it.
-    alike = likeness(plan.documents, distinct(plan.known_out))
+    alike = likeness(plan.documents, plan.known_out, getattr(audit, "config", None))
     caution = f"Not exact: {alike.told}" if alike.unlike else None
     if caution and not plan.accept_unlike:
         raise InputError(
@@ -94,7 +104,7 @@ async def run_collection(
         start = start_for({"": documents, "known outside": others}, plan.alpha, seed)
         worker = Worker(target, journal, plan.in_flight, governor=governor, start=start)
         random.Random(seed + 1).shuffle(others)
-        late = min(_LATE, len(others) // 5) if len(others) >= _MANY else 0
+        late = 0 if doubt else min(_LATE, len(others) // 5)
         known = await worker.run(audit, others[late:], "known outside", progress)
         outside = [value for value in statistic.values(known) if value is not None]
         if len(outside) < _FEWEST_OUTSIDE:

@@ -29,7 +29,7 @@ from ragwitness.asking.shards import (
     spent_before,
 )
 from ragwitness.asking.worker import Outcome, Progress
-from ragwitness.audits.membership import Effort, Statistic, conclude, trained
+from ragwitness.audits.membership import Effort, Statistic, conclude, looks_at, trained
 from ragwitness.audits.order import Manifest, Order, fitted
 from ragwitness.audits.plan import SHADOW_STAGES, Systems, at_shadow, at_target, auxiliary_of
 from ragwitness.errors import InputError, RagwitnessError
@@ -171,7 +171,8 @@ def merge_run(manifest: Manifest, run: Path) -> AuditResult:
         order.budget,
         _stopped_by(outcome for part in found.values() for outcome in part),
     )
-    return conclude(order.plan, audit, seen.target, stages, statistic, found, account)
+    looks = looks_at(run, identity, found)
+    return conclude(order.plan, audit, seen.target, stages, statistic, found, account, looks=looks)
 
 
 def _target_of(run: Path) -> CapabilityReport:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from scipy.stats import norm
 
 from ragwitness.canary.draw import Design
 from ragwitness.canary.rank_test import release_weight
@@ -75,8 +76,6 @@ class Worlds:
 @cache
 def likely_worlds() -> Worlds:
     """Return draws from what is likely after :data:`MEASURED`, the prior wide."""
-    from scipy.stats import norm
-
     rng = np.random.default_rng(1)  # the same for every plan
     prior = Worlds(
         np.exp(rng.uniform(math.log(60), math.log(600), _DRAWS)), rng.uniform(0.3, 4, _DRAWS),
@@ -213,6 +212,4 @@ def power_lines(
 
 
 def _tail(z: np.ndarray) -> np.ndarray:
-    from scipy.stats import norm
-
     return np.asarray(norm.sf(z))

@@ -9,13 +9,16 @@ import typer
 
 from ragwitness.cli.options import AsJson, Embedder, Key, Output, Prompt, TextField, Window
 from ragwitness.cli.paths import PathRole
+from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.files import read_file, replace_file
+from ragwitness.results.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragwitness.attest.commit import Contents
-    from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
+    from ragwitness.crypto.keys import PublicKey
     from ragwitness.crypto.notes.witness import Signers
     from ragwitness.tlog.client import Gathered, WitnessAddress
 
@@ -40,8 +43,6 @@ def key_at(path: Path, name: str | None, kind: KeyKind) -> PrivateKey:
     Raises:
         InputError: The file holds no key, or is missing and there is no name.
     """
-    from ragwitness.crypto.keys import PrivateKey, read_key, write_key
-
     # A key that is there is never made anew: the log's name and history hang on it.
     if path.exists():
         return read_key(path)
@@ -64,7 +65,6 @@ def signers(path: Path, *, witnessed: bool = False) -> Signers:
     from dataclasses import replace
 
     from ragwitness.attest.trust import parse_trust
-    from ragwitness.kit.files import read_file
 
     # Receipts are given before witnesses have signed, so that their quorum counts for the closed
     # window alone.
@@ -78,8 +78,6 @@ def new_file(path: Path, data: bytes) -> None:
     Raises:
         InputError: It exists, or cannot be written.
     """
-    from ragwitness.kit.files import replace_file
-
     if path.exists():
         raise InputError(f"{path} exists; it is not overwritten.", "Choose another file with -o.")
     replace_file(path, data)
@@ -92,8 +90,6 @@ def print_values(values: dict[str, object], *, as_json: bool) -> None:
 
         typer.echo(json.dumps(values, indent=2))
         return
-    from ragwitness.results.wording import visible
-
     width = max(map(len, values))
     for name, value in values.items():
         parts = (
@@ -183,7 +179,6 @@ def commit(
     from ragwitness.attest.policy import read_policy
     from ragwitness.attest.window import Window
     from ragwitness.cli.attest_indexes import artifacts, held_indexes, read_indexes, take
-    from ragwitness.crypto.keys import KeyKind
     from ragwitness.tlog.client import gather
 
     # Phase A, step 1: the promise. Everything below is committed to under its digest.
@@ -262,7 +257,6 @@ def _trust(folder: Path, key: PublicKey, witnesses: Sequence[PublicKey]) -> str:
     from ragwitness.attest.commitments import sha256_hex
     from ragwitness.attest.trust import Trust
     from ragwitness.crypto.notes.witness import Signers
-    from ragwitness.kit.files import read_file, replace_file
 
     # It pins no policy and no embedder: what the provider wrote there would be its own word.
     digest = sha256_hex(read_file(folder / "public" / "setup.json", 1 << 20))
@@ -282,7 +276,6 @@ def close(window: Window, key: Key, witness: Witnesses = None, as_json: AsJson =
     """
     from ragwitness.attest.close import close_window
     from ragwitness.attest.window import Window
-    from ragwitness.crypto.keys import read_key
     from ragwitness.tlog.client import gather
 
     asked, held = _witnesses(witness), Window.load(window, [read_key(key)])
@@ -351,10 +344,7 @@ def prove(
     from ragwitness.attest.prove import prove_window
     from ragwitness.attest.window import Window
     from ragwitness.cli.common import console, progress_bars
-    from ragwitness.crypto.keys import read_key
     from ragwitness.crypto.proofs.provider import load_prover_setup
-    from ragwitness.errors import InputError
-    from ragwitness.kit.files import read_file
 
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another file with -o.")
@@ -395,7 +385,6 @@ def export(
     """
     from ragwitness.attest.bundle import MAX_ARCHIVE
     from ragwitness.attest.export import KEY, snarkjs_files
-    from ragwitness.kit.files import read_file, replace_file
 
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")

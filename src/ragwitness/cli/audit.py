@@ -259,6 +259,7 @@ def audit(
             outputs=Outputs.wanted("collection", files, fail_on),
             dry_run=dry_run,
             accept_unlike=accept_unlike,
+            yes=yes,
             left_out=lost,
         )
         return

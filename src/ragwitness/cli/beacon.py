@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ragwitness.cli.attest import print_values
 from ragwitness.cli.options import AsJson, Key, Window
 from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError
+from ragwitness.kit.files import read_file, replace_file
 
 _SMALL = 1 << 20
 
@@ -58,11 +60,9 @@ def beacon(
     from ragwitness.attest.commitments import checkpoint_token
     from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
     from ragwitness.attest.trust import parse_trust
-    from ragwitness.cli.attest import print_values
     from ragwitness.crypto.notes.note import MAX_NOTE
     from ragwitness.crypto.notes.witness import open_checkpoint
     from ragwitness.crypto.transcript.records import BeaconRecord, encode
-    from ragwitness.kit.files import read_file, replace_file
 
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")
@@ -98,9 +98,7 @@ def beacon(
 def begin(
     window: Window,
     file: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(help="The file that ragwitness attest beacon wrote."),
+        Path, PathRole.READS, typer.Argument(help="The file that ragwitness attest beacon wrote.")
     ],
     key: Key,
     as_json: AsJson = False,
@@ -111,10 +109,8 @@ def begin(
     verification. It is logged once.
     """
     from ragwitness.attest.window import Window
-    from ragwitness.cli.attest import print_values
     from ragwitness.crypto.keys import read_key
     from ragwitness.crypto.transcript.records import BeaconRecord, decode
-    from ragwitness.kit.files import read_file
 
     held = Window.load(window, [read_key(key)])
     record = decode(read_file(file, _SMALL))

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.common import console, print_lines
 from ragwitness.cli.options import DryRun
 from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.results.wording import visible
 
 if TYPE_CHECKING:
     from ragwitness.canary.draw import Design
@@ -71,9 +74,6 @@ def status(
     folder or opened draw, and exits with 3 if it does not hold. Once a draw is opened, the same
     canaries prove nothing any more.
     """
-    from ragwitness.cli.common import console, print_lines
-    from ragwitness.errors import InputError
-
     if folder.is_dir():
         stamped = _stamped(folder, timestamp, roots)
         lines = [*_own(folder, open_to, commitment), *stamped]
@@ -94,7 +94,6 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     """Have the commitment stamped where that was asked for, and say what its token says."""
     from ragwitness.audits.timestamp import LARGEST_STAMP, read_stamp, stamp
     from ragwitness.canary.folder import STAMPED, read_plan
-    from ragwitness.errors import MissingExtraError
     from ragwitness.kit.files import read_file
 
     plan, path = read_plan(folder), folder / STAMPED
@@ -116,7 +115,6 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
     """What a folder holds; opens its draw where asked to."""
     from ragwitness.canary.folder import check_traces, read_plan, write_opened
     from ragwitness.canary.looks import mark_opened, read_history
-    from ragwitness.results.wording import visible
 
     # Step 1: the plan as it was published.
     plan = read_plan(folder)
@@ -182,8 +180,6 @@ def _planted(folder: Path, plan: CanaryPlan) -> list[str]:
 
 def _refuse_other(plan: CanaryPlan, commitment: str | None) -> None:
     """Refuse a folder with another commitment than the published one."""
-    from ragwitness.errors import VerificationError
-
     if commitment is not None and commitment.strip().lower() != plan.commitment.hex():
         raise VerificationError(
             "commitment.published",
@@ -192,8 +188,6 @@ def _refuse_other(plan: CanaryPlan, commitment: str | None) -> None:
 
 
 def _look(one: Look) -> str:
-    from ragwitness.results.wording import visible
-
     model = f"{visible(one.target, 80)}, release {visible(one.release, 80)}"
     if one.twin:
         return f"{model}: a compliant twin, W = {one.statistic:.3f}"
@@ -225,7 +219,6 @@ def _evidence(plan: CanaryPlan, history: History) -> list[str]:
 def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list[str]:
     """Check an opened draw."""
     from ragwitness.canary.folder import check_opened, check_sealed
-    from ragwitness.errors import InputError
 
     # Without the published commitment an opened draw proves only that it agrees with itself.
     if commitment is None:
@@ -357,8 +350,7 @@ def draw(
     ] = "canary",
     seed: Annotated[int, typer.Option(help="The seed of the split.")] = 0,
     share: Annotated[
-        float,
-        typer.Option(help="The share of the provider's votes that are yours, for the power."),
+        float, typer.Option(help="The share of the provider's votes that are yours, for the power.")
     ] = 0.3,
     dry_run: DryRun = False,
 ) -> None:
@@ -379,9 +371,7 @@ def draw(
     from ragwitness.canary.power import power_lines
     from ragwitness.canary.wordings import Wordings, read_wordings
     from ragwitness.canary.wordings import natural as likeliest
-    from ragwitness.cli.common import console, print_lines
     from ragwitness.crypto.commitments import draw_blinding
-    from ragwitness.errors import InputError
 
     known = {str(one): one for one in Family}
     if family not in known:
@@ -451,9 +441,7 @@ def more_ways(wordings: Wordings, address: str) -> Wordings:
         TargetError: It does not answer.
     """
     from ragwitness.canary.wordings import reword_prompts, reworded
-    from ragwitness.cli.common import console
     from ragwitness.cli.steps import wait
-    from ragwitness.errors import InputError
     from ragwitness.targets.resolve import open_target
     from ragwitness.types import Query
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.options import (
-    Caps,
-    DryRun,
-    Reached,
-)
+from ragwitness.cli.common import console, print_lines, progress_bars
+from ragwitness.cli.options import Caps, DryRun, Reached
 from ragwitness.cli.paths import PathRole
+from ragwitness.cli.steps import preview, spent_so_far
+from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
@@ -50,8 +49,7 @@ def plant(
         typer.Option(help="A description (TOML) of how votes are given, for a chat."),
     ] = None,
     form: Annotated[
-        str,
-        typer.Option(help="How a chat is given the document: messages or attachment."),
+        str, typer.Option(help="How a chat is given the document: messages or attachment.")
     ] = "messages",
     days: Annotated[
         float, typer.Option(help="The days over which the traces are spread; 0 does not wait.")
@@ -73,8 +71,6 @@ def plant(
     vote. Plant only where you may; see RESPONSIBLE_USE.md.
     """
     from ragwitness.canary.folder import read_plan, write_feedback, write_traces
-    from ragwitness.cli.common import console, print_lines
-    from ragwitness.errors import InputError
 
     if service is None and (votes is not None or days):
         raise InputError("--votes and --days need a service to plant in.", "Name it, or leave out.")
@@ -142,9 +138,6 @@ def _sent(
 
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.canary_plant import PlantConfig, plant_canaries
-    from ragwitness.cli.common import console, progress_bars
-    from ragwitness.cli.steps import spent_so_far
-    from ragwitness.errors import InputError
     from ragwitness.targets.conversation import Form, open_conversation
 
     known: dict[str, Form] = {"messages": "messages", "attachment": "attachment"}
@@ -175,7 +168,6 @@ def _preview(
     """Say what would be sent, how long that takes and what it costs at most; send nothing."""
     from ragwitness.asking.budget import Use, most
     from ragwitness.audits.canary_plant import read_deliveries
-    from ragwitness.cli.steps import preview
     from ragwitness.targets.conversation import Turn, query_of
 
     done = read_deliveries(folder)

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragwitness.cli.options import (
-    Address,
-    Caps,
-    Concurrency,
-    DryRun,
-    Reached,
-    RunPath,
-    Sealing,
-)
-from ragwitness.cli.outputs import Files
+from ragwitness.cli.options import Address, Caps, Concurrency, DryRun, Reached, RunPath, Sealing
+from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
+from ragwitness.cli.steps import ask, preview, seal_first
+from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
     from ragwitness.asking.worker import Progress
@@ -98,9 +92,6 @@ def probe(
     from ragwitness.audits.canary import canary_report, probe_canaries, refuse_look
     from ragwitness.canary.folder import read_plan
     from ragwitness.cli.common import console, print_lines, read_text, run_folder
-    from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.cli.steps import ask, seal_first
-    from ragwitness.errors import InputError
     from ragwitness.kit.files import private_folder
     from ragwitness.kit.run_files import REPORT
     from ragwitness.kit.stored_names import stored_text
@@ -181,7 +172,6 @@ def _config_of(
         Prompts,
         refuse_markers,
     )
-    from ragwitness.errors import InputError
 
     # A template that holds a marker of the draw would give the trigger away to every candidate.
     prompts = Prompts(template or DOCUMENT_TEMPLATE, frame or "{prompt}")
@@ -198,18 +188,12 @@ def _config_of(
 
 
 def _preview(
-    plan: CanaryPlan,
-    config: ProbeConfig,
-    release: str,
-    folder: Path,
-    budget: Any,
-    concurrency: int,
+    plan: CanaryPlan, config: ProbeConfig, release: str, folder: Path, budget: Any, concurrency: int
 ) -> None:
     """Say what would be asked and could be decided, and what is kept; send nothing."""
     from ragwitness.audits.canary import protocol_of
     from ragwitness.canary.power import power_lines
     from ragwitness.cli.canary import foretold
-    from ragwitness.cli.steps import preview
 
     protocol = f"protocol: {protocol_of(plan, config, release)} (publish it before asking)"
     said = foretold(plan.design, config, len(plan.held_out))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +11,8 @@ import typer
 
 from ragwitness.cli.options import AsJson, Prompt
 from ragwitness.cli.paths import PathRole
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.files import read_file, replace_file
 
 if TYPE_CHECKING:
     from ragwitness.attest.challenge import Challenge
@@ -64,12 +67,9 @@ def challenge(
     The provider could not foresee them. The window must be closed before the beacon is known: then
     the close fixes every record.
     """
-    from dataclasses import replace
-
     from ragwitness.attest.challenge import make_challenge, records_for
     from ragwitness.attest.commitments import checkpoint_token
     from ragwitness.attest.trust import parse_trust
-    from ragwitness.kit.files import read_file, replace_file
 
     # One way to say how many: a number, a share that is to be found, or all (Mode A of the paper).
     if (records is not None) + (share is not None) + everything != 1:
@@ -124,8 +124,6 @@ def _print(made: Challenge, close: str, *, as_json: bool) -> None:
 
 
 def _beacon(text: str | None) -> bytes:
-    import os
-
     if text is None:
         return os.urandom(32)
     try:
@@ -143,9 +141,6 @@ def _remember(path: Path, known: Trust, drawn: Trust) -> None:
         VerificationError: ``challenge.close``; the log was closed otherwise when it was drawn.
         InputError: Another was drawn before.
     """
-    from ragwitness.errors import VerificationError
-    from ragwitness.kit.files import replace_file
-
     # A close that changed since the first challenge is two histories of one log: evidence, not a
     # mistake.
     if known.close not in ("", drawn.close):
@@ -174,8 +169,6 @@ def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
     from ragwitness.crypto.notes.note import Checkpoint, Note
     from ragwitness.crypto.notes.witness import open_checkpoint
     from ragwitness.crypto.transcript.records import CloseRecord, QueryRecord, decode
-    from ragwitness.errors import VerificationError
-    from ragwitness.kit.files import read_file
 
     path = public / "close.checkpoint"
     if not path.exists():
@@ -214,8 +207,7 @@ def pin(
         typer.Option(help="Your own trust.json, into which your terms are written."),
     ],
     this: Annotated[
-        bool,
-        typer.Option("--policy", help="Accept this window's policy as it is, by its digest."),
+        bool, typer.Option("--policy", help="Accept this window's policy as it is, by its digest.")
     ] = False,
     epsilon_most: Annotated[
         float | None,
@@ -253,15 +245,12 @@ def pin(
     the four bounds accept every policy that keeps them, of this window and of later ones. Without
     either nothing is written, and `ragwitness verify` gives no PASS: the provider wrote the policy.
     """
-    from dataclasses import replace
-
     from ragwitness.attest.commitments import CommittedEmbedder
     from ragwitness.attest.pins import policy_terms, weak_points
     from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
     from ragwitness.attest.trust import parse_trust
     from ragwitness.cli.attest import print_values
     from ragwitness.cli.attest_indexes import artifacts
-    from ragwitness.kit.files import read_file, replace_file
     from ragwitness.privacy.accounting.ranges import whole
 
     known = parse_trust(read_file(trust, _NOTE))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from ragwitness.cli.common import console, progress_bars, write_json_file
 from ragwitness.cli.options import (
     Accounts,
     Database,
@@ -22,6 +23,7 @@ from ragwitness.cli.options import (
     TenantTerms,
 )
 from ragwitness.cli.paths import PathRole
+from ragwitness.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -116,11 +118,9 @@ def estimate(
     Without --ordinary nothing is judged and nobody is named; a cap then exits with 4. The paper's
     estimator (R5) is pairs.
     """
-    from ragwitness.cli.common import console, progress_bars
     from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
     from ragwitness.collusion.coalition.estimate import estimate as run_estimate
     from ragwitness.collusion.coalition.pairs import check_bounds, group_curve
-    from ragwitness.errors import ExitCode
     from ragwitness.privacy.accounting.ranges import whole
     from ragwitness.report.collusion import coalition_json, coalition_svg, coalition_terminal
 
@@ -199,7 +199,6 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     import sys
 
     from ragwitness.collusion.coalition.log_files import read_log
-    from ragwitness.errors import InputError
     from ragwitness.results.wording import visible
 
     rows = read_log(path)
@@ -262,7 +261,6 @@ def sweep(
     (slope) and P3 (tightness) are gates, P2 (all budgets fall onto one curve) is a diagnostic. No
     system is asked.
     """
-    from ragwitness.cli.common import console, progress_bars
     from ragwitness.collusion.gates import judge
     from ragwitness.collusion.scalar import SweepConfig
     from ragwitness.collusion.scalar import sweep as run_sweep
@@ -295,8 +293,6 @@ def _numbers(text: str, name: str, kind: type[_Number]) -> list[_Number]:
     Raises:
         InputError: One is none.
     """
-    from ragwitness.errors import InputError
-
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
@@ -308,7 +304,6 @@ def _numbers(text: str, name: str, kind: type[_Number]) -> list[_Number]:
 
 def _calibration(name: str) -> Calibration:
     from ragwitness.collusion.separation import CALIBRATIONS
-    from ragwitness.errors import InputError
 
     for known in CALIBRATIONS:
         if name == known:
@@ -349,7 +344,6 @@ def bound(
     joint delta, k x delta + delta'. Give --epsilon, --sigma or both; with both, the noise is
     accounted for and the claim is checked against it. No system is asked.
     """
-    from ragwitness.errors import InputError
     from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
     from ragwitness.report.collusion import bounds_json, bounds_svg, bounds_terminal
 
@@ -396,8 +390,6 @@ def _gaussian(policy: TenantPolicy) -> float:
     Raises:
         InputError: It is no Gaussian.
     """
-    from ragwitness.errors import InputError
-
     mechanism = policy.mechanism
     if mechanism.coins is not None:
         raise InputError(
@@ -410,8 +402,6 @@ def _gaussian(policy: TenantPolicy) -> float:
 
 def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
     """Return what a tenant's clipping buys; None without one."""
-    from dataclasses import replace
-
     from ragwitness.privacy.accounting.bounds import joint_bounds
     from ragwitness.privacy.accounting.ranges import score_sensitivity
     from ragwitness.report.collusion import Bought
@@ -445,7 +435,6 @@ def calibrate(
     Give --epsilon, or --tenant for the tenant's own. The exact noise stands beside the paper's.
     With --sigma it also says how many queries or accounts that noise allows. No system is asked.
     """
-    from ragwitness.errors import InputError
     from ragwitness.privacy.accounting.bounds import noise_plan
     from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for
     from ragwitness.report.collusion import Room, plan_svg, plan_terminal, powers_to
@@ -493,7 +482,6 @@ def _leave(
     figure: Path | None,
 ) -> None:
     """Write what was asked for, then print the table."""
-    from ragwitness.cli.common import console, write_json_file
     from ragwitness.kit.files import replace_file
 
     if json_out is not None:

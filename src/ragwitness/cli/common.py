@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragwitness.errors import InputError
+from ragwitness.kit.files import replace_file
+from ragwitness.kit.workers import workers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,10 +45,6 @@ def on_cores(given: int | None) -> int:
     Raises:
         InputError: ``--workers`` is no number of processes.
     """
-    import sys
-
-    from ragwitness.kit.workers import workers
-
     if (cores := workers(given)) < (given or 0):
         sys.stderr.write(f"{given} workers, but the cores that may be used are {cores}.\n")
     return cores
@@ -116,8 +115,6 @@ def load_saying(
     source: str, text_field: str | None = None, *, paragraphs: bool = False
 ) -> LoadedDocuments:
     """Read documents as :func:`read_documents` does; return what was left out as well."""
-    import sys
-
     from ragwitness.text.documents import load_documents
 
     split: Literal["paragraphs"] | None = "paragraphs" if paragraphs else None
@@ -135,8 +132,6 @@ def write_json_file(path: Path, data: Mapping[str, Any]) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    from ragwitness.kit.files import replace_file
-
     replace_file(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from ragwitness.cli.common import console, progress_bars, read_documents, run_folder
+from ragwitness.cli.leak import attacks_of, names_of, plan_of
 from ragwitness.cli.options import (
     AnswerTokens,
     AttackSettings,
@@ -33,9 +35,12 @@ from ragwitness.cli.options import (
     Template,
     TextField,
 )
-from ragwitness.cli.outputs import Files
+from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
+from ragwitness.cli.steps import spent_so_far, wait
+from ragwitness.defenses.synthetic.roles import described, others_of, roles_of
 from ragwitness.errors import InputError
+from ragwitness.lab import open_chat, rag_config
 
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
@@ -180,13 +185,8 @@ def compare(
     """
     from ragwitness.audits.leak import refuse_records
     from ragwitness.audits.variants import ComparisonPlan
-    from ragwitness.cli.common import console, read_documents, run_folder
-    from ragwitness.cli.leak import attacks_of, names_of
-    from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.defenses.synthetic.roles import roles_of
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.kit.run_files import REPORT
-    from ragwitness.lab import rag_config
     from ragwitness.rag.embedders import load_embedder
 
     # Step 1, the options: conditions, variants, budget, limits.
@@ -377,8 +377,6 @@ def material_of(
         InputError: Something cannot be read, or there is no question where there must be some.
     """
     from ragwitness.audits.variants import default_held_out, divide, own_questions, read_questions
-    from ragwitness.cli.common import read_documents
-    from ragwitness.cli.leak import plan_of
 
     if not utility and questions is not None:
         raise InputError("--no-utility asks no questions.", "Leave --questions out.")
@@ -479,7 +477,6 @@ def ask(
         InputError: A text cannot be used.
     """
     from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.cli.steps import wait
 
     with Governor.of_run(folder, budget, Pace.up_to(making.concurrency)) as governor:
         work = _ask(plan, wanted, making, judging, folder, governor, {} if made is None else made)
@@ -499,11 +496,7 @@ async def _ask(
 
     from ragwitness.audits.comparison import run_comparison
     from ragwitness.audits.variants import ZERO_SHOT, Judge
-    from ragwitness.cli.common import console, progress_bars
-    from ragwitness.cli.steps import spent_so_far
     from ragwitness.defenses.synthetic.registry import parse_spec
-    from ragwitness.defenses.synthetic.roles import others_of
-    from ragwitness.lab import open_chat
     from ragwitness.targets.resolve import open_target
 
     transport = making.reach.transport(making.concurrency, governor.setback)
@@ -580,8 +573,6 @@ def _making(show: Progress, spec: str, _stage: str, done: int, total: int) -> No
 
 def _settings(plan: ComparisonPlan, making: Making, judge: object) -> dict[str, str]:
     """Return everything in use that is the same for all variants."""
-    from ragwitness.defenses.synthetic.roles import described
-
     rag = plan.rag
     found_by = "the original record: the index holds private text" if plan.by_original else "itself"
     return {

@@ -75,6 +75,10 @@ class Configurable(TyperCommand):
         # Pass 1 only looks for --config; nothing is checked yet.
         given, _, _ = self.make_parser(ctx).parse_args(list(args))
         file = given.get("config")
+        # As a path, an empty text would be the current folder.
+        for name, role in self.roles.items():
+            if role is PathRole.FILLS and given.get(name) == "":
+                raise typer.BadParameter(f"{name} names no folder; . is the current one.", ctx)
         if file is None or given.get("help"):
             return super().parse_args(ctx, args)
         names = {

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ragwitness.cli.common import console, print_lines, progress_bars
 from ragwitness.cli.paths import PathRole
+from ragwitness.results.wording import MISSING, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -40,13 +42,11 @@ def demo(
     small model: the mechanics are real, and the figures do not carry over to large models.
     """
     import random
-    from dataclasses import replace
 
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import audit_at
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console, print_lines
     from ragwitness.cli.steps import finish, wait
     from ragwitness.kit.files import write_rows
     from ragwitness.kit.workers import workers
@@ -163,8 +163,6 @@ class LiveTable:
         """Show the table while it fills; where there is no terminal, lines."""
         from rich.live import Live
 
-        from ragwitness.cli.common import progress_bars
-        from ragwitness.results.wording import p_text
         from ragwitness.types import Decision
 
         if screen.is_terminal:
@@ -202,8 +200,6 @@ class LiveTable:
         """Return the documents that were answered last, and how many are decided."""
         from rich.console import Group
         from rich.table import Table
-
-        from ragwitness.results.wording import MISSING, p_text
 
         verdicts = {verdict.document: verdict for verdict in self.judged()}
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

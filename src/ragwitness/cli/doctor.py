@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragwitness.cli.common import console, read_documents, write_json_file
 from ragwitness.cli.options import (
     Address,
     JsonPath,
@@ -20,6 +22,8 @@ from ragwitness.cli.options import (
     Timeout,
 )
 from ragwitness.cli.paths import PathRole
+from ragwitness.errors import CapabilityError, InputError
+from ragwitness.types import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.targets.probe import CapabilityReport
     from ragwitness.targets.transport import TransportOptions
-    from ragwitness.types import Capability
 
 _SAMPLES = 20  # shown as an example; 95 % intervals are then at most .46 wide
 _DRAWN = {
@@ -68,10 +71,8 @@ def doctor(
     could find; ragwitness plan says so without asking the target.
     """
     from ragwitness.asking.budget import Budget
-    from ragwitness.cli.common import console
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee, names_of
     from ragwitness.cli.steps import wait
-    from ragwitness.errors import CapabilityError
     from ragwitness.report.forecast import forecast_terminal
     from ragwitness.targets.transport import RetryPolicy, TransportOptions
 
@@ -127,7 +128,6 @@ async def examine(target: str, options: TransportOptions) -> CapabilityReport:
     """Ask the target what it can do, and where it shows text alone, whether its answers differ."""
     from ragwitness.targets.probe import probe_capabilities, probe_sampling
     from ragwitness.targets.resolve import open_target
-    from ragwitness.types import Capability
 
     opened = await open_target(target, options)
     try:
@@ -173,9 +173,6 @@ def _store(
     outlook: Outlook | None,
 ) -> None:
     """Write everything seen and foreseen as JSON."""
-    from dataclasses import asdict
-
-    from ragwitness.cli.common import write_json_file
     from ragwitness.report.forecast import forecast_json
 
     data = asdict(found) | {
@@ -197,8 +194,6 @@ def _plan(
         InputError: They cannot be used, or there are only known ones.
     """
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import read_documents
-    from ragwitness.errors import InputError
 
     if documents is None and known_out is not None:
         raise InputError("--known-out serves --documents, which is missing.", "Give both.")
@@ -224,10 +219,7 @@ async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> Non
 
 def _by_sampling(capabilities: frozenset[Capability]) -> dict[str, Any]:
     """Configurations of the audits that can estimate the log-probabilities a target lacks."""
-    from dataclasses import replace
-
     from ragwitness.membership.registry import AUDITS, configure
-    from ragwitness.types import Capability
 
     if Capability.TOP_LOGPROBS in capabilities:
         return {}
@@ -241,7 +233,6 @@ def _by_sampling(capabilities: frozenset[Capability]) -> dict[str, Any]:
 
 def admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:
     """Return the names of the audits whose needs are met, and why others cannot be loaded."""
-    from ragwitness.errors import InputError
     from ragwitness.membership.registry import AUDITS, build_audit
     from ragwitness.models.registry import load_language_model
 

@@ -20,7 +20,7 @@ from ragwitness.cli.options import (
     Template,
     TextField,
 )
-from ragwitness.cli.outputs import Files
+from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
@@ -112,7 +112,6 @@ def evaluate(
     """
     from ragwitness.audits.evaluation import BatteryPlan
     from ragwitness.cli.common import console, on_cores, per_audit, read_documents, run_folder
-    from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.kit.run_files import EVALUATION
     from ragwitness.lab import rag_config
     from ragwitness.membership.registry import AUDITS

@@ -121,13 +121,11 @@ EXAMPLES: Mapping[str, CommandExample] = {
     # Start.
     "demo:demo": CommandExample("ragwitness demo", ("view", "audit", "init")),
     "init:init": CommandExample(
-        f"ragwitness init --target {_LAB} {_MINE} --sample 3",
-        ("doctor", "plan", "audit"),
+        f"ragwitness init --target {_LAB} {_MINE} --sample 3", ("doctor", "plan", "audit")
     ),
     "doctor:doctor": CommandExample(f"ragwitness doctor {_LAB}", ("plan", "audit")),
     "plan:plan": CommandExample(
-        f"ragwitness plan {_MINE} --method mba,rag-mia",
-        ("doctor", "audit", "evaluate"),
+        f"ragwitness plan {_MINE} --method mba,rag-mia", ("doctor", "audit", "evaluate")
     ),
     "report:report": CommandExample(
         "ragwitness report first --junit audit.xml --fail-on in:3", ("view", "audit", "leak")
@@ -135,8 +133,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "view:view": CommandExample("ragwitness view first", ("report", "init", "audit")),
     # Audit.
     "audit:audit": CommandExample(
-        f"ragwitness audit {_LAB} {_MINE} --run first",
-        ("plan", "doctor", "report", "evaluate"),
+        f"ragwitness audit {_LAB} {_MINE} --run first", ("plan", "doctor", "report", "evaluate")
     ),
     "leak:leak": CommandExample(
         f"ragwitness leak {_LAB} --corpus corpus.jsonl \\\n"
@@ -180,8 +177,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
         ("collusion bound", "collusion estimate"),
     ),
     "collusion:estimate": CommandExample(
-        "ragwitness collusion estimate log.jsonl --only pairs",
-        ("collusion sweep", "attest close"),
+        "ragwitness collusion estimate log.jsonl --only pairs", ("collusion sweep", "attest close")
     ),
     "serve:serve": CommandExample(
         "ragwitness service serve --port 8000", ("service tenants create", "attest commit")

@@ -21,6 +21,7 @@ from ragwitness.cli.options import (
     Timeout,
 )
 from ragwitness.cli.paths import PathRole, map_paths
+from ragwitness.errors import CapabilityError, InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,7 +83,6 @@ def init(
     from ragwitness.cli.doctor import admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
-    from ragwitness.errors import CapabilityError, InputError
     from ragwitness.kit.option_file import write_options
     from ragwitness.models.registry import load_language_model
     from ragwitness.report.forecast import forecast_json, forecast_terminal
@@ -199,8 +199,6 @@ def _asked(given: str | None, option: str, question: str, screen: Console) -> st
     Raises:
         InputError: There is neither.
     """
-    from ragwitness.errors import InputError
-
     if given is not None:
         return given
     if not (sys.stdin.isatty() and screen.is_terminal):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragwitness.cli.common import console, per_audit, read_documents, run_folder
 from ragwitness.cli.options import (
     AddressIfAny,
     AnswerTokens,
@@ -31,8 +33,9 @@ from ragwitness.cli.options import (
     TextField,
     Topic,
 )
-from ragwitness.cli.outputs import Files
+from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
+from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
@@ -120,9 +123,6 @@ def leak(
     """
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.leak import ask_attacks, refuse_records, score_leaks
-    from ragwitness.cli.common import console, per_audit, read_documents, run_folder
-    from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.cli.steps import ask, seal_first
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.transcript import read_transcripts
     from ragwitness.kit.run_files import REPORT
@@ -273,7 +273,6 @@ def attacks_of(
     Raises:
         InputError: An attack, an option or a value is unknown, or an option's attack is not run.
     """
-    from ragwitness.cli.common import per_audit
     from ragwitness.extraction.registry import build_attack
 
     given = per_audit(options)
@@ -343,8 +342,6 @@ def settings_of(
     attacks: Sequence[Attack], limits: Limits, **files: str | Path | None
 ) -> dict[str, str]:
     """Return everything in use, as label and value."""
-    import dataclasses
-
     named = {label: str(path) for label, path in files.items() if path is not None}
     if not attacks:
         return named
@@ -368,8 +365,6 @@ def settings_of(
 
 def preview_leak(attacks: Sequence[Attack], limits: Limits, folder: Path, budget: Budget) -> None:
     """Say what would be asked at most, and what the run folder keeps; send nothing."""
-    from ragwitness.cli.steps import preview
-
     most = len(attacks) * limits.prompts
     lines = [
         f"{attack.name}: at most {limits.prompts:,} prompts, answers of at most"

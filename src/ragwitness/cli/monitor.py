@@ -12,7 +12,9 @@ import typer
 from ragwitness.cli.attest import key_at, print_values, signers
 from ragwitness.cli.options import AsJson, Trusted
 from ragwitness.cli.paths import PathRole
+from ragwitness.crypto.keys import KeyKind, PublicKey
 from ragwitness.errors import InputError
+from ragwitness.kit.files import read_file, replace_file
 
 if TYPE_CHECKING:
     from ragwitness.tlog.client import HttpPrefix
@@ -68,8 +70,6 @@ def monitor(
     import time
 
     from ragwitness.attest.checkpoints import compare, watch
-    from ragwitness.crypto.keys import KeyKind
-    from ragwitness.kit.files import read_file, replace_file
 
     who = signers(trust, witnessed=cosign is None and checkpoint is None)
     with _prefix(public) as (prefix, note):
@@ -100,8 +100,6 @@ def monitor(
 @contextmanager
 def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
     """Yield what reads a log's tiles, and the checkpoint that the log shows."""
-    from ragwitness.kit.files import read_file
-
     if "://" not in place:
         public = Path(place)
         # Windows of earlier versions have their tiles beside the entries.
@@ -153,7 +151,6 @@ def witness(
     signed before. Never continue from an old copy of --state: you could sign two histories of one
     log. Give the printed address, URL#KEY, to providers for --witness.
     """
-    from ragwitness.crypto.keys import KeyKind, PublicKey
     from ragwitness.kit.server import listen, origin, serve_app
     from ragwitness.tlog.witness import Witness, create_app
 

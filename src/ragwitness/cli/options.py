@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.asking.budget import Budget
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.asking.budget import Budget
     from ragwitness.audits.order import Reach
 
 # What is audited, and with what.
@@ -263,8 +263,6 @@ class Caps:
         Raises:
             InputError: A number cannot be used, or a cap lacks its prices.
         """
-        from ragwitness.asking.budget import Budget
-
         return Budget(*astuple(self))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 import typer
 
 from ragwitness.cli.paths import PathRole
+from ragwitness.kit.run_files import RESULT, SEAL, finding, keep_finished
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -133,8 +134,6 @@ class Outputs:
 
 def _end_sealed(store: Path) -> None:
     """Log that a sealed run has its result."""
-    from ragwitness.kit.run_files import SEAL
-
     if (store / SEAL).exists():
         from ragwitness.evidence.seal import end
 
@@ -164,7 +163,6 @@ def conclude(
         InputError: A file cannot be written.
     """
     from ragwitness.asking.journal import pack_run
-    from ragwitness.kit.run_files import RESULT, finding, keep_finished
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
     from ragwitness.report.terminal import terminal

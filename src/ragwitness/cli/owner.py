@@ -31,6 +31,7 @@ def audit_collection(
     outputs: Outputs,
     dry_run: bool,
     accept_unlike: bool = False,
+    yes: bool = False,
     left_out: Sequence[str] = (),
 ) -> None:
     """Ask about the documents of a collection one by one until the evidence suffices.
@@ -42,11 +43,11 @@ def audit_collection(
 
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.order import Order
-    from ragwitness.audits.owner import run_collection
+    from ragwitness.audits.owner import run_collection, undecidable
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import console, key_values, run_folder
     from ragwitness.cli.outputs import conclude
-    from ragwitness.cli.steps import driven, preview_audit, wait
+    from ragwitness.cli.steps import agree, driven, preview_audit, wait
     from ragwitness.kit.run_files import REPORT
     from ragwitness.membership.registry import configure
     from ragwitness.targets.resolve import open_target
@@ -70,6 +71,8 @@ def audit_collection(
     if dry_run:
         preview_audit(plan, method, config, proxy, folder, budget)
         return
+    if told := undecidable(plan):
+        agree([told], doubtful=True, yes=yes)
     wait(Order(target, plan, method, config, proxy).refuse_unscorable())
     # Asking: one document after the other, until the e-value passes 1 / alpha or a cap is reached.
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.common import console, per_audit, progress_bars, read_documents, write_json_file
 from ragwitness.cli.options import (
     AuditSettings,
     Documents,
@@ -20,6 +21,7 @@ from ragwitness.cli.options import (
     TextField,
 )
 from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +90,6 @@ def plan(
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console, per_audit, read_documents, write_json_file
     from ragwitness.report.forecast import forecast_json, forecast_terminal
 
     # Options and documents are read; nothing here opens a target.
@@ -140,7 +141,6 @@ def foresee(
         latency: Measured seconds per short answer.
     """
     from ragwitness.audits.forecast import look_ahead
-    from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.steps import wait
     from ragwitness.membership.registry import build_audit
     from ragwitness.models.registry import load_language_model
@@ -169,7 +169,6 @@ def names_of(method: str) -> tuple[str, ...]:
     Raises:
         InputError: There is no name.
     """
-    from ragwitness.errors import InputError
     from ragwitness.membership.registry import AUDITS
 
     if method == "all":
@@ -186,7 +185,6 @@ def configs_of(names: Sequence[str], options: Mapping[str, Mapping[str, object]]
     Raises:
         InputError: An unknown name, field or value, or options for an audit that is not named.
     """
-    from ragwitness.errors import InputError
     from ragwitness.membership.registry import configure
 
     if lost := sorted(set(options) - set(names)):
@@ -217,7 +215,6 @@ def _separations(
     Raises:
         InputError: Both are given, the AUC is none, or the evaluation lacks a method.
     """
-    from ragwitness.errors import InputError
     from ragwitness.stats.power import Binormal
 
     if auc is not None and evaluation is not None:
@@ -253,7 +250,6 @@ def _as_in(
     Raises:
         InputError: It is no audit of documents, or of another method.
     """
-    from ragwitness.errors import InputError
     from ragwitness.results.membership import AuditResult
     from ragwitness.results.registry import open_result
     from ragwitness.stats.power import FEWEST_INSIDE, measured_or_tied

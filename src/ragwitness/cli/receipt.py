@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.attest import print_values
+from ragwitness.cli.attest import new_file, print_values, signers
 from ragwitness.cli.options import AsJson, Key, Output, Trusted, Window
 from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError, VerificationError
@@ -45,7 +45,6 @@ def check(
     check that fails.
     """
     from ragwitness.attest.receipts import MOST_RECEIPT
-    from ragwitness.cli.attest import signers
     from ragwitness.kit.files import read_file
 
     data = read_file(file, MOST_RECEIPT)
@@ -88,7 +87,6 @@ def account(
     """
     from ragwitness.attest.close import prove_account
     from ragwitness.attest.window import Window
-    from ragwitness.cli.attest import new_file
     from ragwitness.crypto.keys import read_key
 
     held = Window.load(window, [read_key(key)])

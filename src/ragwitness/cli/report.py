@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ragwitness.cli.outputs import Files
+from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
 
 
@@ -37,7 +37,6 @@ def report(
     It prints the result and writes the page of the run again. Nothing is sent.
     """
     from ragwitness.cli.common import console
-    from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.kit.run_files import REPORT
     from ragwitness.results.registry import open_result
 

@@ -10,6 +10,7 @@ import typer
 from ragwitness.cli.attest import new_file, print_values
 from ragwitness.cli.options import AsJson, Output
 from ragwitness.cli.paths import PathRole
+from ragwitness.kit.files import read_file
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.ceremony import Ceremony
@@ -119,7 +120,6 @@ def check(
     """
     from ragwitness.crypto.proofs import ceremony as rounds
     from ragwitness.errors import VerificationError
-    from ragwitness.kit.files import read_file
 
     folder = ceremony.is_dir()
     path = ceremony / rounds.CEREMONY_FILE if folder else ceremony
@@ -137,7 +137,6 @@ def check(
 
 def _read(path: Path) -> Ceremony:
     from ragwitness.crypto.proofs import ceremony as rounds
-    from ragwitness.kit.files import read_file
 
     return rounds.Ceremony.parse(read_file(path, 1 << 30))
 

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ragwitness.cli.common import console, one_thread_per_answer, print_lines
 from ragwitness.cli.options import FailOn
-from ragwitness.cli.outputs import Files
+from ragwitness.cli.outputs import Files, Outputs
 from ragwitness.cli.paths import PathRole
+from ragwitness.cli.steps import driven, finish
 
 
 def work(
@@ -29,8 +31,6 @@ def work(
     from ragwitness.asking.shards import Shard
     from ragwitness.audits.order import read_manifest
     from ragwitness.audits.shards import adopt_target, governor_of_shard, work_shard
-    from ragwitness.cli.common import console, print_lines
-    from ragwitness.cli.steps import driven
     from ragwitness.targets.resolve import open_target
 
     # The order was fixed by audit --prepare; a shard adds nothing to it but its number.
@@ -79,9 +79,6 @@ def merge(
     """
     from ragwitness.audits.order import read_manifest
     from ragwitness.audits.shards import merge_run
-    from ragwitness.cli.common import console, one_thread_per_answer
-    from ragwitness.cli.outputs import Outputs
-    from ragwitness.cli.steps import finish
 
     outputs = Outputs.wanted("audit", files, fail_on)
     # The merge restores the order of the audit, whoever did which unit, and only then concludes.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragwitness.cli.common import one_thread_per_answer, print_lines, progress_bars
 from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ class Engine:
 def prepare(order: Order, folder: Path, screen: Console) -> None:
     """Write an order into its folder and say how to go on."""
     from ragwitness.audits.order import write_manifest
-    from ragwitness.cli.common import print_lines
 
     stages = order.stages()
     write_manifest(folder, order)
@@ -68,7 +68,6 @@ def spread(order: Order, folder: Path, engine: Engine, screen: Console) -> Audit
     """
     from ragwitness.audits.order import write_manifest
     from ragwitness.audits.shards import merge_run
-    from ragwitness.cli.common import one_thread_per_answer
     from ragwitness.cli.steps import leaving_resumable
 
     # The order is written down first: workers read it, and the merge concludes from it alone.
@@ -81,7 +80,6 @@ def spread(order: Order, folder: Path, engine: Engine, screen: Console) -> Audit
 
 def _with_ray(order: Order, folder: Path, engine: Engine, screen: Console) -> None:
     from ragwitness.audits.engines.ray import Cluster, run_on_ray
-    from ragwitness.cli.common import progress_bars
 
     cluster = Cluster(engine.workers, engine.gpus, engine.address)
     with progress_bars(screen) as progress:

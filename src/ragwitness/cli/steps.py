@@ -6,22 +6,19 @@ shown and resumed goes through here.
 
 from __future__ import annotations
 
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ragwitness.errors import ExitCode, TargetError
+from ragwitness.cli.common import console, one_thread_per_answer, print_lines, progress_bars
+from ragwitness.cli.outputs import conclude
+from ragwitness.errors import ExitCode, InputError, TargetError
+from ragwitness.kit.run_files import REPORT, SEAL
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,8 +92,6 @@ def ask(
     """
     import asyncio
 
-    from ragwitness.cli.common import console, progress_bars
-
     async def life() -> Result:
         # Opened inside the event loop that closes it: a client must not outlive its loop.
         target = None if opening is None else await opening
@@ -121,8 +116,6 @@ async def _tell_setbacks(governor: Governor) -> None:
     """Say every few seconds that the target turns requests away, while it does."""
     import asyncio
 
-    from ragwitness.cli.common import console, print_lines
-
     screen, told = console(), 0
     while True:
         await asyncio.sleep(_EVERY)
@@ -144,8 +137,6 @@ def wait(work: Coroutine[Any, Any, Result], folder: Path | None = None, resume: 
         resume: Command that goes on after an interruption; empty for the same one.
     """
     import asyncio
-
-    from ragwitness.cli.common import one_thread_per_answer
 
     # Before any worker starts: small products side by side gain nothing from threads of their own.
     one_thread_per_answer()
@@ -193,11 +184,6 @@ def finish(
         outputs: Further files and the exit code that were asked for.
         why: Why this method was chosen, where it was; it stands in the report.
     """
-    from dataclasses import replace
-
-    from ragwitness.cli.outputs import conclude
-    from ragwitness.kit.run_files import REPORT
-
     if why:
         result = replace(result, settings={"chosen": why} | dict(result.settings))
     # What decides how much a verdict can say stands above the verdicts.
@@ -220,12 +206,9 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from dataclasses import replace
-
     from ragwitness.asking.capabilities import length_taken, measured_once
     from ragwitness.asking.governor import Governor
     from ragwitness.audits.choice import choose, refuse_unscorable_by_all
-    from ragwitness.cli.common import console
     from ragwitness.models.registry import load_language_model
     from ragwitness.targets.resolve import open_target
 
@@ -259,10 +242,6 @@ def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealin
         InputError: The run cannot be sealed, or was sealed and is not to be now.
         TargetError: The timestamp authority cannot be reached.
     """
-    from ragwitness.cli.common import console, print_lines
-    from ragwitness.errors import InputError
-    from ragwitness.kit.run_files import SEAL
-
     key = sealing.seal
     if key is None:
         if sealing.runs_log is not None or sealing.timestamp is not None:
@@ -292,9 +271,6 @@ def agree(told: Sequence[str], doubtful: bool, *, yes: bool) -> None:
     """
     import sys
 
-    from ragwitness.cli.common import console
-    from ragwitness.errors import InputError
-
     screen = console()
     ask = doubtful and not yes
     if ask and not (sys.stdin.isatty() and screen.is_terminal):
@@ -320,8 +296,6 @@ def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:
     Raises:
         InputError: The files of the run folder cannot be read.
     """
-    from ragwitness.cli.common import console, print_lines
-
     print_lines(console(), *lines, *_kept(folder, budget), "Nothing was sent.")
 
 
@@ -334,7 +308,6 @@ def preview_audit(
         InputError: The files of the run folder cannot be read.
     """
     from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.cli.common import console
     from ragwitness.cli.plan import assumed, foresee
     from ragwitness.report.forecast import forecast_terminal
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.common import console, load_saying, run_folder
 from ragwitness.cli.options import (
     AnswerTokens,
     Caps,
@@ -25,8 +26,9 @@ from ragwitness.cli.options import (
     Secrets,
     TextField,
 )
-from ragwitness.cli.outputs import Files, Outputs
+from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
+from ragwitness.cli.steps import ask, preview
 from ragwitness.errors import InputError, RagwitnessError
 
 if TYPE_CHECKING:
@@ -212,8 +214,6 @@ def synthesize(
     and --delta.
     """
     from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.cli.common import load_saying, run_folder
-    from ragwitness.cli.steps import preview
     from ragwitness.defenses.synthetic.agents import Asking, MakingConfig, load_domain
     from ragwitness.defenses.synthetic.base import CorpusMethod
     from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
@@ -333,7 +333,6 @@ def make(
         CapReachedError: A cap was reached before the first record.
     """
     from ragwitness.audits.synthesis import run_synthesis
-    from ragwitness.cli.steps import ask
     from ragwitness.defenses.synthetic.base import CorpusMethod
     from ragwitness.lab import open_chat
 
@@ -370,8 +369,6 @@ def finish(
         RagwitnessError: No record passed, or a file cannot be written.
     """
     from ragwitness.audits.synthesis import write_made
-    from ragwitness.cli.common import console
-    from ragwitness.cli.outputs import conclude
     from ragwitness.kit.run_files import REPORT, RESULT, SAFE
 
     path, screen = out or folder / SAFE, console()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import statistics
 from collections.abc import Mapping
 from contextlib import closing
@@ -11,8 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.common import read_documents, write_json_file
 from ragwitness.cli.options import Account, AsJson, Database, Embedder, Queries, Tenant, TextField
 from ragwitness.cli.paths import PathRole
+from ragwitness.errors import InputError
+from ragwitness.kit.quotes import quote
 
 if TYPE_CHECKING:
     from ragwitness.service.overview import DocumentSpending, TenantBudget
@@ -207,8 +212,7 @@ def add_documents(
     ] = False,
     text_field: TextField = None,
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Put a document in the place of one with the same id."),
+        bool, typer.Option("--replace", help="Put a document in the place of one with the same id.")
     ] = False,
     own_lifetime: Annotated[
         bool,
@@ -233,7 +237,6 @@ def add_documents(
     All of them are added, or none. Texts that another tenant holds bring both tenants under one
     lifetime budget, which is said.
     """
-    from ragwitness.cli.common import read_documents
     from ragwitness.service import tenants
     from ragwitness.service.overview import budget_of
     from ragwitness.service.window import check_unbound
@@ -301,7 +304,6 @@ def erase(
     Its documents, accounts, keys, meters and seeds are deleted and the database is written anew.
     What its answers gave away stays on the lifetime budget of its texts, beside their hashes.
     """
-    from ragwitness.cli.common import write_json_file
     from ragwitness.service.tenants import erase_tenant
 
     if not yes:
@@ -426,8 +428,6 @@ def budget(
 
 
 def _print_documents(found: DocumentSpending, *, as_json: bool) -> None:
-    from ragwitness.kit.quotes import quote
-
     if as_json:
         _print_json(asdict(found))
         return
@@ -465,18 +465,12 @@ def _opened(database: str | None, *, create: bool = False) -> closing[Store]:
 
 
 def _seconds(days: float) -> int:
-    import math
-
-    from ragwitness.errors import InputError
-
     if not (math.isfinite(days) and days > 0):
         raise InputError(f"A window lasts a number of days above 0, not {days:g}.")
     return round(days * 86_400)
 
 
 def _sampler(scale: int | None, noise: str) -> str:
-    from ragwitness.errors import InputError
-
     if noise not in ("proved", "opened"):
         raise InputError(f"Noise is proved or opened, not {noise!r}.", "Write --noise proved.")
     return "table" if scale is None or noise == "opened" else "coins"
@@ -488,8 +482,6 @@ def _bounds(text: str) -> tuple[float, float]:
     Raises:
         InputError: It is something else.
     """
-    from ragwitness.errors import InputError
-
     try:
         low, high = map(float, text.split(","))
     except ValueError:
@@ -518,6 +510,4 @@ def _shown(name: str, value: object) -> str:
 
 
 def _print_json(value: object) -> None:
-    import json
-
     typer.echo(json.dumps(value, indent=2, allow_nan=False))

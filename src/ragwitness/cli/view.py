@@ -18,8 +18,7 @@ def view(
     ] = None,
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8765,
     host: Annotated[
-        str,
-        typer.Option(help="The address to listen on. Beyond this machine the pages only read."),
+        str, typer.Option(help="The address to listen on. Beyond this machine the pages only read.")
     ] = "127.0.0.1",
 ) -> None:
     """Show runs as pages in a browser, and begin new ones.

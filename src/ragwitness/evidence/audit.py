@@ -26,7 +26,7 @@ from ragwitness.asking.scores import (
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.assumptions import PlanLikeness
-from ragwitness.audits.membership import APART, SAME, Effort, Statistic, conclude, trained
+from ragwitness.audits.membership import APART, LOOKS, SAME, Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
 from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.errors import InputError, MissingExtraError, ModelError
@@ -57,6 +57,7 @@ _ROW = {
     *outcome_row(StoredScore(Score(None), 0, 0, capped=False, passing=False)),
 }
 
+_LOOKS = re.compile(re.escape(LOOKS.partition("{")[0]) + "([0-9]{1,3})")
 _SHADOW = re.compile(r"summary\.settings\.(shadow .*|audit classifier|auxiliary documents)")
 
 
@@ -73,7 +74,7 @@ def subject_of(order: Order) -> SealSubject:
     stages = order.stages()
     # How many at a time is no part of it: it decides no answer.
     settings = stored_settings(replace(order, plan=replace(order.plan, in_flight=1)))
-    seen = PlanLikeness.of(order.plan, stages.reference)
+    seen = PlanLikeness.of(order.plan, stages.reference, order.config)
     texts = tuple(
         SealedText(part, one.id, one.text, one.member)
         for part, documents in parts_of(order).items()
@@ -234,7 +235,7 @@ def _likeness(case: PackCase) -> str:
             " recomputed: their texts are hidden",
             needed=True,
         )
-    mine = PlanLikeness.of(it.order.plan, it.stages.reference)
+    mine = PlanLikeness.of(it.order.plan, it.stages.reference, it.order.config)
     if bad := next(differences(asdict(mine), asdict(it.seen)), None):
         raise refuse("likeness", f"The texts compare otherwise than was sealed, at {bad}.")
     return "the texts compare as was sealed"
@@ -352,11 +353,13 @@ def _verdicts(case: PackCase) -> str:
         it.order.budget,
         spent["stopped_by"],
     )
-    # When it was asked stands in no answer. To say so only takes verdicts back.
+    # When it was asked, and how often judged, stands in no answer. To say so only takes verdicts
+    # back.
     plan, apart = it.order.plan, APART in summary["warnings"]
-    result = conclude(
-        plan, it.audit, summary["target"], it.stages, statistic, found, effort, it.seen, apart
-    )
+    looked = filter(None, map(_LOOKS.match, summary["warnings"]))
+    looks = next((int(one[1]) for one in looked), 0)
+    its = (plan, it.audit, summary["target"], it.stages, statistic, found, effort)
+    result = conclude(*its, it.seen, apart, looks)
     if it.order.why:
         result = replace(result, settings={"chosen": it.order.why} | dict(result.settings))
     mine = json.loads(json.dumps(KIND.stored(replace(result, ragwitness=summary["version"]))))

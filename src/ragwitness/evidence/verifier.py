@@ -22,9 +22,10 @@ from typing import Any
 
 from ragwitness.asking.budget import Budget, Use
 from ragwitness.asking.chain import ROW, first_link, next_link
-from ragwitness.asking.journal import AskedQuery, query_key
+from ragwitness.asking.journal import AskedQuery, decode_answer, query_key
 from ragwitness.attest.verdict import BundleVerdict, Check
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse, run_steps
+from ragwitness.audits.timestamp import read_stamp
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import parse_hex
 from ragwitness.crypto.keys import PublicKey
@@ -206,8 +207,6 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
 
 
 def _exchange(text: str) -> PackExchange:
-    from ragwitness.asking.journal import decode_answer
-
     try:
         row = json.loads(text)
         of, failed = row["asked"], "failed" in row
@@ -265,8 +264,6 @@ def _known(case: PackCase) -> str:
 
 
 def _stamped(case: PackCase) -> str:
-    from ragwitness.audits.timestamp import read_stamp
-
     token = case.pack.files.get(SEAL_STAMP)
     if token is None:
         raise NotCheckedError("the seal was not stamped by a timestamp authority")

@@ -33,20 +33,25 @@ def typed_fields(
 
 
 def _like(default: object, value: object, what: str) -> object:
-    """Turn the text of a command line into the type of a field's default."""
-    if not isinstance(value, str) or isinstance(default, str):
-        return value
+    """Return a value of the type of a field's default, made of text where that is given."""
     # The default tells the type: a command line knows nothing but text.
-    if default is None:
+    kind = next((one for one in (bool, int, float, str) if isinstance(default, one)), None)
+    if not isinstance(value, str):
+        # A whole number will do for any, and True is none.
+        takes = int | float if kind is float else kind or object
+        if isinstance(value, takes) and isinstance(value, bool) <= (kind in (bool, None)):
+            return value
+    elif default is None:
         return _number_or_none(value, what)
-    if isinstance(default, bool):
+    elif kind is str:
+        return value
+    elif kind is bool:
         words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
         if value.lower() in words:
             return words[value.lower()]
     else:
-        kind = int if isinstance(default, int) else float
         try:
-            return kind(value)
+            return (kind or float)(value)
         except ValueError:
             pass
     raise InputError(f"{what} cannot be {value!r}.", f"Its default is {default!r}.")

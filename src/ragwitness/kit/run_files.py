@@ -60,7 +60,7 @@ TABLE_FIGURE = "table.svg"
 TABLE_DATA = "table.json"
 """A reproduced table: what is read, drawn and counted with."""
 LOOK = "look.json"
-"""Which look at a draw the run is."""
+"""Which look at a draw the run is; of an audit, its looks at a part of the documents."""
 COMMITMENT = "commitment.json"
 TRUST = "trust.json"
 """What a plan of canaries publishes, and what readers of an attested window trust."""
@@ -77,7 +77,7 @@ LINES = (ANSWERS, SPENT, FINISHED)
 _SEALED = (SEAL, SEAL_NOTE, SEAL_STAMP, SEAL_SECRET, SEAL_TEXTS)
 _ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET, *_SEALED)
 _OF = {
-    "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS),
+    "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS, LOOK),
     "evaluation": (EVALUATION, EVALUATION_DATA),
     "leak": (TRANSCRIPTS,),
     "synthesis": (MADE, VOTES, SAFE),

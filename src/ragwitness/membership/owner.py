@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from ragwitness.errors import InputError
 from ragwitness.stats.sequential import (
     Betting,
     Permutation,
     bet,
-    matched_p_values,
     online_p_values,
     permutation_test,
 )
@@ -32,10 +30,6 @@ from ragwitness.stats.sequential import (
 
 _LN10 = math.log(10)
 _LARGEST = 700.0  # exp() of more is infinite
-
-Compared: TypeAlias = tuple[float | None, Sequence[float]]
-"""A document's score, None where unscorable, and scores known to be outside that no other
-document is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +63,7 @@ class Bets:
 
     Args:
         outside: Known-outside scores that all documents are compared with; each document is
-            then also compared with the owner's before it, which keeps p-values independent.
-            None: every document brings known-outside scores of its own.
+            also compared with the owner's before it, which keeps p-values independent.
         alpha: Level.
         betting: ``"mixture"`` or ``"product"``.
 
@@ -83,7 +76,7 @@ class Bets:
 
     def __init__(
         self,
-        outside: Sequence[float] | None = None,
+        outside: Sequence[float],
         *,
         alpha: float = 0.05,
         betting: Betting = "mixture",
@@ -95,34 +88,29 @@ class Bets:
         self._unscorable = 0
         self._p_values: list[float] = []
         self._path: list[float] = []
-        self._read: Callable[[object], object] = _score if outside is not None else _pair
         # The stream is asked for one bet per score, just after the score was put here, so it
         # never sees an empty queue and lives on between calls.
-        self._queue: deque[Any] = deque()
+        self._queue: deque[float] = deque()
         arrived = iter(self._queue.popleft, object())
-        p_values = (
-            matched_p_values(arrived) if outside is None else online_p_values(arrived, outside)
-        )
-        self._stream = bet(p_values, betting)
+        self._stream = bet(online_p_values(arrived, outside), betting)
 
-    def add(self, documents: Iterable[Compared] | Iterable[float | None]) -> None:
+    def add(self, documents: Iterable[float | None]) -> None:
         """Bet on further documents; none is read after 1/alpha was reached.
 
         Args:
-            documents: Scores, or pairs of a score and known-outside scores of its own.
+            documents: Their scores, None where unscorable.
 
         Raises:
             InputError: The scores cannot be compared.
         """
         if self.decided_after is not None:
             return
-        for document in documents:
+        for score in documents:
             # One document, one bet: nothing is decided before its score is known.
-            arrival = self._read(document)
-            if arrival is None:
+            if score is None:
                 self._unscorable += 1
                 continue
-            self._queue.append(arrival)
+            self._queue.append(score)
             p, value = next(self._stream)
             self._p_values.append(p)
             self._path.append(value)
@@ -169,19 +157,3 @@ def collection_difference(
     ours = [score for score in collection if score is not None]
     others = [score for score in outside if score is not None]
     return permutation_test(ours, others, rng=rng)
-
-
-def _score(document: object) -> float | None:
-    if document is None or isinstance(document, (int, float)):
-        return None if document is None else float(document)
-    raise InputError(f"A score must be a number or None, not {type(document).__name__}.")
-
-
-def _pair(document: object) -> tuple[float, Sequence[float]] | None:
-    if not isinstance(document, tuple) or len(document) != 2:
-        raise InputError(
-            "Without known-outside scores for all, each document needs its own.",
-            "Give (score, outside scores) pairs, or outside=...",
-        )
-    score, own = document
-    return None if score is None else (float(score), own)

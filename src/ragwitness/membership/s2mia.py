@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,9 +196,8 @@ class S2Mia:
             InputError: Fewer than five members or non-members.
         """
         del automl  # M has its own kind of classifier, T none
-        if self.config.decision == "thresholds":
-            return _trained(fit_thresholds, features, members, Thresholds.told)
-        return _trained(fit_classifier, features, members, Boosted.told)
+        fit = fit_thresholds if self.config.decision == "thresholds" else fit_classifier
+        return _trained(fit, features, members)
 
     @property
     def requires(self) -> frozenset[Capability]:
@@ -321,10 +320,10 @@ class Thresholds:
     perplexity: float
     accuracy: float
 
-    def score(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-        """Return 1 for a member, 0 for a non-member, shape (n,), for features of shape (n, 2)."""
-        table = _table(features)
-        return _judge(table, self.similarity, self.perplexity).astype(np.float64)
+    def predict_proba(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return 0 or 1 for outside and inside, shape (n, 2), for features of shape (n, 2)."""
+        inside = _judge(_table(features), self.similarity, self.perplexity).astype(np.float64)
+        return np.stack([1.0 - inside, inside], axis=1)
 
     def told(self) -> str:
         """Both thresholds in words."""
@@ -334,45 +333,14 @@ class Thresholds:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Boosted:
-    """S2MIA-M: gradient boosting over both features.
-
-    Attributes:
-        fitted: Anything with ``predict_proba``.
-    """
-
-    fitted: Any
-
-    def score(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-        """Return the probability of membership, shape (n,), for features of shape (n, 2)."""
-        return np.asarray(self.fitted.predict_proba(_table(features)), dtype=np.float64)[:, 1]
-
-    def told(self) -> str:
-        """What it is, in words."""
-        return "S2MIA-M: gradient boosting, which stands for the paper's XGBoost"
-
-
-@dataclass(frozen=True, slots=True)
-class _AsClassifier:
-    """Lets T and M stand where an audit classifier does."""
-
-    rule: Thresholds | Boosted
-
-    def predict_proba(self, features: Any) -> Any:
-        inside = self.rule.score(features)
-        return np.stack([1.0 - inside, inside], axis=1)
-
-
-_Rule = TypeVar("_Rule", Thresholds, Boosted)
 _FOLDS = 5
+_BOOSTED = "S2MIA-M: gradient boosting, which stands for the paper's XGBoost"
 
 
 def _trained(
-    fit: Callable[[Sequence[Sequence[float]], Sequence[bool]], _Rule],
+    fit: Callable[[Sequence[Sequence[float]], Sequence[bool]], Any],
     features: Sequence[Sequence[float]],
     members: Sequence[bool],
-    told: Callable[[_Rule], str],
 ) -> AuditClassifier:
     """Fit on all documents, and for each fold on the others: what is fitted knows its own."""
     from sklearn.model_selection import StratifiedKFold
@@ -384,10 +352,10 @@ def _trained(
     held_out = np.zeros(len(labels))
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     for learnt, left in folds.split(table, labels):
-        held_out[left] = fit(table[learnt].tolist(), labels[learnt].tolist()).score(
-            table[left].tolist()
-        )
-    return AuditClassifier(told(rule), _AsClassifier(rule), held_out, breaks_ties=False)
+        fold = fit(table[learnt].tolist(), labels[learnt].tolist())
+        held_out[left] = fold.predict_proba(table[left])[:, 1]
+    told = rule.told() if isinstance(rule, Thresholds) else _BOOSTED
+    return AuditClassifier(told, rule, held_out, breaks_ties=False)
 
 
 def fit_thresholds(
@@ -416,7 +384,7 @@ def fit_thresholds(
     return best
 
 
-def fit_classifier(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> Boosted:
+def fit_classifier(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> Any:
     """Train gradient-boosted trees, which stand for the paper's XGBoost.
 
     Args:
@@ -430,7 +398,7 @@ def fit_classifier(features: Sequence[Sequence[float]], labels: Sequence[bool]) 
 
     table, members = _checked(features, labels)
     trees = GradientBoostingClassifier(n_estimators=100, max_depth=3, random_state=0)
-    return Boosted(trees.fit(table, members))
+    return trees.fit(table, members)
 
 
 def _judge(table: NDArray[np.float64], similarity: float, perplexity: float) -> NDArray[np.bool_]:

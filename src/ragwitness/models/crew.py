@@ -20,6 +20,8 @@ from multiprocessing.managers import BaseManager
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from ragwitness.errors import RagwitnessError
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.models.reader.model import Reader
@@ -60,8 +62,6 @@ _reader: Reader | None = None  # in a member's process
 
 def _load(path: str | None) -> None:
     """Make a fresh process a member: it ends with its parent, and leaves Ctrl-C to it."""
-    from threadpoolctl import threadpool_limits
-
     global _reader
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

@@ -348,9 +348,7 @@ def _named(found: Estimates) -> list[str]:
         )
         left = len(against.suspects) - _SHOWN
         more = f" and {say.count(left)} more" if left > 0 else ""
-        return [
-            f"Named, each with the chance that an innocent account looks so: {shown}{more}.",
-        ]
+        return [f"Named, each with the chance that an innocent account looks so: {shown}{more}."]
     if against.least > against.account_alpha:
         return [
             f"Nobody can be named: the smallest p of an account is {against.least:.2g} with"

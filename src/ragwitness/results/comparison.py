@@ -9,12 +9,7 @@ from ragwitness.errors import ExitCode
 from ragwitness.extraction.score.table import LeakMeasure
 from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
-from ragwitness.results.frontier import (
-    Contender,
-    MakingCost,
-    floor_warning,
-    frontier_table,
-)
+from ragwitness.results.frontier import Contender, MakingCost, floor_warning, frontier_table
 from ragwitness.results.frontier import headline as headline_of
 from ragwitness.results.geometry import Plane, Point, plane
 from ragwitness.results.kind import Kind, Row, Ruling, passed, plain, restored

@@ -10,7 +10,7 @@ from typing import Protocol
 from ragwitness.errors import InputError
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage
-from ragwitness.rag.config import PromptTemplate, RagConfig
+from ragwitness.rag.config import PromptTemplate, RagConfig, load_template
 from ragwitness.rag.index.base import Hit
 from ragwitness.rag.pipeline import RagSystem
 from ragwitness.types import Answer, Query
@@ -139,8 +139,6 @@ def make_generator(spec: str, template: str = "plain") -> Generator:
         InputError: ``spec`` has no valid form, or there is no such template.
         ModelError: The model cannot be loaded.
     """
-    from ragwitness.rag.config import load_template
-
     shown = load_template(template)
     if spec.lower().startswith(("http://", "https://")):
         return UpstreamGenerator(spec, shown)

@@ -192,10 +192,7 @@ class ServiceTarget:
             await client.close()
 
     async def _session(
-        self,
-        query: Query,
-        kept: dict[str, object],
-        turn: Mapping[str, object] | None = None,
+        self, query: Query, kept: dict[str, object], turn: Mapping[str, object] | None = None
     ) -> object:
         asked: dict[str, object] = {
             **(turn or {}),

@@ -192,7 +192,11 @@ def _read_csv(
     header = next(rows)[1] or ""
     suffix = Path(name).suffix.lower()
     delimiter = "\t" if suffix == ".tsv" else max(",;", key=header.count)
-    columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
+    try:
+        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
+    except csv.Error as error:
+        why = f"{name}: the names of its columns cannot be read ({error})."
+        raise InputError(why, "Save it as CSV again, with usual ends of lines.") from None
     wanted = (text_field,) if text_field else _TEXT_FIELDS
     if not set(wanted) & set(columns):
         raise InputError(

@@ -18,13 +18,7 @@ from starlette.routing import Route
 
 from ragwitness.crypto.hashing import parse_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
-from ragwitness.crypto.notes.note import (
-    MAX_NOTE,
-    Checkpoint,
-    Note,
-    signature_of,
-    verify_signature,
-)
+from ragwitness.crypto.notes.note import MAX_NOTE, Checkpoint, Note, signature_of, verify_signature
 from ragwitness.crypto.notes.witness import verify_extension
 from ragwitness.errors import InputError, RagwitnessError, VerificationError
 from ragwitness.kit.files import only_writer, read_file, replace_file

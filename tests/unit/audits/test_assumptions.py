@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -57,8 +57,14 @@ def test_two_kinds_differ_and_what_differs_is_named(kinds) -> None:
         (lambda text: f"Source: archive. {text}", "“source …” begins 100% of them"),
         (lambda text: text.replace(" ", "\n", 12), "line breaks"),
         (lambda text: f"{text} Filed in 1987.", "1987"),
+        (lambda text: text.replace(" ", "  "), "white space ("),
+        (lambda text: text.replace(" ", "\u00a0"), "white space other than blanks"),
+        (lambda text: text.replace(" ", "\t" * 30, 1), "longest gap between words"),
     ],
-    ids=["longer", "shorter", "capitals", "a source's mark", "lines", "another year"],
+    ids=[
+        *("longer", "shorter", "capitals", "a source's mark", "lines", "another year"),
+        *("doubled blanks", "no-break spaces", "a gap"),
+    ],
 )
 def test_known_out_texts_that_differ_in_one_way_are_noticed(kinds, change, says) -> None:
     documents = next(iter(kinds.values()))
@@ -275,3 +281,61 @@ def test_ties_broken_by_lot_are_said_with_their_seed(kinds) -> None:
     said = power_of(plan, calibration, 25, {}).told
     assert "drawn by lot" in said
     assert "no p-value is below" not in said
+
+
+def test_gaps_that_both_sets_have_are_no_difference(kinds) -> None:
+    gapped = [
+        replace(one, text="Office\n" + " " * 200 + one.text) for one in next(iter(kinds.values()))
+    ]
+    assert not likeness(gapped[:20], gapped[20:]).unlike
+
+
+@dataclass
+class _Reads:
+    """A configuration of a method that says how much of a text is read."""
+
+    max_chars: int | None = None
+    max_words: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (_Reads(max_chars=300), "first 300 characters"),
+        (_Reads(max_words=60), "first 60 words"),
+        (_Reads(), None),
+        (_Reads(max_chars=1200), None),
+        (None, None),
+    ],
+)
+def test_words_are_compared_where_the_method_stops_reading(config, says) -> None:
+    rng = random.Random(4)
+    words = [f"word{i}" for i in range(60)]
+    texts = [[rng.choice(words) for _ in range(300)] for _ in range(80)]
+    notice = [f"standing{i}" for i in range(6)]
+    documents = [
+        Document(str(n), " ".join([*text[:at], *notice, *text[at:]]))
+        for n, text in enumerate(texts)
+        for at in [20 if n < 25 else 65]  # both within the first 600 characters
+    ]
+    found = likeness(documents[:25], documents[25:], config)
+    assert found.unlike == (says is not None)
+    assert says is None or says in found.told
+
+
+def test_an_order_is_compared_as_its_own_method_reads() -> None:
+    from ragwitness.audits.order import Order
+    from ragwitness.membership.registry import configure
+
+    rng = random.Random(5)
+    texts = [[f"word{rng.randrange(60)}" for _ in range(300)] for _ in range(80)]
+    documents = [
+        Document(str(n), " ".join([*text[:at], *(f"standing{i}" for i in range(6)), *text[at:]]))
+        for n, text in enumerate(texts)
+        for at in [20 if n < 25 else 65]
+    ]
+    plan = AuditPlan(tuple(documents[:25]), tuple(documents[25:]))
+    short = configure("passages", {"max_chars": "200"})
+    assert "differ from yours" in " ".join(Order("", plan, "passages", short).beforehand()[0])
+    whole = configure("passages", {"max_chars": "4000"})
+    assert "differ from yours" not in " ".join(Order("", plan, "passages", whole).beforehand()[0])

@@ -372,3 +372,70 @@ def test_texts_that_differ_further_on_and_in_spacing_or_case_have_no_verdict(cha
     for name in (first.id, "twin"):
         assert found[name].decision is Decision.INCONCLUSIVE
         assert "asks the same question as" in found[name].reason
+
+
+@pytest.mark.parametrize(("known", "decided"), [(25, False), (39, False), (40, True)])
+def test_too_few_known_out_documents_to_see_a_change_decide_no_collection(known, decided) -> None:
+    plan = _plan(60, known)
+    held = {one.text for one in plan.documents}
+
+    class Holds(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            return Answer("yes" if query.prompt in held else "no")
+
+    class Asks(_Asks):
+        def probe(self, document: Document) -> Probe:
+            (answer,) = yield [Query(document.text)]
+            return Score(2 * (answer.text == "yes") + random.Random(document.text).random())
+
+    result = asyncio.run(run_collection(plan, Holds(0), Asks()))
+    assert result.log10_e >= 1.3
+    assert result.decided is decided
+    assert decided == (result.caution is None)
+    assert decided or f"40 are needed, and there are {known}. So nothing is decided" in (
+        result.caution or ""
+    )
+
+
+def test_looks_at_a_part_share_one_level_and_the_same_look_twice_is_one(tmp_path) -> None:
+    plan = _plan(20, 100)
+
+    def look(cap: int | None) -> tuple[float, list[str]]:
+        result = _resumed(plan, _Turning(10**6), tmp_path, cap)
+        return result.alpha, [one for one in result.warnings if one.startswith("Looks at a part")]
+
+    seen = [look(cap) for cap in (60, 60, 90, None, None)]
+    assert [alpha for alpha, _ in seen] == [0.025, 0.025, 0.0125, 0.0125, 0.0125]
+    assert "so far: 1." in seen[1][1][0]
+    assert "so far: 2." in seen[4][1][0]
+    assert "the level 0.0125 instead of 0.05" in seen[4][1][0]
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["all at once", "a part, and kept nowhere"])
+def test_an_audit_that_looks_once_has_the_whole_level(tmp_path, kept: bool) -> None:
+    plan = _plan(20, 100)
+    if kept:
+        found = _resumed(plan, _Turning(10**6), tmp_path)
+        assert not (tmp_path / "look.json").exists()
+    else:
+        with Governor.of_run(None, Budget(queries=70), Pace.at_most(1)) as governor:
+            found = asyncio.run(run_audit(plan, _Turning(10**6), _Asks(), governor=governor))
+        assert found.spent.stopped_by == "query"
+    assert found.alpha == 0.05
+    assert not any("Looks at a part" in one for one in found.warnings)
+
+
+def test_a_verdict_that_one_look_would_give_is_not_given_at_the_third(tmp_path) -> None:
+    plan = _plan(20, 100)
+    held = {one.text for one in plan.documents[:6]}
+
+    class Holds(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            return Answer("yes" if query.prompt in held else "no")
+
+    # Six at the least p-value: q = 20 / 6 / 101 = .033.
+    assert _resumed(plan, Holds(0), tmp_path / "once").count(Decision.IN) == 6
+    for cap in (50, 80, None):
+        found = _resumed(plan, Holds(0), tmp_path / "often", cap)
+    assert found.count(Decision.IN) == 0
+    assert found.verdicts[0].q_value == pytest.approx(20 / 6 / 101)

@@ -11,7 +11,7 @@ from ragwitness.stats.sequential import online_p_values
 from tests.unit.stats.test_sequential import log_martingale
 
 
-def collection_evidence(documents, outside=None, *, alpha=0.05, betting="mixture"):
+def collection_evidence(documents, outside, *, alpha=0.05, betting="mixture"):
     """Bet on the documents one by one and stop as soon as 1/alpha is reached."""
     bets = Bets(outside, alpha=alpha, betting=betting)
     bets.add(documents)
@@ -50,15 +50,6 @@ def test_a_collection_outside_is_not_found() -> None:
     assert found.p_value > 0.05
 
 
-def test_matched_scores_are_compared_with_their_own_only() -> None:
-    pairs = [(2.0, [0.0] * 9), (None, [0.0]), (0.0, [1.0] * 9)]
-    found = collection_evidence(pairs)
-    assert found.p_values == (0.1, 1.0)
-    assert found.scored == 2
-    assert found.unscorable == 1
-    assert found.path == pytest.approx(log_martingale([0.1, 1.0]) / math.log(10))
-
-
 def test_unscorable_documents_are_counted_and_never_bet_on() -> None:
     found = collection_evidence([None, None], _outside())
     assert (found.scored, found.unscorable) == (0, 2)
@@ -66,16 +57,14 @@ def test_unscorable_documents_are_counted_and_never_bet_on() -> None:
 
 
 def test_the_anytime_p_value_remembers_the_best_evidence() -> None:
-    pairs = [(1.0, [0.0] * 18)] + [(0.0, [1.0] * 18)] * 10
-    found = collection_evidence(pairs)
+    found = collection_evidence([1.0] + [0.0] * 10, [0.5] * 18)
     assert found.decided_after is None
     assert found.p_value == pytest.approx(10 ** -max(found.path))
     assert found.path[-1] < max(found.path)
 
 
 def test_evidence_beyond_what_a_float_holds_stays_a_number() -> None:
-    pairs = [(1.0, [0.0] * 9999)] * 400
-    found = collection_evidence(pairs, alpha=1e-300)
+    found = collection_evidence(map(float, range(1, 401)), [0.0] * 9999, alpha=1e-300)
     assert math.isfinite(found.log10_e)
     assert found.log10_e >= 300
 
@@ -114,14 +103,6 @@ def test_batch_by_batch_is_what_a_fresh_start_would_give(betting, shift, size) -
         assert (found.scored, found.unscorable) == (again.scored, again.unscorable)
 
 
-def test_matched_scores_come_in_batches_too() -> None:
-    pairs = [(2.0, [0.0] * 9), (None, [0.0]), (0.0, [1.0] * 9), (3.0, [0.0] * 4)]
-    bets = Bets()
-    for pair in pairs:
-        bets.add([pair])
-    assert bets.evidence() == collection_evidence(pairs)
-
-
 def test_nothing_is_bet_on_after_the_decision() -> None:
     bets = Bets(_outside())
     bets.add([9.0] * 30)
@@ -154,8 +135,6 @@ def test_each_score_is_bet_on_once(monkeypatch) -> None:
     [
         ([1.0], [0.0], {"alpha": 0.0}, "alpha"),
         ([1.0], [], {}, "calibration"),
-        ([1.0], None, {}, "its own"),
-        ([(1.0, [0.0])], [0.0], {}, "number or None"),
         ([1.0], [0.0], {"betting": "all"}, "betting"),
         ([math.nan], [0.0], {}, "finite"),
     ],

@@ -261,7 +261,7 @@ def test_thresholds_are_the_best_pair_of_observed_values(seed: int) -> None:
     )
     found = fit_thresholds(rows, labels)
     assert found.accuracy == best
-    judged = found.score(rows)
+    judged = found.predict_proba(rows)[:, 1]
     assert set(judged) <= {0.0, 1.0}
     assert np.mean((judged == 1.0) == np.array(labels)) == best
 
@@ -276,9 +276,9 @@ def test_thresholds_on_many_documents_stay_on_a_grid() -> None:
 def test_the_classifier_separates_and_is_reproducible() -> None:
     rows, labels = _split(200)
     other_rows, other_labels = _split(200, seed=1)
-    p = fit_classifier(rows, labels).score(other_rows)
+    p = fit_classifier(rows, labels).predict_proba(other_rows)[:, 1]
     assert np.mean((p > 0.5) == np.array(other_labels)) > 0.9
-    assert np.array_equal(p, fit_classifier(rows, labels).score(other_rows))
+    assert np.array_equal(p, fit_classifier(rows, labels).predict_proba(other_rows)[:, 1])
 
 
 @pytest.mark.parametrize("fit", [fit_thresholds, fit_classifier])
@@ -328,7 +328,7 @@ def test_t_and_m_are_fitted_on_the_shadow_system_alone(variant: str) -> None:
     other = {"t": fit_thresholds, "m": fit_classifier}[variant](rows, labels)
     fresh, truth = _split(80, seed=1)
     # The audited half, whatever its labels, has no say.
-    assert held.member_probability(fresh).tolist() == other.score(fresh).tolist()
+    assert held.member_probability(fresh).tolist() == other.predict_proba(fresh)[:, 1].tolist()
     assert np.mean((held.member_probability(fresh) > 0.5) == np.array(truth)) > 0.85
     assert variant.upper() in held.name
     assert not held.breaks_ties

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from ragwitness.attest.policy import WindowPolicy
 from ragwitness.crypto.commitments import BLINDING_BYTES
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
 from ragwitness.crypto.notes.note import Checkpoint, Note
+from ragwitness.crypto.proofs.opening import Columns
+from ragwitness.crypto.proofs.setup import VerifierSetup
 from ragwitness.crypto.transcript.records import (
     BeaconRecord,
     CloseRecord,
@@ -28,10 +30,6 @@ from ragwitness.crypto.transcript.records import (
 )
 from ragwitness.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.privacy.mechanism.config import Mechanism
-
-if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.opening import Columns
-    from ragwitness.crypto.proofs.setup import VerifierSetup
 
 _Part = TypeVar("_Part")
 
@@ -140,8 +138,6 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
 
     Nothing here multiplies points or hashes more than the bundle's own bytes.
     """
-    from ragwitness.crypto.proofs.opening import Columns
-
     # Each file in its one form; all that is wrong is collected, and nothing is believed yet.
     files, wrong = bundle.files, _Wrong()
     setup = wrong.of(lambda: _setup(files["setup.json"]))
@@ -178,8 +174,6 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
 @functools.lru_cache(maxsize=4)
 def _setup(data: bytes) -> VerifierSetup:
     """Return the proofs' keys; one setup serves many windows, and its points take a while."""
-    from ragwitness.crypto.proofs.setup import VerifierSetup
-
     return VerifierSetup.parse(data)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.crypto.proofs.curve import SCALAR_BYTES, R, encode_g1
+from ragwitness.crypto.proofs.native import from_native_g1, native_msm
 from ragwitness.crypto.proofs.opening import MOST_CHUNKS, Columns
 from ragwitness.crypto.proofs.setup import MASKS, Shape
 from ragwitness.errors import InputError, VerificationError
@@ -159,16 +160,12 @@ class _Offset:
     """
 
     def __init__(self, powers: Sequence[Any], shape: Shape) -> None:
-        from ragwitness.crypto.proofs.native import native_msm
-
         self._scale = shape.scale
         self._slots = list(powers[: shape.slots])
         total = native_msm(self._slots, [1] * shape.slots)
         self._rest = [*powers[shape.slots :], total]
 
     def commit(self, column: NDArray[np.int16], blinds: Sequence[int]) -> bytes:
-        from ragwitness.crypto.proofs.native import from_native_g1, native_msm
-
         # Slots shifted by S are small and positive; the blinds are long, and -S Σ P_j joins them.
         small = (column.astype(np.int64) + self._scale).tolist()
         point = native_msm(self._slots, small)
