@@ -94,7 +94,7 @@ class LeakReference:
         return Respacer(map(readable, self.texts))
 
 
-_ATTRIBUTES = re.compile(r"<[a-z]\w{0,9}\s+([\w-]+=[^<>]*)>", re.IGNORECASE)  # part of no form
+_ATTRIBUTES = re.compile(r"<[a-z][\w:.-]{0,30}\s+([\w-]+=[^<>]*)>", re.IGNORECASE)  # of no form
 _RARE = 100  # a word in one of so many records, or fewer, tells them apart
 
 

@@ -207,6 +207,7 @@ NUMBERS = "5530 7712 9048 3316 6621 1904 8875 2093 7417 6650 3381"
         "".join(f"<dd>{word}</dd>" for word in ORDINARY.split()),
         "".join(f"<v:f1><em>{word}</em></v:f1>" for word in ORDINARY.split()),
         "#".join(ORDINARY.split()),
+        f'<clinical-record:entry note="{ORDINARY}"/>',
         ORDINARY.title().replace(" ", ""),
         base64.urlsafe_b64encode(ORDINARY.encode()).decode(),
         "-".join(re.findall(".{1,9}", base64.b64encode(ORDINARY.encode()).decode())),
