@@ -169,14 +169,15 @@ def test_a_leaking_system_is_not_given_the_answers_of_an_innocent_one(runs: Path
 
 def test_a_cap_holds_over_all_starts_of_a_release(runs: Path) -> None:
     system = innocent()
+    # So few answers could call nobody in: no look at a part, and the whole level is left.
     for _ in range(2):
         with pytest.raises(AssertionError, match="query cap reached"):
             rw.assert_not_in(
-                system, MINE, OUTSIDE, runs=runs, release="v1", max_queries=30, **GIVEN
+                system, MINE, OUTSIDE, runs=runs, release="v1", max_queries=15, **GIVEN
             )
-        assert system.asked <= 30
+        assert system.asked <= 15
     rw.assert_not_in(system, MINE, OUTSIDE, runs=runs, release="v1", max_queries=500, **GIVEN)
-    assert system.asked <= 30 + 110
+    assert system.asked <= 15 + 110
 
 
 def test_innocent_systems_fail_no_more_often_than_promised(runs: Path) -> None:

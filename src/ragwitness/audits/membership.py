@@ -285,10 +285,13 @@ LOOKS = (
 )
 
 
-def looks_at(run: Path | None, audit: str, found: Mapping[str, Sequence[Outcome]]) -> int:
+def looks_at(
+    run: Path | None, audit: str, found: Mapping[str, Sequence[Outcome]], plan: AuditPlan
+) -> int:
     """Count the looks of an ``audit`` at a part of the documents, and remember this one.
 
-    Each spends half of what is left of the level, so that all together never exceed it.
+    Each spends half of what is left of the level, so that all together never exceed it. Where no
+    document could be called in, whatever its score, nothing is spent.
     """
     if run is None:  # nothing can be continued: the first look is the last
         return 0
@@ -299,6 +302,8 @@ def looks_at(run: Path | None, audit: str, found: Mapping[str, Sequence[Outcome]
         looks = json.loads((run / LOOK).read_bytes())
     # To look again at the same answers is no further chance.
     earlier = {n for n in looks.get(audit, ()) if n != answered}
+    known = sum(one.score.value is not None for one in found["known outside"])
+    capped = capped and (plan.ties == "random" or plan.alpha * (known + 1) >= 1)
     if capped:
         looks[audit] = sorted({*earlier, answered})
         replace_file(run / LOOK, json.dumps(looks) + "\n")
@@ -620,5 +625,5 @@ async def run_audit(
     seconds = time.monotonic() - clock
     effort = Effort(started, seconds, governor.spent, governor.budget, governor.cap)
     apart = None if ahead is None else False  # who asks one kind ahead gives that check up
-    looks = looks_at(run, identity or audit.name, found)
+    looks = looks_at(run, identity or audit.name, found, plan)
     return conclude(plan, audit, target.name, stages, statistic, found, effort, None, apart, looks)

@@ -94,7 +94,7 @@ class AuditPlan:
         if not self.documents:
             raise InputError("There is no document to audit.")
         if not (isinstance(self.alpha, int | float) and 0 < self.alpha < 1):
-            raise InputError(f"alpha must be a number between 0 and 1, not {self.alpha!r}.")
+            raise InputError(f"alpha must lie between 0 and 1, not {self.alpha!r}.")
         if self.ties not in ("conservative", "random"):
             raise InputError(f"Ties are ranked conservative or random, not {self.ties!r}.")
         for part in (self.documents, self.known_out, self.known_in):

@@ -171,7 +171,7 @@ def merge_run(manifest: Manifest, run: Path) -> AuditResult:
         order.budget,
         _stopped_by(outcome for part in found.values() for outcome in part),
     )
-    looks = looks_at(run, identity, found)
+    looks = looks_at(run, identity, found, order.plan)
     return conclude(order.plan, audit, seen.target, stages, statistic, found, account, looks=looks)
 
 

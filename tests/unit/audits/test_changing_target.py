@@ -411,6 +411,13 @@ def test_looks_at_a_part_share_one_level_and_the_same_look_twice_is_one(tmp_path
     assert "the level 0.0125 instead of 0.05" in seen[4][1][0]
 
 
+def test_a_look_at_which_nobody_could_be_called_in_spends_nothing(tmp_path) -> None:
+    plan = _plan(20, 100)
+    assert _resumed(plan, _Turning(10**6), tmp_path, 15).alpha == 0.05
+    assert not (tmp_path / "look.json").exists()
+    assert _resumed(plan, _Turning(10**6), tmp_path).alpha == 0.05
+
+
 @pytest.mark.parametrize("kept", [True, False], ids=["all at once", "a part, and kept nowhere"])
 def test_an_audit_that_looks_once_has_the_whole_level(tmp_path, kept: bool) -> None:
     plan = _plan(20, 100)
