@@ -26,9 +26,8 @@ _THAI = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109f\u1780
 _DENSE, _HANGUL = f"{UNSPACED}{_THAI}", "\uac00-\ud7a3"
 _TOKEN = re.compile(rf"[{_DENSE}]|\d+|[^\W\d_{_DENSE}]+")
 _OTHER = re.compile(r"&#?\w{1,8};|[^\x00-\x7f]")
-_MARKS = re.compile(
-    "[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]"
-)  # Latin, Hebrew, Arabic
+# Accents and vowel signs of Latin, Hebrew and Arabic, and what makes Arabic words wider.
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
 _LONG = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
 _SHORT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
