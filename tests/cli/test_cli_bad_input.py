@@ -53,12 +53,18 @@ def test_tables_whose_column_names_cannot_be_read_are_named(command, tmp_path, n
     assert "next:" in text
 
 
-def test_a_run_folder_without_a_name_is_not_the_current_one(command, good, tmp_path, monkeypatch):
+@pytest.mark.parametrize("by", ["command line", "file"])
+def test_a_run_folder_without_a_name_is_not_the_current_one(
+    by, command, good, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    code, text = command("leak", _NOBODY, "--corpus", good, "--run", "")
+    options = tmp_path / "run.toml"
+    options.write_text('run = ""\n')
+    given = ("--run", "") if by == "command line" else ("--config", options)
+    code, text = command("leak", _NOBODY, "--corpus", good, *given)
     assert code == 2
-    assert "run names no folder" in text
-    assert [one.name for one in tmp_path.iterdir()] == ["good.jsonl"]
+    assert "names no folder" in text
+    assert {one.name for one in tmp_path.iterdir()} == {"good.jsonl", "run.toml"}
 
 
 def test_missing_file_is_named(command, tmp_path) -> None:

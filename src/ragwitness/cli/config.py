@@ -197,6 +197,8 @@ def _values(
             wanted = "a table [set]" if key == _PAIRS else _WANTED[get_origin(kind) or kind]
             raise _unusable(path, key, value, f"{wanted} is wanted")
         role = roles.get(name)
+        if role is PathRole.FILLS and value == "":
+            raise _unusable(path, key, value, "it names no folder; . is the current one")
         entries = value if isinstance(value, list) else [value]
         located = [
             map_paths(role, entry, join) if role and isinstance(entry, str) else entry

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from ragwitness.errors import InputError
 from ragwitness.stats.sequential import (
-    Betting,
     Permutation,
     bet,
     online_p_values,
@@ -65,7 +64,6 @@ class Bets:
         outside: Known-outside scores that all documents are compared with; each document is
             also compared with the owner's before it, which keeps p-values independent.
         alpha: Level.
-        betting: ``"mixture"`` or ``"product"``.
 
     Raises:
         InputError: ``alpha`` is not in (0, 1).
@@ -79,7 +77,6 @@ class Bets:
         outside: Sequence[float],
         *,
         alpha: float = 0.05,
-        betting: Betting = "mixture",
     ) -> None:
         if not 0 < alpha < 1:
             raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
@@ -92,7 +89,7 @@ class Bets:
         # never sees an empty queue and lives on between calls.
         self._queue: deque[float] = deque()
         arrived = iter(self._queue.popleft, object())
-        self._stream = bet(online_p_values(arrived, outside), betting)
+        self._stream = bet(online_p_values(arrived, outside))
 
     def add(self, documents: Iterable[float | None]) -> None:
         """Bet on further documents; none is read after 1/alpha was reached.

@@ -3,22 +3,15 @@ r"""Evidence that grows document by document: test martingales, and a permutatio
 Let p_1, p_2, ... be independent p-values under the null. For each kappa in (0, 1) the product of
 kappa * p_t^(kappa - 1) is a test martingale: it starts at 1, its mean stays at most 1, and by
 Ville's inequality it ever reaches 1/alpha with probability at most alpha. So one may look after
-every document and stop as soon as it does. Two ways not to choose kappa (Vovk and Wang, Annals of
-Statistics 2021, Sec. 2; Vovk, Nouretdinov and Gammerman, ICML 2003):
+every document and stop as soon as it does. Kappa need not be chosen (Vovk and Wang, Annals of
+Statistics 2021, Sec. 2; Vovk, Nouretdinov and Gammerman, ICML 2003): the product is integrated
+over it, kappa^t exp((1 - kappa) S) with S = -sum ln p, which bets nearly as well as the best kappa.
 
-- ``"product"``: each factor is integrated over kappa, f(p) = (1 - p + p ln p) / (p ln^2 p);
-- ``"mixture"``: the whole product is, integral of kappa^t exp((1 - kappa) S) with S = -sum ln p;
-  it bets at least nearly as well as the best kappa would have.
-
-P-values that share one calibration set are not independent. Two kinds that are:
-
-- :func:`online_p_values`: the rank of each score among the calibration scores *and all scores
-  before it*. Ranks of exchangeable arrivals among what came before are independent. A true
-  alternative slowly pollutes its own comparison, so give many calibration scores.
-- :func:`matched_p_values`: the rank of each score among calibration scores of its own.
-
-Ties count against the score, which makes a p-value only larger and, since the bets fall with p,
-the evidence only smaller.
+P-values that share one calibration set are not independent. :func:`online_p_values` are: the rank
+of each score among the calibration scores *and all scores before it*, since ranks of exchangeable
+arrivals among what came before are independent. A true alternative slowly pollutes its own
+comparison, so give many calibration scores. Ties count against the score, which makes a p-value
+only larger and, since the bets fall with p, the evidence only smaller.
 """
 
 from __future__ import annotations
@@ -29,17 +22,12 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 
-Betting: TypeAlias = Literal["mixture", "product"]
-
 _ENOUGH = 200  # terms of the series beyond the point where they start to fall
-_SMOOTH = 1e-3  # within this of p = 1 the closed form loses digits
 _TIE = 1e-12
 
 
@@ -63,39 +51,6 @@ def online_p_values(scores: Iterable[float], calibration: Sequence[float]) -> It
         bisect.insort(known, score)
 
 
-def matched_p_values(pairs: Iterable[tuple[float, Sequence[float]]]) -> Iterator[float]:
-    """Yield each score's p-value among calibration scores that serve no other score.
-
-    Args:
-        pairs: A score and its own calibration scores, at least one.
-
-    Raises:
-        InputError: No calibration score, or a score that is not finite.
-    """
-    for score, own in pairs:
-        if not own:
-            raise InputError("Each matched p-value needs at least one calibration score.")
-        above = sum(_finite(other) >= _finite(score) for other in own)
-        yield (1 + above) / (len(own) + 1)
-
-
-def calibrate(p: ArrayLike) -> NDArray[np.float64]:
-    """Return f(p), the integral of kappa p^(kappa-1) over kappa in (0, 1).
-
-    Falls from infinity at 0 to 1/2 at 1; its mean under a uniform p is 1.
-
-    Raises:
-        InputError: A p-value is not in (0, 1].
-    """
-    values = _checked(p)
-    u = -np.log(values)
-    near = u < _SMOOTH
-    safe = np.where(near, 1.0, u)
-    # With u = -ln p: f = (e^u - 1 - u) / u^2; near u = 0 its series 1/2 + u/6 + u^2/24.
-    closed = (np.expm1(safe) - safe) / safe**2
-    return np.asarray(np.where(near, 0.5 + u / 6 + u**2 / 24, closed), dtype=np.float64)
-
-
 def log_mixture(total: float, count: int) -> float:
     """Return ln of the integral of kappa^count exp((1 - kappa) total) over kappa in (0, 1).
 
@@ -112,29 +67,22 @@ def log_mixture(total: float, count: int) -> float:
     return top + math.log(float(np.exp(terms - top).sum()))
 
 
-def bet(p_values: Iterable[float], betting: Betting = "mixture") -> Iterator[tuple[float, float]]:
+def bet(p_values: Iterable[float]) -> Iterator[tuple[float, float]]:
     """Yield each p-value with ln of the martingale after it.
 
     Args:
         p_values: Independent under the null, in the order they come; read one at a time.
-        betting: See the module.
 
     Raises:
-        InputError: A p-value is not in (0, 1], or there is no such betting.
+        InputError: A p-value is not in (0, 1].
     """
-    if betting not in ("mixture", "product"):
-        raise InputError(f"betting must be 'mixture' or 'product', not {betting!r}.")
-    total, product = 0.0, 0.0
+    total = 0.0
     for count, p in enumerate(p_values, start=1):
-        value = float(_checked([p])[0])
-        if betting == "product":
-            # Each factor is integrated over kappa by itself.
-            product += math.log(float(calibrate(value)))
-            yield p, product
-        else:
-            # The whole product is integrated over kappa: it depends on S and t alone.
-            total += max(0.0, -math.log(value))
-            yield p, log_mixture(total, count)
+        # The whole product is integrated over kappa: it depends on S and t alone.
+        if not 0 < p <= 1:
+            raise InputError("P-values must lie in (0, 1].")
+        total += max(0.0, -math.log(p))
+        yield p, log_mixture(total, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +148,3 @@ def _finite(score: float) -> float:
     if not math.isfinite(score):
         raise InputError("Scores must be finite; leave unscorable documents out.")
     return float(score)
-
-
-def _checked(p: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(p, dtype=np.float64)
-    if not ((values > 0) & (values <= 1)).all():
-        raise InputError("P-values must lie in (0, 1].")
-    return values

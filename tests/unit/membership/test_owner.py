@@ -11,9 +11,9 @@ from ragwitness.stats.sequential import online_p_values
 from tests.unit.stats.test_sequential import log_martingale
 
 
-def collection_evidence(documents, outside, *, alpha=0.05, betting="mixture"):
+def collection_evidence(documents, outside, *, alpha=0.05):
     """Bet on the documents one by one and stop as soon as 1/alpha is reached."""
-    bets = Bets(outside, alpha=alpha, betting=betting)
+    bets = Bets(outside, alpha=alpha)
     bets.add(documents)
     return bets.evidence()
 
@@ -78,21 +78,20 @@ def test_the_difference_leaves_unscorable_documents_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("betting", ["mixture", "product"])
 @pytest.mark.parametrize("shift", [0.0, 0.4])
 @pytest.mark.parametrize("size", [1, 3, 16])
-def test_batch_by_batch_is_what_a_fresh_start_would_give(betting, shift, size) -> None:
-    rng = random.Random(f"{betting} {shift} {size}")
+def test_batch_by_batch_is_what_a_fresh_start_would_give(shift, size) -> None:
+    rng = random.Random(f"{shift} {size}")
     # Rounded, so that there are ties; one in ten cannot be scored.
     scores = [None if rng.random() < 0.1 else round(rng.gauss(shift, 1), 1) for _ in range(300)]
     outside = [round(score, 1) for score in _outside(40)]
-    bets = Bets(outside, alpha=1e-6, betting=betting)
+    bets = Bets(outside, alpha=1e-6)
     for end in range(size, len(scores) + size, size):
         bets.add(scores[end - size : end])
         found = bets.evidence()
-        again = collection_evidence(scores[:end], outside, alpha=1e-6, betting=betting)
+        again = collection_evidence(scores[:end], outside, alpha=1e-6)
         literal = log_martingale(
-            list(online_p_values((s for s in scores[:end] if s is not None), outside)), betting
+            list(online_p_values((s for s in scores[:end] if s is not None), outside))
         )
         assert found.path == pytest.approx(again.path, abs=1e-12)
         # Written out beside it: the same p-values and bets from one pass over all scores.
@@ -135,7 +134,6 @@ def test_each_score_is_bet_on_once(monkeypatch) -> None:
     [
         ([1.0], [0.0], {"alpha": 0.0}, "alpha"),
         ([1.0], [], {}, "calibration"),
-        ([1.0], [0.0], {"betting": "all"}, "betting"),
         ([math.nan], [0.0], {}, "finite"),
     ],
 )

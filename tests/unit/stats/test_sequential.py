@@ -12,34 +12,15 @@ from scipy.stats import binom
 from ragwitness.errors import InputError
 from ragwitness.stats.sequential import (
     bet,
-    calibrate,
     log_mixture,
-    matched_p_values,
     online_p_values,
     permutation_test,
 )
 
 
-def log_martingale(p_values, betting="mixture") -> np.ndarray:
+def log_martingale(p_values) -> np.ndarray:
     """Return ln of the martingale after each p-value."""
-    return np.array([value for _, value in bet(p_values, betting)])
-
-
-@pytest.mark.parametrize("p", [1.0, 0.9999, 0.9985, 0.5, 0.03, 1e-4])
-def test_the_calibrator_is_the_integral_over_kappa(p) -> None:
-    expected, _ = quad(lambda k: k * p ** (k - 1), 0, 1)
-    assert float(calibrate(p)) == pytest.approx(expected, rel=1e-9)
-    if p < 0.99:
-        published = (1 - p + p * math.log(p)) / (p * math.log(p) ** 2)
-        assert float(calibrate(p)) == pytest.approx(published, rel=1e-9)
-
-
-def test_the_calibrator_integrates_to_one_and_falls() -> None:
-    grid = np.linspace(1e-6, 1, 400)
-    assert (np.diff(calibrate(grid)) < 0).all()
-    # In u = -ln p, so that the spike at 0 is spread; beyond u = 1e4 the rest is 1 / u.
-    area, _ = quad(lambda u: (math.expm1(u) - u) / u**2 * math.exp(-u), 0, 100)
-    assert area + 1 / 100 == pytest.approx(1.0, abs=1e-6)
+    return np.array([value for _, value in bet(p_values)])
 
 
 @pytest.mark.parametrize("p_values", [[0.5], [0.01, 0.2, 0.9], [1.0, 1.0], [1e-5] * 7, [0.3] * 60])
@@ -59,12 +40,10 @@ def test_the_mixture_neither_overflows_nor_loses_digits() -> None:
     assert log_mixture(1e-9, 4) == pytest.approx(-math.log(5))
 
 
-def test_both_betting_rules_are_given_step_by_step() -> None:
+def test_each_bet_comes_with_its_p_value() -> None:
     p_values = [0.2, 0.01, 0.7]
     assert [p for p, _ in bet(iter(p_values))] == p_values
-    expected = np.cumsum(np.log(calibrate(p_values)))
-    assert log_martingale(p_values, "product") == pytest.approx(expected)
-    assert log_martingale([], "product").shape == (0,)
+    assert log_martingale([]).shape == (0,)
 
 
 def _literal_online(scores, calibration):
@@ -80,7 +59,6 @@ def test_online_p_values_are_ranks_among_all_that_came_before() -> None:
     scores = [rng.choice([0.0, 0.5, 1.0, rng.random()]) for _ in range(40)]
     calibration = [rng.choice([0.0, 0.5, rng.random()]) for _ in range(15)]
     assert list(online_p_values(scores, calibration)) == _literal_online(scores, calibration)
-    assert list(matched_p_values([(1.0, [0.0, 1.0, 2.0]), (3.0, [0.0])])) == [0.75, 0.5]
 
 
 def test_online_p_values_are_independent_under_the_null() -> None:
@@ -94,25 +72,19 @@ def test_online_p_values_are_independent_under_the_null() -> None:
     assert set(counts.values()) == {math.factorial(5) // 20}
 
 
-def _null_path(rng, steps, kind, ties):
+def _null_path(rng, steps, ties):
     def draw() -> float:
         value = rng.random()
         return round(value, 1) if ties else value
 
-    if kind == "online":
-        p_values = online_p_values((draw() for _ in range(steps)), [draw() for _ in range(20)])
-    else:
-        p_values = matched_p_values((draw(), [draw() for _ in range(9)]) for _ in range(steps))
-    return list(p_values)
+    return list(online_p_values((draw() for _ in range(steps)), [draw() for _ in range(20)]))
 
 
-@pytest.mark.parametrize("kind", ["online", "matched"])
-@pytest.mark.parametrize("betting", ["mixture", "product"])
-def test_under_the_null_the_level_is_crossed_no_more_often_than_alpha(kind, betting) -> None:
-    rng, runs, steps, alpha = random.Random(f"{kind}{betting}"), 400, 20, 0.1
+def test_under_the_null_the_level_is_crossed_no_more_often_than_alpha() -> None:
+    rng, runs, steps, alpha = random.Random("online"), 400, 20, 0.1
     crossed, ends = 0, []
     for run in range(runs):
-        path = log_martingale(_null_path(rng, steps, kind, ties=run % 2 == 0), betting)
+        path = log_martingale(_null_path(rng, steps, ties=run % 2 == 0))
         crossed += path.max() >= -math.log(alpha)
         # Clipped at a constant, the mean of a martingale below one stays below one.
         ends.append(min(math.exp(path[4]), 50.0))
@@ -124,7 +96,6 @@ def test_under_the_null_the_level_is_crossed_no_more_often_than_alpha(kind, bett
 def test_the_mean_of_each_factor_is_at_most_one_on_a_discrete_null() -> None:
     for n in (1, 4, 19, 200):
         grid = np.arange(1, n + 2) / (n + 1)
-        assert calibrate(grid).mean() <= 1
         assert np.mean([math.exp(log_mixture(-math.log(p), 1)) for p in grid]) <= 1
 
 
@@ -172,12 +143,9 @@ def test_large_permutation_tests_draw_and_add_the_observed_arrangement() -> None
         (lambda: list(online_p_values([1.0], [])), "at least one calibration"),
         (lambda: list(online_p_values([math.nan], [1.0])), "finite"),
         (lambda: list(online_p_values([1.0], [math.inf])), "finite"),
-        (lambda: list(matched_p_values([(1.0, [])])), "at least one calibration"),
-        (lambda: list(matched_p_values([(1.0, [math.nan])])), "finite"),
-        (lambda: calibrate(0.0), "P-values"),
         (lambda: log_martingale([1.5]), "P-values"),
+        (lambda: log_martingale([0.0]), "P-values"),
         (lambda: log_martingale([math.nan]), "P-values"),
-        (lambda: log_martingale([0.5], "all-in"), "betting"),
         (lambda: permutation_test([], [1.0], rng=random.Random(0)), "both groups"),
         (lambda: permutation_test([1.0], [math.nan], rng=random.Random(0)), "finite"),
         (lambda: permutation_test([1.0], [1.0], rng=random.Random(0), draws=0), "draws"),
