@@ -20,9 +20,10 @@ import asyncio
 import os
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
+from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragwitness.errors import InputError
@@ -93,21 +94,24 @@ def audit(
     from ragwitness.membership.registry import configure
     from ragwitness.models.registry import load_language_model
 
-    given = tuple(map(as_documents, (documents, known_out, known_in, auxiliary)))
+    _refuse_types(("method", method, str), ("proxy", proxy, str))
+    _refuse_types(("options", options or {}, Mapping))
+    named = (documents, known_out, known_in, auxiliary)
+    folder, given = _folder(run, *named), tuple(map(as_documents, named))
     asked, outside, inside, aside = map(tuple, given)
     plan = AuditPlan(asked, outside, inside, aside, alpha, left_out=_left_out(*given))
-    folder, by_itself = _folder(run), method == AUTO
+    by_itself = method == AUTO
     if by_itself and options:
         raise InputError(
             f"The method auto chooses, and {next(iter(options))} is an option of one method.",
             "Name the method, or leave the options out.",
         )
-    named = USUAL[0] if by_itself else method
-    config = configure(named, USUAL[1] if by_itself else options)
+    usual = USUAL if by_itself else (method, options)
+    config = configure(*usual)
 
     async def ask(system: Target) -> AuditResult:
         with _governor(folder, max_queries) as governor:
-            chosen, why = (named, config), ""
+            chosen, why = (usual[0], config), ""
             # What no method has a question for is refused before the target is measured.
             if by_itself:
                 own = load_language_model(proxy)
@@ -167,7 +171,7 @@ def leak(
     from ragwitness.rag.target import LabTarget
     from ragwitness.text.pii import personal_of, pii_finder
 
-    records, folder = as_documents(corpus), _folder(run)
+    folder, records = _folder(run, corpus, background), as_documents(corpus)
     if not records:
         raise InputError("There is no corpus to look for.", "Give the private records.")
     limits = Limits(prompts, answer_tokens, seed)
@@ -361,13 +365,29 @@ def _governor(run: Path | None, max_queries: int | None) -> AbstractContextManag
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
 
+    _refuse_types(("max_queries", max_queries, int | None))
     return Governor.of_run(run, Budget(queries=max_queries), Pace.at_most(4))
 
 
-def _folder(run: Path | str | None) -> Path | None:
-    if run == "":
-        raise InputError("run names no folder.", "Name one, or '.' for the current one.")
-    return None if run is None else Path(run)
+def _folder(run: Path | str | None, *given: Documents) -> Path | None:
+    """The run folder, in which nothing that was ``given`` may lie: its files are replaced."""
+    if run is None:
+        return None
+    if not isinstance(run, str | Path) or run == "" or "\0" in str(run):
+        raise InputError(f"run names no folder: {run!r}.", "Name one, or '.' for the current one.")
+    folder = Path(run).resolve()
+    for one in given:
+        with suppress(OSError, ValueError):  # a text and no path
+            path = Path(one) if isinstance(one, str | Path) else None
+            if path and path.exists() and folder in path.resolve().parents:
+                raise InputError(f"run {run} holds {one}, which is read.", "Name another folder.")
+    return Path(run)
+
+
+def _refuse_types(*given: tuple[str, object, type | UnionType]) -> None:
+    for name, value, kind in given:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InputError(f"{name} cannot be {value!r}.", "help(ragwitness.audit) says what.")
 
 
 class _Read(tuple[Document, ...]):

@@ -132,6 +132,13 @@ def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_
         ({"known_in": ["one text", None]}, "Document 2 is of the type NoneType"),
         ({"auxiliary": b"bytes"}, "Document 1 is of the type int"),
         ({"run": ""}, "run names no folder"),
+        ({"run": 5}, "run names no folder"),
+        ({"run": "a\0b"}, "run names no folder"),
+        ({"max_queries": "10"}, "max_queries cannot be '10'"),
+        ({"max_queries": True}, "max_queries cannot be True"),
+        ({"method": None}, "method cannot be None"),
+        ({"proxy": None}, "proxy cannot be None"),
+        ({"options": [("max_chars", 5)]}, "options cannot be"),
     ],
 )
 def test_what_is_of_another_type_is_refused_before_anything_is_asked(
@@ -141,3 +148,18 @@ def test_what_is_of_another_type_is_refused_before_anything_is_asked(
     with pytest.raises(InputError, match=says):
         rw.audit(["one text"], lambda _: pytest.fail("asked"), **{"method": "rag-mia"} | given)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["scores.jsonl", "answers.jsonl", "deep/mine.jsonl"])
+def test_what_is_read_does_not_lie_where_the_run_is_kept(name, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(rows := '{"id": "a", "text": "one text of some words"}\n')
+    for call in (
+        lambda: rw.audit(name, lambda _: "no", method="rag-mia", run="."),
+        lambda: rw.leak(tmp_path / name, lambda _: "no", run=tmp_path),
+    ):
+        with pytest.raises(InputError, match="which is read"):
+            call()
+    assert Path(name).read_text() == rows
+    assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 1

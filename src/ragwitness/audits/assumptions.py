@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.audits.plan import AuditPlan, CalibrationSet, distinct
+from ragwitness.audits.plan import AuditPlan, CalibrationSet, distinct, nearest, without_drafts
 from ragwitness.membership.reading.halves import cut_words
 from ragwitness.results.assumptions import (
     ASSUMED_AUC,
@@ -39,6 +39,7 @@ _LIMITS = {"max_chars": "characters", "max_words": "words"}  # of what a method 
 _OPENINGS = (600, 2048)  # characters where methods and retrievers stop that do not say so
 _COMMON = 0.05  # share of all documents that hold a word which is looked at by itself
 _NAMED = 300  # such words, and as many for each opening
+_PAIRED = 400  # words of a text that are compared with the one behind them too
 _SHOWN, _SHOWN_WORDS = 4, 2  # differences that are told, and words among them
 _BEGINS = " …"  # behind the word with which a text begins
 _WITHIN = " … within "  # behind one that an opening holds, before its length
@@ -70,7 +71,7 @@ _MEASURES = (
 
 def _measures(text: str, words: Sequence[str]) -> tuple[float, ...]:
     """The values of ``_MEASURES``; NaN for no year."""
-    n, size = max(1, len(words)), max(1, len(text))
+    n, size, characters = max(1, len(words)), max(1, len(text)), Counter(text).items()
     years = [int(year) for year in _YEAR.findall(text)]
     sentences = max(1, len(re.findall(r"[.!?。]+(?=\s|$)", text)))
     gaps = re.findall(r"\s+", text)
@@ -78,10 +79,10 @@ def _measures(text: str, words: Sequence[str]) -> tuple[float, ...]:
         float(len(words)),
         sum(map(len, words)) / n,
         n / sentences,
-        sum(map(str.isdigit, text)) / size,
-        sum(map(str.isupper, text)) / size,
-        sum(not c.isalnum() and not c.isspace() for c in text) / size,
-        sum(c.isalpha() and not c.isascii() for c in text) / size,
+        sum(times for c, times in characters if c.isdigit()) / size,
+        sum(times for c, times in characters if c.isupper()) / size,
+        sum(times for c, times in characters if _is_mark(c)) / size,
+        sum(times for c, times in characters if c.isalpha() and not c.isascii()) / size,
         100 * text.count("\n") / n,
         100 * len(_MARK.findall(text)) / n,
         float(np.median(years)) if years else float("nan"),
@@ -140,21 +141,30 @@ def _likeness(
     # 1. Features that have a name: lengths and signs, and which common words a text holds.
     words = [_words(text) for text in texts]
     values, measures = [list(map(_measures, texts, words))], list(_MEASURES)
-    signs = [{*own, *(own[0] + _BEGINS for _ in own[:1])} for own in words]
-    alike = _alike(words)
+    # Every kind of mark too: a prompt that quotes the text may end at one.
+    signs = [
+        {*own, *(own[0] + _BEGINS for _ in own[:1]), *filter(_is_mark, set(text))}
+        for own, text in zip(words, texts, strict=True)
+    ]
+    alike = _alike([[*own, *map(" ".join, pairwise(own[:_PAIRED]))] for own in words])
+    # The same words stand elsewhere to a method that reads no further, or the second half.
+    halves = [cut_words(text, min(_PAIRED, len(text.split())) // 2)[0] for text in texts]
+    views = [("half", halves)]
     for most, unit in openings:
         cut = cut_words if unit == "words" else cut_characters
         shown = [cut(text.strip(), most)[0] for text in texts]
-        if shown == [text.strip() for text in texts]:
-            continue
-        # The same words stand elsewhere to a method that reads no further.
-        opening, what = [_words(text) for text in shown], f"{most} {unit}"
+        if shown != [text.strip() for text in texts]:
+            views.append((f"{most} {unit}", shown))
+    for what, shown in views:
+        opening = [_words(text) for text in shown]
         for own, within in zip(signs, opening, strict=True):
             own.update(f"{word}{_WITHIN}{what}" for word in within)
         alike += _alike([[*own, *map(" ".join, pairwise(own))] for own in opening])
         values.append(list(map(_measures, shown, opening)))
         measures += [(f"{one[0]} within the first {what}", *one[1:]) for one in _MEASURES]
-    parts, measured = len(values), np.hstack(values)
+    parts, versions = len(values), nearest(texts)[:, None]
+    measured = np.hstack([*values, versions])
+    measures.append(("share of words in common with the most similar other text", "", True))
     told = np.where(np.isnan(measured), _middle(measured), measured)
     counts = Counter(sign for own in signs for sign in own)
     rare = max(2.0, min(_COMMON * n, first, n - first))
@@ -175,6 +185,10 @@ def _likeness(
     clauses = _clauses(*by) if found.p_value <= LEVEL else ()
     auc = None if np.isnan(found.auc) else found.auc
     return SetLikeness(first, n - first, found.p_value, found.least, auc, clauses)
+
+
+def _is_mark(sign: str) -> bool:
+    return not sign.isalnum() and not sign.isspace()
 
 
 def _words(text: str) -> list[str]:
@@ -312,12 +326,20 @@ def calibration_of(
     note = f"{reference.note} {_capital(alike.told)}" if not alike.unlike else _capital(alike.told)
     # What nobody could test, or what nothing is ranked among, is not called exact.
     exact = reference.exact and not alike.unlike and alike.tested and bool(scores)
+    # Known drafts count once; one in question may be known by another.
+    asked = distinct(plan.documents)
+    if exact and (drafts := len(asked) - len(without_drafts(asked))):
+        exact, note = False, f"{_KEPT.format(drafts)} {note}"
     tie = largest_tie(scores)
     return Calibration(
         reference.source, len(scores), exact, note, tuple(scores), alike, tie, plan.ties
     )
 
 
+_KEPT = (
+    "{} documents in question are near copies of others there: a system that keeps what"
+    " it is asked would know them by those."
+)
 _ROUNDS, _SCORES = 400, 400_000  # simulated audits, and scores drawn in all, at most
 
 

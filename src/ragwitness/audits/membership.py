@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.asking.governor import Governor, Pace
@@ -45,6 +46,7 @@ from ragwitness.audits.plan import (
     same_text,
     stages_of,
 )
+from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
 from ragwitness.kit.run_files import LOOK, SCORES
 from ragwitness.membership.shadow import (
@@ -298,8 +300,14 @@ def looks_at(
     asked = [one for part in at_target(found).values() for one in part]
     answered, capped = sum(o.score.value is not None for o in asked), any(o.capped for o in asked)
     looks: dict[str, list[int]] = {}
-    with suppress(FileNotFoundError, ValueError):
-        looks = json.loads((run / LOOK).read_bytes())
+    with suppress(FileNotFoundError):
+        try:
+            looks = TypeAdapter(dict[str, list[int]]).validate_json((run / LOOK).read_bytes())
+        except ValidationError:  # how often it was judged is not known
+            raise InputError(
+                f"{run / LOOK} is damaged: it says how often this audit was judged.",
+                "Take a fresh --run folder.",
+            ) from None
     # To look again at the same answers is no further chance.
     earlier = {n for n in looks.get(audit, ()) if n != answered}
     known = sum(one.score.value is not None for one in found["known outside"])
@@ -344,11 +352,10 @@ _OPENING = 80  # letters: texts that begin otherwise ask otherwise
 SAME = "asks the same question as {}, whose text differs further on"
 
 
-def _letters(text: str, most: int | None = None) -> str:
-    """Letters and figures, without case; nothing else makes another question."""
-    return "".join(
-        islice(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()), most)
-    )
+def _opening(text: str) -> str:
+    """The first letters and figures, without case: texts that share none share no question."""
+    read = filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold())
+    return "".join(islice(read, _OPENING))
 
 
 def told_apart(audit: Audit, found: Mapping[str, Sequence[Outcome]]) -> dict[str, list[Outcome]]:
@@ -358,12 +365,13 @@ def told_apart(audit: Audit, found: Mapping[str, Sequence[Outcome]]) -> dict[str
     """
     openings: dict[str, list[Document]] = {}
     for one in (outcome.document for part in found.values() for outcome in part):
-        openings.setdefault(_letters(one.text, _OPENING), []).append(one)
+        openings.setdefault(_opening(one.text), []).append(one)
     groups: dict[tuple[Query, ...], list[Document]] = {}
     for one in (one for alike in openings.values() if alike[1:] for one in alike):
         # The questions before the first answer; later ones follow from what is answered.
         if not isinstance(step := advance(probe_of(audit, one), None), Done):
-            asked = tuple(replace(query, prompt=_letters(query.prompt)) for query in step)
+            said = [same_text(Document("", query.prompt)).hex() for query in step]
+            asked = tuple(replace(query, prompt=p) for query, p in zip(step, said, strict=True))
             groups.setdefault(asked, []).append(one)
     mine = {outcome.document for outcome in found["documents"]}
     shared = [group for group in groups.values() if group[1:] and not mine.isdisjoint(group)]

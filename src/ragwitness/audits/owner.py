@@ -19,23 +19,29 @@ from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
 from ragwitness.errors import InputError
 from ragwitness.membership.owner import Bets, collection_difference
+from ragwitness.results.assumptions import FEW
 from ragwitness.results.collection import CollectionResult
 from ragwitness.types import Audit, Target
 
-# Known-outside documents that are asked last: a fifth of all, at most so many, and none where
-# there are few; then a change could not be seen.
+# Known-outside documents that are asked beside the collection's, the rest of them last: a fifth of
+# all, at most so many, and none where there are few; then a change could not be seen.
 _LATE, _MANY = 20, 40
 _FEW = (
     "Too few known-out documents to see whether the target changed meanwhile: {} are needed, and"
     " there are {}. So nothing is decided."
 )
+_UNLIKE = (
+    "Too few documents to see whether the known-out ones are like them: {} are needed, and there"
+    " are {}. So nothing is decided."
+)
 _UNCHECKED = (
     "Whether the target changed could not be checked: only {} of the {} known-outside documents"
-    " asked last could be scored. So nothing is decided; the same command asks for the others."
+    " asked meanwhile could be scored. So nothing is decided; the same command asks for the others."
 )
 _CHANGED = (
-    "The target seems to have changed during the audit: the {} known-outside documents asked last"
-    " score higher than the others (p = {}). So nothing is decided, whatever the e-value says."
+    "The target seems to have changed during the audit: the {} known-outside documents asked"
+    " meanwhile score higher than the others (p = {}). So nothing is decided, whatever the e-value"
+    " says."
 )
 _APART = (
     "Answers were kept from another audit in this folder; a target that changed in between would"
@@ -47,8 +53,9 @@ _FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is wor
 
 def undecidable(plan: AuditPlan) -> str:
     """Say why nothing about the collection could be decided; empty where something could."""
-    known = len(without_drafts(distinct(plan.known_out)))
-    return _FEW.format(_MANY, known) if known < _MANY else ""
+    known, mine = (len(without_drafts(distinct(p))) for p in (plan.known_out, plan.documents))
+    few = _FEW.format(_MANY, known) if known < _MANY else ""
+    return few or (_UNLIKE.format(FEW, mine) if mine < FEW else "")
 
 
 async def run_collection(
@@ -111,31 +118,37 @@ async def run_collection(
             governor.refuse_if_capped("known-outside documents")
             raise _too_few(known, len(outside))
         # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
+        # A target that changed meanwhile looks like one that holds the collection: documents
+        # outside that are asked beside, and after, tell.
+        last = "known outside, last"
         asked: list[Outcome] = []
+        beside: list[Outcome] = []
         scores: list[float | None] = []
         bets = Bets(outside, alpha=plan.alpha)
         capped = any(outcome.capped for outcome in known)
         while len(asked) < len(documents) and bets.decided_after is None and not capped:
             batch = documents[len(asked) : len(asked) + max(1, plan.in_flight)]
-            found = await worker.run(audit, batch, f"after {len(asked)} documents")
+            stage, more = f"after {len(asked)} documents", len(beside) + len(batch)
+            parts = {stage: batch, last: others[len(beside) : min(late, more)]}
+            both = await worker.run_stages(audit, parts, mixed=True)
+            found, beside = both[stage], beside + both[last]
             asked += found
             capped = any(outcome.capped for outcome in found)
             scores += (arrived := statistic.values(found))
             bets.add(arrived)
             if progress:
                 progress("collection", len(asked), len(documents))
-        # 4. A target that changed meanwhile looks like one that holds the collection: documents
-        # outside that are asked last tell, where they are scored half as often as the others.
+        # 4. The rest of them; they tell where they are scored half as often as the others.
         if bets.decided_after is not None and late:
-            last = await worker.run(audit, others[:late], "known outside, last")
-            again = [value for value in statistic.values(last) if value is not None]
+            beside += await worker.run(audit, others[len(beside) : late], last)
+            again = [value for value in statistic.values(beside) if value is not None]
             if 2 * len(again) * len(known) < late * len(outside):
                 doubt = _UNCHECKED.format(len(again), late)
             else:
                 drift = collection_difference(again, outside, rng=random.Random(seed))
                 if drift.p_value <= _CHANGE:
                     doubt = _CHANGED.format(late, f"{drift.p_value:.2g}")
-            known += last
+        known += beside
         if len(sets_of([*known, *asked])) > 1:  # of other documents, at another level or seed
             doubt = _APART
     # 5. Result: the permutation test only where nothing was stopped early.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragwitness.asking.scores import AuditUnit, unit_id
 from ragwitness.errors import InputError
@@ -154,6 +155,7 @@ def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
 
 _NEAR = 0.901  # ROUGE-L F1 of two texts that are drafts of one document
 _READ = 2048  # characters; many methods read no further, so openings are compared by themselves
+_VERSION = 0.4  # of two texts that may be versions of one document, or of one template
 _DRAFTS = (
     "{} of {} {} are near copies (drafts) of others there. Those that are known count once, and"
     " verdicts of near copies are one finding."
@@ -186,6 +188,23 @@ def without_drafts(documents: tuple[Document, ...]) -> tuple[Document, ...]:
                     seen.setdefault(word, []).append(spelled)
         documents = tuple(kept)
     return documents
+
+
+def nearest(texts: Sequence[str]) -> NDArray[np.float64]:
+    """Return each text's likeness to the one of the others most like it that is no draft of it.
+
+    It is high where a set holds versions of a few documents, or texts of one template.
+
+    Returns:
+        ROUGE-L F1 of their first 2,048 characters, shape (texts,).
+    """
+    from rapidfuzz.distance import Indel
+    from rapidfuzz.process import cdist
+
+    read = Vocabulary().tokenize(text[:_READ] for text in texts)
+    spelled = ["".join(map(chr, read[at] % 0x10FFFF)) for at in range(len(read))]
+    alike = cdist(spelled, spelled, scorer=Indel.normalized_similarity, score_cutoff=_VERSION)
+    return np.asarray(np.where(alike < _NEAR, alike, 0.0).max(axis=1, initial=0.0))
 
 
 def choose_reference(
@@ -291,8 +310,9 @@ def learns(audit: object) -> bool:
 
 def among(audit: Audit, documents: Sequence[Document]) -> Audit:
     """Return an audit as it is for documents of one set, where its questions depend on that."""
+    # What a document shares with a copy or a draft of its own is not what others say of it.
     place = getattr(audit, "among", None)
-    return place(documents) if place else audit
+    return place(without_drafts(distinct(documents))) if place else audit
 
 
 def stages_of(plan: AuditPlan, shadow: bool) -> Stages:

@@ -16,7 +16,7 @@ from ragwitness.audits.assumptions import (
     power_of,
     withheld,
 )
-from ragwitness.audits.plan import AuditPlan, choose_reference
+from ragwitness.audits.plan import AuditPlan, choose_reference, without_drafts
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Decision, Document, Verdict
 
@@ -30,6 +30,30 @@ def kinds() -> dict[str, list[Document]]:
     for documents in found.values():
         random.Random(0).shuffle(documents)
     return {name: part for name, part in found.items() if len(part) >= 50}
+
+
+def _halves_exchanged(text: str) -> str:
+    words = text.split()
+    return " ".join([*words[len(words) // 2 :], *words[: len(words) // 2]])
+
+
+def test_versions_of_few_documents_do_not_calibrate_for_many() -> None:
+    documents = [one.text.split() for one in load_sample()]
+    rng = random.Random(4)
+    rng.shuffle(documents)
+    # 15 documents of other kinds in four versions each, a fifth of the words replaced.
+    known = []
+    for n, words in enumerate(documents[:15]):
+        for version in range(4):
+            text = [rng.choice(documents[99]) if rng.random() < 0.2 else one for one in words]
+            known.append(Document(f"{n}-{version}", " ".join(text)))
+    mine = [Document(f"m{n}", " ".join(words)) for n, words in enumerate(documents[15:40])]
+    assert len(without_drafts(tuple(known))) == 60
+    found = likeness(mine, known)
+    assert found.unlike
+    assert any("most similar other text" in clause for clause in found.differences)
+    others = [Document(str(n), " ".join(words)) for n, words in enumerate(documents[40:99])]
+    assert not likeness(mine, others).unlike
 
 
 def test_halves_of_one_kind_are_alike(kinds) -> None:
@@ -60,10 +84,12 @@ def test_two_kinds_differ_and_what_differs_is_named(kinds) -> None:
         (lambda text: text.replace(" ", "  "), "white space ("),
         (lambda text: text.replace(" ", "\u00a0"), "white space other than blanks"),
         (lambda text: text.replace(" ", "\t" * 30, 1), "longest gap between words"),
+        (lambda text: text.replace(",", ";"), "“;” is in"),
+        (_halves_exchanged, "first half of"),
     ],
     ids=[
         *("longer", "shorter", "capitals", "a source's mark", "lines", "another year"),
-        *("doubled blanks", "no-break spaces", "a gap"),
+        *("doubled blanks", "no-break spaces", "a gap", "another mark", "halves"),
     ],
 )
 def test_known_out_texts_that_differ_in_one_way_are_noticed(kinds, change, says) -> None:

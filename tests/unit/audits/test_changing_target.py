@@ -12,8 +12,9 @@ import pytest
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.audits.membership import run_audit
-from ragwitness.audits.owner import run_collection
+from ragwitness.audits.owner import run_collection, undecidable
 from ragwitness.audits.plan import AuditPlan
+from ragwitness.errors import InputError
 from ragwitness.results.membership import AuditResult
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer, Capability, Decision, Document, Probe, Query, Score
@@ -68,6 +69,26 @@ def test_no_collection_is_accused_because_the_target_changed(after: int) -> None
     assert not result.decided
     assert result.caution is None or "seems to have changed during the audit" in result.caution
     assert (result.caution is not None) == (result.log10_e >= 1.3)
+
+
+@pytest.mark.parametrize("first", range(79, 91, 2))
+def test_a_change_that_is_over_again_decides_no_collection(first: int) -> None:
+    class Glitch(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            self.left += 1
+            return Answer("yes" if first <= self.left < first + 8 else "no")
+
+    result = asyncio.run(run_collection(_plan(60, 100), Glitch(0), _Asks()))
+    assert not result.decided
+
+
+def test_a_collection_too_small_to_be_compared_decides_nothing() -> None:
+    plan = _plan(4, 100)
+    result = asyncio.run(run_collection(plan, _Turning(100), _Asks()))
+    assert result.log10_e > 1.3
+    assert not result.decided
+    assert "5 are needed, and there are 4" in result.caution
+    assert undecidable(plan) == result.caution
 
 
 def test_a_target_that_stays_the_same_is_not_called_changed() -> None:
@@ -128,10 +149,10 @@ def test_a_cap_before_the_last_documents_leaves_a_collection_undecided(tmp_path)
             audit = run_collection(plan, Holds(0), _Asks(), run=tmp_path, governor=governor)
             return asyncio.run(audit)
 
-    needed = run(None).documents_asked + 80
+    needed = 2 * run(None).documents_asked + 80
     for name in ("answers.jsonl", "spent.jsonl"):
         (tmp_path / name).unlink()
-    # Decided by the e-value, just before the documents that are asked last.
+    # Decided by the e-value, before most of the documents that tell of a change.
     result = run(needed)
     assert not result.decided
     assert result.spent.stopped_by == "query"
@@ -374,6 +395,15 @@ def test_texts_that_differ_further_on_and_in_spacing_or_case_have_no_verdict(cha
         assert "asks the same question as" in found[name].reason
 
 
+@pytest.mark.parametrize(("one", "other"), [("1.5 mg", "15 mg"), ("+250", "-250"), ("a*b", "a+b")])
+def test_figures_and_signs_make_another_question(one: str, other: str) -> None:
+    plan = _plan(20, 100)
+    twins = [Document(name, f"Take {name} of it each day, as said.") for name in (one, other)]
+    mine = replace(plan, documents=(*plan.documents, *twins))
+    result = asyncio.run(run_audit(mine, _Turning(10**6), _Asks()))
+    assert not any("asks the same" in (verdict.reason or "") for verdict in result.verdicts)
+
+
 @pytest.mark.parametrize(("known", "decided"), [(25, False), (39, False), (40, True)])
 def test_too_few_known_out_documents_to_see_a_change_decide_no_collection(known, decided) -> None:
     plan = _plan(60, known)
@@ -416,6 +446,15 @@ def test_a_look_at_which_nobody_could_be_called_in_spends_nothing(tmp_path) -> N
     assert _resumed(plan, _Turning(10**6), tmp_path, 15).alpha == 0.05
     assert not (tmp_path / "look.json").exists()
     assert _resumed(plan, _Turning(10**6), tmp_path).alpha == 0.05
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", "7", '{"asks": 60}', '{"asks": ["x"]}'])
+def test_looks_that_cannot_be_read_are_not_forgotten(tmp_path, damaged: str) -> None:
+    plan = _plan(20, 100)
+    _resumed(plan, _Turning(10**6), tmp_path, 60)
+    (tmp_path / "look.json").write_text(damaged)
+    with pytest.raises(InputError, match="how often this audit was judged"):
+        _resumed(plan, _Turning(10**6), tmp_path, 90)
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["all at once", "a part, and kept nowhere"])

@@ -12,7 +12,7 @@ from ragwitness.asking.scores import audit_identity
 from ragwitness.asking.worker import Outcome
 from ragwitness.audits.membership import trained
 from ragwitness.audits.order import Order
-from ragwitness.audits.plan import SHADOW_STAGES, AuditPlan
+from ragwitness.audits.plan import SHADOW_STAGES, AuditPlan, among
 from ragwitness.errors import InputError
 from ragwitness.membership import shadow
 from ragwitness.membership.reading.elsewhere import Elsewhere
@@ -378,6 +378,17 @@ def test_a_set_treats_all_of_its_documents_alike() -> None:
     assert twice.digest == turned.digest
     for few in (letters[:1], ()):
         assert not any(Elsewhere.among(few).has(words, index) for index in range(len(words)))
+
+
+@pytest.mark.parametrize("draft", [str.upper, lambda text: text.replace(". ", ".  "), None])
+def test_a_draft_of_a_document_says_nothing_elsewhere(draft) -> None:
+    letters = _letters(6)
+    text = (
+        letters[0].text.replace("cistern", "cisterns") if draft is None else draft(letters[0].text)
+    )
+    audit = _audit(mode="few")
+    twice = among(audit, [*letters, Document("draft", text)])
+    assert twice.elsewhere.digest == among(audit, letters).elsewhere.digest
 
 
 def test_what_a_set_shares_is_what_a_plain_count_says() -> None:
