@@ -67,6 +67,18 @@ def test_a_run_folder_without_a_name_is_not_the_current_one(
     assert {one.name for one in tmp_path.iterdir()} == {"good.jsonl", "run.toml"}
 
 
+@pytest.mark.parametrize("by", ["command line", "file"])
+@pytest.mark.parametrize("option", ["secrets", "background", "json"])
+def test_an_empty_path_is_refused_by_name(option, by, command, good, tmp_path):
+    options = tmp_path / "run.toml"
+    options.write_text(f'{option} = ""\n')
+    given = (f"--{option}", "") if by == "command line" else ("--config", options)
+    code, text = command("leak", _NOBODY, "--corpus", good, *given)
+    assert code == 2
+    assert option in text
+    assert "names nothing" in text
+
+
 def test_missing_file_is_named(command, tmp_path) -> None:
     code, text = command("audit", _NOBODY, "--documents", tmp_path / "nowhere.jsonl")
     assert code == 2

@@ -176,6 +176,7 @@ def test_a_cap_stops_the_judge_and_a_higher_one_goes_on(command: Command, corpus
         (("--questions", "empty.jsonl"), "holds no question"),
         (("--questions", "other.jsonl"), "is no question"),
         (("--no-utility", "--questions", "other.jsonl"), "asks no questions"),
+        (("--no-utility", "--judge", "openai/x"), "leaves nothing to judge"),
         (("--held-out", 0), "no questions"),
         (("--held-out", 20), "cannot be held out"),
         (("--attacks", "magic"), "magic"),

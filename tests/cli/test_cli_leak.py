@@ -195,6 +195,32 @@ def test_a_cap_ends_it_and_more_resumes(files: dict[str, Path], command: Command
     assert _result(run)["spent"]["queries"] == 20
 
 
+def test_what_is_no_file_of_the_run_is_kept(files: dict[str, Path], command: Command) -> None:
+    def ask(prompts: int) -> str:
+        code, text = command("leak", _TELL, "--corpus", files["corpus"], "--run", run,
+                             "--prompts", prompts)  # fmt: skip
+        assert code == 0, text
+        return text
+
+    run = files["folder"] / "mine"
+    run.mkdir()
+    own = {"report.html": "my page", "transcripts.jsonl": '{"my": 1}\n', "made.jsonl": "mine\n"}
+    for name, text in own.items():
+        (run / name).write_text(text)
+    assert "report-1.html" in ask(5)
+    assert [(run / f"{Path(n).stem}-1{Path(n).suffix}").read_text() for n in own] == [*own.values()]
+    # Those of a finished run too, once, and nothing of one's own is dropped.
+    (run / "transcripts-2026.jsonl").write_bytes((run / "transcripts.jsonl").read_bytes()[:-1])
+    ask(2)
+    assert len(read_transcripts(run / "transcripts-2.jsonl")) == 5
+    assert len(read_transcripts(run / "transcripts.jsonl")) == 2
+    ask(5)
+    ask(2)
+    kept = sorted(path.name for path in run.glob("transcripts-*"))
+    assert kept == [f"transcripts-{n}.jsonl" for n in (1, 2, 2026)]
+    assert not (run / "report-2.html").exists()
+
+
 def test_a_dry_run_sends_nothing(files: dict[str, Path], command: Command) -> None:
     code, text = command("leak", _TELL, "--corpus", files["corpus"], "--attacks", "thief,pide",
                          "--prompts", 30, "--dry-run")  # fmt: skip

@@ -32,7 +32,7 @@ from ragwitness.extraction.score.table import (
 from ragwitness.extraction.score.told import short_records
 from ragwitness.extraction.transcript import Transcript, write_transcripts
 from ragwitness.kit.quotes import quote_error, shown
-from ragwitness.kit.run_files import ANSWERS, TRANSCRIPTS
+from ragwitness.kit.run_files import ANSWERS, TRANSCRIPTS, keep_lines
 from ragwitness.models.base import Embedder
 from ragwitness.results.leak import AttackLeaks, LeakResult
 from ragwitness.results.spending import Spending
@@ -184,7 +184,10 @@ async def ask_attacks(
             found += transcripts
     # 2. Keep: transcripts are scored now, and again later without asking.
     if run is not None:
-        write_transcripts(run / TRANSCRIPTS, found)
+        path = run / TRANSCRIPTS
+        before = path.read_bytes() if path.is_file() else b""
+        write_transcripts(path, found)
+        keep_lines(path, before)  # those of a finished run with other prompts
     spent = spending(governor.spent, governor.budget, governor.cap, list(ended.values()))
     return attack_run(target.name, found, ended, spent, prompts)
 

@@ -198,6 +198,8 @@ def compare(
     limits = Limits(prompts, answer_tokens, seed)
     # Step 2, the material: the corpus is divided once, and every variant is asked the same
     # questions and the same prompts about the same records.
+    if judge is not None and not utility:
+        raise InputError("--no-utility leaves nothing to judge.", "Leave --judge out.")
     material = material_of(
         corpus,
         text_field,

@@ -76,9 +76,12 @@ class Configurable(TyperCommand):
         given, _, _ = self.make_parser(ctx).parse_args(list(args))
         file = given.get("config")
         # As a path, an empty text would be the current folder.
-        for name, role in self.roles.items():
-            if role is PathRole.FILLS and given.get(name) == "":
-                raise typer.BadParameter(f"{name} names no folder; . is the current one.", ctx)
+        for param in self.params:
+            role, values = self.roles.get(param.name, PathRole.READS), given.get(param.name)
+            if (param.name in self.roles or param.name == "config") and (
+                "" in values if isinstance(values, list) else values == ""
+            ):
+                raise typer.BadParameter(f"{_option(param)} {_nothing(role)}.", ctx)
         if file is None or given.get("help"):
             return super().parse_args(ctx, args)
         names = {
@@ -117,8 +120,7 @@ class Configurable(TyperCommand):
         for param in self.params:
             value, role = ctx.params.get(param.name), self.roles.get(param.name)
             if role is not None and value is not None:
-                option = param.opts[0] if param.opts[0].startswith("-") else param.name.upper()
-                uses += uses_of(option, role, value)
+                uses += uses_of(_option(param), role, value)
         if (file := ctx.meta.get(_CONFIG)) is not None:
             uses.append(PathUse("--config", PathRole.READS, file))
         check_paths(uses)
@@ -152,6 +154,15 @@ def _config_option() -> Any:
     maker = typer.Typer(add_completion=False)
     maker.command()(takes)
     return typer.main.get_command(maker).params[0]
+
+
+def _option(param: Any) -> str:
+    return str(param.opts[0] if param.opts[0].startswith("-") else param.name.upper())
+
+
+def _nothing(role: PathRole) -> str:
+    """What to say of an empty text where a path is wanted."""
+    return "names no folder; . is the current one" if role is PathRole.FILLS else "names nothing"
 
 
 def _key(param: Any) -> str:
@@ -197,9 +208,9 @@ def _values(
             wanted = "a table [set]" if key == _PAIRS else _WANTED[get_origin(kind) or kind]
             raise _unusable(path, key, value, f"{wanted} is wanted")
         role = roles.get(name)
-        if role is PathRole.FILLS and value == "":
-            raise _unusable(path, key, value, "it names no folder; . is the current one")
         entries = value if isinstance(value, list) else [value]
+        if role is not None and "" in entries:
+            raise _unusable(path, key, value, f"it {_nothing(role)}")
         located = [
             map_paths(role, entry, join) if role and isinstance(entry, str) else entry
             for entry in entries

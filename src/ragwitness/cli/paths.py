@@ -18,8 +18,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+import typer
+
 from ragwitness.errors import InputError
-from ragwitness.kit.run_files import EVALUATION, KEPT, LEDGER, LINES, REPORT, RESULT, names_of
+from ragwitness.kit.run_files import (
+    EVALUATION,
+    KEPT,
+    LEDGER,
+    MARKS,
+    REPORT,
+    RESULT,
+    keep_others,
+    names_of,
+)
 
 
 class PathRole(Enum):
@@ -68,8 +79,6 @@ class PathUse:
 _PAGES = frozenset({REPORT, EVALUATION})
 _OWN = frozenset(names_of())
 """Names of files that commands keep in the folders they fill."""
-_MARKS = (*LINES[1:], *(f"{name}.gz" for name in LINES), f".{LINES[0]}.lock")
-"""Of these, one at least is in a run's folder and none beside a user's own result or answers."""
 
 _READ = (PathRole.READS, PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS)
 _READ_WHOLE = (PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS)
@@ -119,17 +128,19 @@ def check_paths(uses: Iterable[PathUse]) -> None:
 
 
 def make_places(uses: Iterable[PathUse]) -> None:
-    """Make the folders of the files to be written.
+    """Make the folders of the files to be written; keep what a run would replace in its folder.
 
     Raises:
-        InputError: One cannot be made.
+        InputError: One cannot be made or kept.
     """
     for one in uses:
-        if one.role in _WRITTEN:
-            try:
+        try:
+            if one.role in _WRITTEN:
                 one.path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise _unwritable(one, error.strerror or str(error)) from error
+            for kept in keep_others(one.path) if one.role is PathRole.FILLS else ():
+                typer.echo(f"kept: {kept}", err=True)
+        except OSError as error:
+            raise _unwritable(one, error.strerror or str(error)) from error
 
 
 def check_run_folder(folder: Path) -> None:
@@ -165,7 +176,7 @@ def _check_file(one: PathUse, other: PathUse) -> None:
 def _is_kept(path: Path) -> bool:
     """Whether a run keeps this file, also one that the command does not name."""
     named = path.name in _OWN or KEPT.fullmatch(path.name)
-    return bool(named) and any((path.parent / mark).exists() for mark in _MARKS)
+    return bool(named) and any((path.parent / mark).exists() for mark in MARKS)
 
 
 def _check_folder(one: PathUse, other: PathUse) -> None:

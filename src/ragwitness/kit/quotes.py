@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -21,9 +22,13 @@ _KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization", re.IGNORECASE)
 _LONGEST = 240
 _WORD = re.compile(r"[^\W_]+")
-# Characters by their numbers: "\\u0050", "\\x50", "\\120", "U+0050", "0x50"; white space as "\\n".
+# Characters by their numbers, as "\u0050", "\u{50}", "\x50", "U+0050", "0x50", "\120", "\char80",
+# and by their names, as "\N{DIGIT ONE}"; white space as "\n".
+_HEX = "[0-9A-Fa-f]"
 _ESCAPE = re.compile(
-    r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-7]{3}))|(?:U\+|\b0x)([0-9A-Fa-f]{2,5})\b"
+    rf"\\+u({_HEX}{{4}})|\\+U({_HEX}{{8}})|\\+[ux]\{{({_HEX}{{1,8}})\}}|\\+x({_HEX}{{2}})"
+    rf"|(?:U\+|\b0x|\\+char\x22)({_HEX}{{2,5}})\b|\\+([0-7]{{3}})"
+    r"|\\+(?:char|symbol\{)(\d{1,6})\b[ }]?|\\+N\{([A-Z0-9 -]{1,90})\}"
 )
 _SPACE = re.compile(r"\\+[nrt]")
 _ROUNDS = 4  # of codes within codes
@@ -131,8 +136,13 @@ def unescaped(text: str) -> str:
 
 
 def _character(code: re.Match[str]) -> str:
-    short, byte, octal, long = code.groups()
-    found = chr(int(octal, 8) if octal else int(short or byte or long, 16))
+    *hexadecimal, octal, decimal, name = code.groups()
+    try:
+        numbers = [int(one, 16) for one in hexadecimal if one]
+        numbers += [int(octal, 8)] if octal else [int(decimal)] if decimal else []
+        found = unicodedata.lookup(name) if name else chr(numbers[0])
+    except (KeyError, ValueError, OverflowError):
+        return code[0]
     return found if found.isprintable() or "\ud800" <= found <= "\udfff" or found in "\n\t" else " "
 
 

@@ -68,11 +68,16 @@ TRUST = "trust.json"
 LEDGER = "ragwitness-privacy.jsonl"
 """What private synthesis spent, in the corpus's folder: of no run, and never to be replaced."""
 
-KEPT = re.compile(r"result-[0-9]+\.json")
-"""Names of finished results that others replaced."""
-
 LINES = (ANSWERS, SPENT, FINISHED)
 """What is appended to while a run is under way, and packed when it is done."""
+MARKS = (*LINES[1:], *(f"{name}.gz" for name in LINES), f".{ANSWERS}.lock")
+"""Of these, one at least is in a run's folder and none beside a user's own result or answers."""
+
+_REPLACED = (REPORT, EVALUATION, EVALUATION_DATA, TRANSCRIPTS, SCORES, MADE, SAFE)
+KEPT = re.compile(
+    r"(?:result|report|evaluation|transcripts|scores|made|safe)-[0-9]+\.(?:json|html)l?"
+)
+"""Names of finished results, and of files of others, that a run replaced."""
 
 _SEALED = (SEAL, SEAL_NOTE, SEAL_STAMP, SEAL_SECRET, SEAL_TEXTS)
 _ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET, *_SEALED)
@@ -136,10 +141,38 @@ def keep_finished(folder: Path) -> Path | None:
     """Keep a finished result under a free name, before one of another question takes its place."""
     if not _finished(folder / RESULT):
         return None
+    return _kept(folder / RESULT, (folder / RESULT).read_bytes())
+
+
+def keep_others(folder: Path) -> list[Path]:
+    """Keep, under free names, what a run would replace in a folder where there was none."""
+    try:
+        own = "ragwitness" in json.loads((folder / RESULT).read_bytes())
+    except (OSError, ValueError, TypeError):
+        own = False
+    if own or any((folder / mark).exists() for mark in MARKS):
+        return []
+    files = [path for name in _REPLACED if (path := folder / name).is_file()]
+    return [_kept(path, data) for path in files if not _copied(path, data := path.read_bytes())]
+
+
+def keep_lines(path: Path, before: bytes) -> None:
+    """Keep what stood in a file, unless all of its lines stand there still."""
+    still = set(before.splitlines()) <= set(path.read_bytes().splitlines())
+    if not still and not _copied(path, before):
+        _kept(path, before)
+
+
+def _copied(path: Path, data: bytes) -> bool:
+    copies = path.parent.glob(f"{path.stem}-*{path.suffix}")
+    return any(one.is_file() and one.read_bytes() == data for one in copies)
+
+
+def _kept(path: Path, data: bytes) -> Path:
     n = 1
-    while (kept := folder / f"result-{n}.json").exists():
+    while (kept := path.with_name(f"{path.stem}-{n}{path.suffix}")).exists():
         n += 1
-    kept.write_bytes((folder / RESULT).read_bytes())
+    kept.write_bytes(data)
     return kept
 
 

@@ -28,7 +28,7 @@ _TOKEN = re.compile(rf"[{_DENSE}]|\d+|[^\W\d_{_DENSE}]+")
 _OTHER = re.compile(r"&#?\w{1,8};|[^\x00-\x7f]")
 # Accents and vowel signs of Latin, Hebrew and Arabic, and what makes Arabic words wider.
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
-_LONG = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
+_LONG = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "đ": "dj"}
 _SHORT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
 
@@ -123,12 +123,15 @@ class Spelling:
     Attributes:
         letters: The row.
         begins: Where its words begin within it.
-        check: ``number``, ``name``, ``part``, ``bent``, ``called``, ``initial``, ``short`` or "".
+        check: ``number``, ``name``, ``part``, ``bent``, ``called``, ``joined``, ``initial``,
+            ``short`` or "".
+        gaps: What its owner puts between the parts of a number.
     """
 
     letters: str
     begins: frozenset[int]
     check: str = ""
+    gaps: tuple[str, ...] = ()
 
     def stands(self, row: Row, start: int, tail: str = "", *, unbent: bool = False) -> bool:
         """Say whether a row that holds these letters, and a tail, holds them as written words."""
@@ -136,27 +139,45 @@ class Spelling:
         if not (self._bends(row, start, tail) if tail or unbent else self.check != "bent"):
             return False
         inner = row.inner(start, end)
-        if self.check == "number":
-            # A short one may be parted as its owner parts it ("12:45"), or as thousands are.
-            for place in inner:
-                free = len(self.letters) >= _NUMBER or place - start in self.begins
-                if not (_LOOSE if free else _TIGHT).fullmatch(row.between(place)):
-                    return False
-            return True
-        checks = {"short": self._named, "initial": self._dotted, "called": self._called}
+        checks = {"short": self._named, "initial": self._dotted, "called": self._called,
+                  "joined": self._joined, "number": self._counted,
+                  "phone": self._counted}  # fmt: skip
         if self.check in checks and not checks[self.check](row, start, end):
             return False
         if len(self.letters) < _LEAST and re.match(f"[{_THAI}]", self.letters):
             first, last = row.span(start, end)
             if re.search(f"[{_THAI}]", row.text[max(0, first - 1) : first] + row.text[last:][:1]):
                 return False
-        if len(self.letters) >= _FREE:
+        if len(self.letters) >= _FREE or self.check in ("number", "phone"):
             return True
         # A few letters are found by chance where spaces count for nothing: "Al Lin" in "all in".
         spaced = {place - start for place in inner if any(map(str.isspace, row.between(place)))}
         return spaced <= self.begins and (
             len(self.letters) >= _JOINED or not self.begins or bool(inner)
         )
+
+    def _counted(self, row: Row, start: int, end: int) -> bool:
+        """Say whether digits are parted as those of one number are, and not as those of several.
+
+        A long one may be parted in any way, and any digit by digit; one of six digits into groups,
+        a short one as its owner parts it ("12:45") or as thousands are.
+        """
+        size, inner = len(self.letters), row.inner(start, end)
+        cuts, gaps = [place - start for place in inner], tuple(map(row.between, inner))
+        single = size >= _SINGLE and len(cuts) == size - 1  # digit by digit
+        if size >= _NUMBER or single or self.check == "phone":
+            return all(map(_LOOSE.fullmatch, gaps))
+        gaps = tuple(gap.strip("[](){}") or gap for gap in gaps)  # 10[.]0[.]0[.]1
+        own, thousands = sorted(self.begins), list(range(size % 3 or 3, size, 3))
+        if not gaps or gaps == self.gaps:
+            return not own or gaps == self.gaps or size == _NUMBER - 1 or own == thousands
+        sign = _TIGHT.fullmatch(gaps[0]) if len({gap.strip() for gap in gaps}) == 1 else None
+        like = _TIGHT.fullmatch(self.gaps[0]) if self.gaps else sign
+        if sign is None or (cuts == own and like and like.lastgroup == sign.lastgroup):
+            return sign is not None
+        groups = {b - a for a, b in pairwise((0, *cuts, size))}
+        grouped = size == _NUMBER - 1 and groups <= {2, 3, 4} and gaps[0].strip() not in (",", ":")
+        return grouped or (cuts == thousands and own in ([], cuts) and gaps[0] in _THOUSANDS)
 
     def _bends(self, row: Row, start: int, tail: str) -> bool:
         """Say whether this is a name that may stand inflected, with a tail behind it."""
@@ -168,12 +189,27 @@ class Spelling:
             name = re.search("[^\\Wa-zA-Z0-9_]|[sS] [A-Z]", row.text[first : last + 2]) is not None
         return fits and (name or (self.check == "initial" and not tail)) and row.proper(start)
 
-    def _called(self, row: Row, start: int, end: int) -> bool:  # noqa: ARG002
-        """Say whether a title stands in front; "your doctor. Good luck" is none."""
+    def _called(self, row: Row, start: int, end: int) -> bool:
+        """Say whether a title stands in front: none in "a doctor. Good luck", "Patient: My"."""
         word = bisect_left(row.begins, start)
         title = row.letters[row.begins[word - 1] : start] if word else ""
-        near = title in _TOLD and not row.between(start).strip(" \n*_-")
-        return title in _CALLED or (near and row.proper(start))
+        if title not in _CALLED | _TOLD:
+            return False
+        first, last = row.span(start, end)
+        between, small = row.between(start).strip(_ROUND), row.text[first:last].islower()
+        function = self.letters in STOP_WORDS | _OPENING
+        # Behind a colon a name ends what is said: else that is where somebody begins to speak.
+        ends = re.match(r" *(?:[\n\r;|,.()/]|$)", row.text[last:]) is not None
+        near = not between or (between in ".,:" and title in _CUT and not function)
+        if not near and not (between == ":" and ends and not small):
+            return between == "." and title in _CUT and not small
+        if small:
+            return not function and (title in _CUT or row.text.islower())
+        return (title in _CUT and between != ":") or not function
+
+    def _joined(self, row: Row, start: int, end: int) -> bool:
+        """Say whether a name begins behind its title: in "DrInk", not in "drink"."""
+        return len(self.letters) >= _FREE or bool(_TITLED.match(row.text, row.span(start, end)[0]))
 
     def _named(self, row: Row, start: int, end: int) -> bool:
         """Say whether two letters are a name or a code: in capitals where the text has any."""
@@ -187,20 +223,37 @@ class Spelling:
         return not (self.letters in STOP_WORDS and opens)
 
     def _dotted(self, row: Row, start: int, end: int) -> bool:
-        """Say whether words of one letter are capitals, with a dot or behind a comma."""
+        """Say whether words of one letter are capitals, with a dot, behind a comma, or as cited.
+
+        "R Smith" and "Smith R, Jones T" are cited, "A Good Day", "B: Good" and "Long T waves" not.
+        """
         cuts = [start, *row.inner(start, end), end]
-        for low, high in pairwise(cuts):
-            if high - low == 1:
-                first, last = row.span(low, high)
-                if row.text[last : last + 1] in "'\u2019":  # D'Angelo
-                    continue
-                comma = "," in row.text[max(0, first - 2) : first]
-                if not (row.text[first].isupper() and (comma or row.text[last : last + 1] == ".")):
-                    return False
+        sizes = [high - low for low, high in pairwise(cuts)]
+        family = cuts[size := sizes.index(max(sizes))]
+        function = row.letters[family : cuts[size + 1]] in STOP_WORDS
+        named = row.proper(family) and not row.text.isupper() and not function
+        behind = _CITED.match(row.text, row.span(start, end)[1]) is not None
+        for n, place in enumerate(cuts[:-1]):
+            if sizes[n] > 1:
+                continue
+            first, last = row.span(place, place + 1)
+            sign = row.text[last : last + 1] or " "
+            if sign in "'\u2019":  # D'Angelo
+                continue
+            marked = sign == "." and not (function and place > family)  # "Can I."
+            marked |= "," in row.text[max(0, first - 2) : first]
+            marked |= sign in "-\u2010" and sizes[n + 1 : n + 2] == [1]  # J-P.
+            # Beside the name, with nothing but blanks between, it needs no sign.
+            gap = row.between(place if place > family else cuts[n + 1]).strip()
+            cited = behind if place > family else row.letters[place] not in "ai"
+            cited &= named and (not gap or (gap == "-" and sizes[n - 1] == 1))
+            if not (row.text[first].isupper() and (marked or cited)):
+                return False
         return len(cuts) > 2
 
 
 _NUMBER = 7  # digits that nobody writes by chance
+_SINGLE = 5  # such digits one by one, or of a telephone
 _FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
 _LEAST = 5  # letters of a name that may be inflected, or stand within a row of Thai
 # German s, Finnish cases, Korean particles.
@@ -213,8 +266,12 @@ _BENT = re.compile(
     r"(?i)(?<=[а-яіїє]{3})[еиь]?(?:[аеиоуыэюяйьії]|[оеыи][мй]|[ое](?:го|му)|ую|[аяую]я|ою|ею)\b"  # noqa: RUF001
     r"|(?<![\w\u064b-\u065f])[وفبلك](?=\w{3})"
 )
+_CITED = re.compile(r"(?: ?[A-Z]\b)?\s*(?:[^\w\s'\u2019-]|\n|$|\d{4}\b|et al|and\b)")
 _LOOSE = re.compile(r"[\W_]{0,5}")
-_TIGHT = re.compile(r"[\s().,'\u2019\-/+]{1,2}")
+_TIGHT = re.compile(
+    r"(?P<dot>\s?[.:]\s?|,)|(?P<dash>\s?[-/_'\u2010-\u2015\u2019\u2043\u2044\u2212\u2215]\s?|\s{1,2})"
+)
+_THOUSANDS = ".,'\u2019 \n"  # a sign of these; non-breaking blanks are read as blanks
 
 
 def unbent(text: str) -> str:
@@ -239,9 +296,9 @@ def spellings(text: str, kind: str) -> list[Spelling]:
             found = dict.fromkeys(_as_words(name.initials()), "initial") | found
             found = bent | dict.fromkeys(_as_words(families), "called") | found
             joined = [title + one for one in families for title in ("mr", "mrs", "ms", "dr")]
-            found |= dict.fromkeys(_as_words(joined), "")
+            found |= dict.fromkeys(_as_words(joined), "joined")
             found |= dict.fromkeys(_as_words(name.orders()), "name")
-    return _checked(found)
+    return _checked(found, row_of(text), kind)
 
 
 def parts(text: str, kind: str) -> list[Spelling]:
@@ -249,15 +306,16 @@ def parts(text: str, kind: str) -> list[Spelling]:
     name = name_of(text, kind)
     words = list(name.parts()) if name else []
     found = dict.fromkeys(_as_words(map(unbent, words)), "bent")
-    return _checked(found | dict.fromkeys(_as_words(words), "part"))
+    return _checked(found | dict.fromkeys(_as_words(words), "part"), row_of(text), kind)
 
 
 def meant(row: Row) -> Iterator[tuple[int, int, str]]:
     """Yield dates of any form and names with one more between, and letters to seek them by."""
     for match in _DATE.finditer(row.flat):
         at = row.origin or [(i, i + 1) for i in range(len(row.flat))]
-        for day in _days(match[1]):
-            yield at[match.start(1)][0], at[match.end(1) - 1][1], f"{day:%Y%m%d}"
+        said = match.lastindex or 1
+        for day in _days(match[said]):
+            yield at[match.start(said)][0], at[match.end(said) - 1][1], f"{day:%Y%m%d}"
     for match in _MIDDLE.finditer(row.text):
         yield *match.span(1), row_of(f"{match[2]} {match[3]}").letters
 
@@ -276,18 +334,21 @@ def identity(text: str, kind: str) -> str:
     return "".join(next(iter(_as_words([text])), ()))
 
 
-def _checked(found: dict[tuple[str, ...], str]) -> list[Spelling]:
+def _checked(found: dict[tuple[str, ...], str], row: Row, kind: str) -> list[Spelling]:
     made: dict[str, Spelling] = {}
     for words, check in found.items():
         letters = "".join(words)
         begins = frozenset(accumulate(map(len, words[:-1])))
         if letters.isdigit():
-            check = "number" if len(letters) > 2 else "none"
+            phone = "phone" in kind.lower() and len(letters) >= _SINGLE
+            check = "phone" if phone else "number" if len(letters) > 2 else "none"
         elif len(letters) < 3 and check != "called":
             dense = re.fullmatch(f"[{_DENSE}{_HANGUL}]+", letters)
             check = "none" if len(letters) < 2 else check if dense else "short"
         if check != "none":
-            made[letters] = Spelling(letters, begins, check)
+            own = check == "number" and letters == row.letters
+            gaps = tuple(map(row.between, row.begins[1:-1])) if own else ()
+            made[letters] = Spelling(letters, begins, check, gaps)
     return list(made.values())
 
 
@@ -301,6 +362,7 @@ def _as_words(texts: Iterable[str]) -> list[tuple[str, ...]]:
             words = _words(form)
             found[words] = None
             found[tuple(_SHORT.sub(r"\1", w) if len(w) > 4 else w for w in words)] = None
+            found[tuple(w.replace("dj", "d") if len(w) > 5 else w for w in words)] = None
     found.pop((), None)
     return [way for words in found for way in _streets(words)]
 
@@ -317,11 +379,13 @@ _PARTICLES = frozenset(
     zur zum ter ten te af av vom vander y 't st""".split()
 )
 _TITLES = frozenset("mr mrs ms miss mx dr prof sir herr frau jr sr ii iii md phd".split())
-_CALLED = frozenset("mr mrs ms miss dr prof herr herrn frau patient sir mme sr sra dra".split())
+_CALLED = frozenset("mr mrs herrn mme sr sra".split())
+_CUT = _CALLED | {"ms", "dr", "prof", "dra"}  # with a dot or without
 _TOLD = frozenset(  # words that stand alone too
-    """professor professorin patientin doctor nurse madam fraulein schwester pfleger mlle madame
-    mademoiselle monsieur docteur senor senora senorita doctora signor signora signore dottore
-    dottoressa senhor senhora doutor doutora meneer mevrouw rouva""".split()
+    """ms dr prof dra miss herr frau patient sir professor professorin patientin doctor nurse madam
+    fraulein schwester pfleger mlle madame mademoiselle monsieur docteur senor senora
+    senorita doctora signor signora signore dottore dottoressa senhor senhora doutor doutora
+    meneer mevrouw rouva""".split()
 )
 _LARGE = r"[^\W\d_a-z\u00df-\u00ff\u03ac-\u03ce\u0430-\u045f]"
 _NAME = rf"{_LARGE}[\w\u0300-\u036f-]*(?:['\u2019][\w\u0300-\u036f-]{{2,}})*"
@@ -330,6 +394,11 @@ _MIDDLE = re.compile(
     rf"(?<![\w'\u2019-])(?=(({_NAME}){_PARTED}(?:{_LARGE}\.|{_NAME}){_PARTED}"
     rf"((?:[a-z]+ ){{,2}}{_NAME})))"
 )
+_ROUND = " \n*_-\"'([\u2018\u201c\u201e\u00ab"  # that may stand round a name
+_OPENING = frozenset(
+    "may might must shall say says said see gave told put dear good well yes".split()
+)
+_TITLED = re.compile(rf"(?:[Mm]rs?|[Mm]s|[Dd]r){_LARGE}")
 _MOST_WORDS = 6
 _NAMED = re.compile(r"name|person|patient|doctor|author", re.IGNORECASE)
 
@@ -429,14 +498,18 @@ july jul juli juillet julio; august aug aout agosto ago; september sept sep sept
 october oct oktober okt octobre octubre; november nov novembre noviembre; december dec dezember dez
 decembre diciembre dic"""
 _MONTH = {name: said.split()[0][:3] for said in _MONTHS.split(";") for name in said.split()}
-_DAY, _GAP = r"\d{1,2}(?:st|nd|rd|th)?", r"[\W_]{0,5}(?:(?:of|the|del?)[\s_])?"
+_BETWEEN = "day|in|of|the|year|del?"
+_DAY, _GAP = r"\d{1,2}(?:st|nd|rd|th)?", rf"[\W_]{{0,5}}(?:(?:{_BETWEEN})[\s_]){{0,3}}"
 _SAID = f"(?:{'|'.join(_MONTH)})"
 _DATE = re.compile(
     rf"(?<!\w)(?<!\d[./-])(?=((?:\d+([./\u2010-\u2013-])\d+\2|{_DAY}{_GAP}{_SAID}{_GAP}"
     rf"|{_SAID}{_GAP}{_DAY}{_GAP})(?:\d\d)?\d\d(?![\w%]|[./:,-]\d)"
     rf"|\d{{4}}{_GAP}{_SAID}{_GAP}{_DAY}(?![\w%])))"
+    r"|(?<!\d)(?=(\d{4}\s?[年년]\s?\d\d?\s?[月월]\s?\d\d?(?:\s?[日號号일]|(?!\d))))"
 )
-_VOID = re.compile(r"(?<=\d)(st|nd|rd|th)\b|\b(of|the|del?)\b|t?00:00(:00(\.0+)?)?z?$|[^\w:]")
+_VOID = re.compile(
+    rf"(?<=\d)(st|nd|rd|th)\b|\b({_BETWEEN})\b|[年월月日號号년일]|t?00:00(:00(\.0+)?)?z?$|[^\w:]"
+)
 
 
 def _days(text: str) -> list[date]:
@@ -470,7 +543,8 @@ _PHONE = re.compile(
     r"(?:\s*(?:x|ext\.?|#)\s*\d{1,6})?",
     re.IGNORECASE,
 )
-_HOME = "US"  # what a number without a country is read as, beside itself
+# What a number without a country is read as, beside itself, where it begins so.
+_HOMES = {"US": "", "RU": "8", "KZ": "8", "BY": "8", "HU": "06", "LT": "8"}
 _ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+]*://|www\.)", re.IGNORECASE)
 _SCHEME = re.compile(r"\s*(?:[a-z][a-z0-9+]*://)?(?:www\.)?", re.IGNORECASE)
 _MAIL = re.compile(r"(?:mailto:)?[^\s@]+@[^\s@]+\.[^\s@]+", re.IGNORECASE)
@@ -498,13 +572,13 @@ def _numbers(text: str) -> list[str]:
     bare = digits.lstrip("0")
     if len(bare) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought
         found.append(bare)
-    try:
-        number = phonenumbers.parse(written, _HOME)
-    except phonenumbers.NumberParseException:
-        return found
-    if written.lstrip("( ").startswith("+") or phonenumbers.is_valid_number(number):
-        national = phonenumbers.national_significant_number(number)
-        found += [national, f"0{national}", f"{number.country_code}{national}"]
+    for home, begins in _HOMES.items():
+        with suppress(phonenumbers.NumberParseException):
+            number = phonenumbers.parse(written, home)
+            own = digits.startswith(begins) and phonenumbers.is_valid_number(number)
+            if own or written.lstrip("( ").startswith("+"):
+                national = phonenumbers.national_significant_number(number)
+                found += [national, f"0{national}", f"{number.country_code}{national}"]
     return found
 
 

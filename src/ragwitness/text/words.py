@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from base64 import b64decode
+from binascii import a2b_uu
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -18,6 +19,7 @@ from ragwitness.text.runs import SIGNS, plain_tokens
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces, as a regular expression's set: each character is a word."""
 
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _DENSE = re.compile(rf"[{UNSPACED}]|(?:[^\W{UNSPACED}]|[{SIGNS}])+")
 _LONGEST, _UNKNOWN = 24, 12.0  # letters of a word; what a letter costs that is part of no word
@@ -32,11 +34,24 @@ _TAGS = re.compile(rf"</?[a-z][\w:.-]{{0,30}}{_CLOSED}|[~#|]+", re.IGNORECASE)
 _MARKED = re.compile(r"[&<*`~#|_\\%]|U\+|0x")
 _TAGGED = 0xE0000  # where ASCII stands a second time
 _STRETCHED = "\u0640"  # makes Arabic words wider
-_NUMBERS = re.compile(
-    r"(?<![\w.])(?:(?:[01]{8}|\d{1,3}|\d[A-Fa-f]|[A-Fa-f][0-9A-Fa-f])[\s,:;/-]+){11,}\w{1,8}\b"
-    r"|(?:[0-9A-Fa-f]{2}){6,}"
+_JAMO = re.compile("[\uac00-\ud7a3][\u1100-\u1112]")
+# Numbers with signs between, and those with one and the same thing between ("\\u{50}\\u{61}").
+_ROW = re.compile(
+    r"(?<![\w.])(?:[01]{8}|[0-9A-Fa-f]{1,3})(?:[\s,:;/|-]+(?:[01]{8}|[0-9A-Fa-f]{1,3})\b){2,}"
 )
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_]{4,}={0,2}[\s-]*){6,}|[A-Za-z0-9+/_-]{12,}={0,2}")
+_SAME = re.compile(
+    r"(?<![0-9A-Fa-f])\d[0-9A-Fa-f]{0,7}([^0-9A-Fa-f].{0,14}?)(?:[0-9A-Fa-f]{1,8}\1){3,}"
+    r"[0-9A-Fa-f]{1,8}(?![0-9A-Fa-f])"
+)
+# Words in code: with a capital or a figure inside, or filled up.
+_CODE = re.compile(
+    r"(?<![\w+/=-])(?=[\w+/-]+?(?:(?<=\w)[A-Z]|\d|=))(?:0x)?([A-Za-z0-9+/_-]{2,}={0,2})"
+)
+_PRINTED = re.compile(
+    rb"(?:[\t\n\r -~]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|\xf0[\x80-\xbf]{3}){12,}"
+)
+_SMALL = re.compile(r"[^\W\d_A-Z]| ")
+_NEAR = 40  # characters between codes that are read together, with what stands there
 _URL_SAFE = str.maketrans("-_", "+/")
 _FIGURES = str.maketrans("013457@$\u20ac\u212e\u25cb", "oieastaseeo")  # in place of letters
 _STRETCH, _SHOWN = 20, 10  # words looked at together; from which on they show their writing
@@ -47,28 +62,41 @@ _DOUBLED = re.compile(r"\b(?:([^\W_])\1){3,}\b")
 _CAPITAL = re.compile("(?<![A-Za-z])Υ(?![A-Za-z])")  # noqa: RUF001
 _OTHERS = {"þ": "th", "æ": "ae", "œ": "oe", "ð": "d", "ŋ": "n"}
 _OTHERS |= {"ɑ": "a", "ɩ": "i"}  # noqa: RUF001
+_ARABIC = {"ک": "ك", "ى": "ي", "ة": "ه", "ە": "ه"}  # noqa: RUF001
 _OTHERS |= {small.upper(): plain.capitalize() for small, plain in _OTHERS.items()}
 # Letters of other alphabets that look like Latin ones, as capitals at least: both cases alike.
 _GREEK = zip("αεικνορτυχβζηΑΒΕΖΗΙΚΝΟΡΤΥΧ", "aeiknoptuxbzhABEZHIKNOPTYX", strict=True)
 _CYRILLIC = zip("аеорсухіѕјвкмнтАВЕКМНОРСТУХІЅЈ", "aeopcyxisjbkmhtABEKMHOPCTYXISJ", strict=True)
 _ARMENIAN = zip("օոսհցզլյ", "onuhgqlj", strict=True)
 _NAMED = re.compile(r"(?:.* )?(?:LATIN|REGIONAL) .*?(?<!SHARP )\b([A-Z])(?: WITH .*)?")
+# Another form of a letter of the same script: "CYRILLIC SMALL LETTER KA WITH DESCENDER".
+_FORM = re.compile(
+    r"(.* LETTER )(?:FINAL |BARRED |STRAIGHT |SWASH |FARSI |SMALL )?(.+?)"
+    r"(?: (?:WITH|GOAL|DOACHASHMEE|BARREE|WASLA)\b.*)?"
+)
 
 
 class _Letters(dict[int, str]):
-    """Finds a letter in its name, such as "LATIN SMALL LETTER O WITH STROKE"."""
+    """Finds a letter in its name, such as "LATIN SMALL LETTER O WITH STROKE", and a digit."""
 
     def __missing__(self, code: int) -> str:
-        name = unicodedata.name(chr(code), "") if code > 0x7F else ""
-        found = _NAMED.fullmatch(name)
-        letter = found[1] if found else chr(code)
-        self[code] = letter if not found or "CAPITAL LETTER" in name else letter.lower()
-        return self[code]
+        char, name = chr(code), unicodedata.name(chr(code), "") if code > 0x7F else ""
+        if char.isdecimal():
+            char = str(unicodedata.decimal(char))
+        elif found := _NAMED.fullmatch(name):
+            char = found[1] if "CAPITAL LETTER" in name else found[1].lower()
+        elif (found := _FORM.fullmatch(name.replace("KATAKANA", "HIRAGANA"))) and char.isalpha():
+            with suppress(KeyError):
+                char = unicodedata.lookup(found[1] + found[2])
+            char = self[ord(char)] if char != chr(code) else char
+        self[code] = char
+        return char
 
 
-_LIKE = _OTHERS | dict(_GREEK) | dict(_CYRILLIC) | dict(_ARMENIAN)
+_LIKE = _OTHERS | dict(_GREEK) | dict(_CYRILLIC) | dict(_ARMENIAN) | _ARABIC
 LETTERS = _Letters({ord(letter): plain for letter, plain in _LIKE.items()})
-"""Letters with strokes, in signs, and of other alphabets that look like Latin ones, as these."""
+"""Letters with strokes, in signs, of other alphabets that look like Latin ones, as these; digits;
+forms of one letter as one."""
 
 UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
@@ -116,6 +144,17 @@ def content_tokens(text: str) -> list[str]:
     return [word for word in dense_tokens(text) if word not in STOP_WORDS]
 
 
+def telling_tokens(text: str) -> list[str]:
+    """The same with pairs of neighbours in unspaced scripts, whose characters tell little."""
+    words = content_tokens(text)
+    if _UNSPACED.search(text):
+        wide = [_UNSPACED.match(word) is not None for word in words]
+        for at in range(len(words) - 1):
+            if wide[at] and wide[at + 1]:
+                words[at] += words[at + 1]
+    return words
+
+
 class Respacer:
     """Reads a text in the words of others, however its letters are parted, joined or accented.
 
@@ -139,8 +178,8 @@ class Respacer:
 
         Figures within a word are no word: "fe4ver" is read as "fever".
         """
-        text, found = _APART.sub(self._numbered, _DIGITS.sub("", text)), list[str]()
-        for part in re.split(r"(\d+)", unaccented(text).casefold()):
+        text, found = _DIGITS.sub("", unaccented(text)), list[str]()
+        for part in re.split(r"(\d+)", _APART.sub(self._numbered, text).casefold()):
             found += [part] if part.isdigit() else self._parted(_lettered(part))
         return " ".join(found)
 
@@ -225,35 +264,58 @@ def unaccented(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
 
 
+def _final(jamo: re.Match[str]) -> str:
+    """A Korean syllable with the consonant behind it, which no vowel follows, as its final."""
+    name = unicodedata.name(jamo[0][1]).replace("CHOSEONG", "JONGSEONG")
+    with suppress(KeyError):
+        return unicodedata.normalize("NFC", jamo[0][0] + unicodedata.lookup(name))
+    return jamo[0]
+
+
 def seen(text: str) -> str:
     """Return a text as it is seen: compatible forms as one, and nothing that is invisible."""
     if text.isascii():
         return text
-    plain = UNSEEN.sub("", unicodedata.normalize("NFKC", text))
+    plain = _JAMO.sub(_final, UNSEEN.sub("", unicodedata.normalize("NFKC", text)))
     return "".join(c for c in plain if unicodedata.category(c) != "Cf" and c != _STRETCHED)
 
 
-def decoded(text: str) -> list[str]:
-    """Return what tags that nobody sees, rows of numbers and base64 say, where that is text."""
+def decoded(text: str, rounds: int = 2) -> list[str]:
+    """Return what unseen tags and codes (of codes) say, with what stands between near ones."""
     found = ["".join(chr(ord(c) - _TAGGED) for c in text if 0x20 <= ord(c) - _TAGGED < 0x7F)]
-    if re.search("=[0-9A-F]{2}", text):  # quoted-printable
+    if re.search("=[0-9A-Fa-f]{2}", text):  # quoted-printable
         found.append(_said(decodestring(text.encode(errors="replace"))))
-    for match in _NUMBERS.finditer(text):
-        row = re.findall(r"\w+", match[0])
-        if len(row) == 1:
-            row = re.findall("..", row[0])
-        for base, wide in ((2, 8), (10, 0), (16, 2)):
+    end, text = -1, seen(text)
+    for begin, until, said in codes(text):
+        near = end >= 0 and 0 <= begin - end <= _NEAR
+        found.append((found.pop() + text[end:begin] if near else "") + said)
+        end = until
+    found = [one for one in dict.fromkeys(found) if one.strip()]
+    return found + [two for one in found if rounds > 1 for two in decoded(one, rounds - 1)]
+
+
+def codes(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where codes stand and the text that each says, at -1 what stands at no one place."""
+    words = list(_CODE.finditer(text))
+    found = [(*match.span(), _word_said(match[1])) for match in words]
+    for row in (*_ROW.finditer(text), *_SAME.finditer(text)):
+        parts = row[0].split(row[1]) if row.lastindex else re.findall(r"\w+", row[0])
+        found.append((*row.span(), _row_said(parts)))
+    end = 0
+    for begin, until, said in sorted(found, key=lambda one: (one[0], -one[1])):
+        if said and begin >= end:
+            yield begin, until, said
+            end = until
+    # One code in many pieces, whatever parts it; "-" or "/" may do so or belong to it.
+    pieces = "".join(match[1].rstrip("=") for match in words if len(match[1]) > 3)
+    for code in {pieces, re.sub("[+/_-]", "", pieces)}:
+        for shift in range(4):
+            data = _from_base64(code[shift:]).replace(b"\0", b"")
+            yield from ((-1, -1, _said(one[0])) for one in _PRINTED.finditer(data))
+    for line in text.splitlines():  # uuencode: the first sign is the size
+        if len(line) > 4 and ((ord(line[0]) - 32 & 63) + 2) // 3 * 4 == len(line) - 1:
             with suppress(ValueError):
-                numbers = [int(one, base) for one in row if not wide or len(one) == wide]
-                # 1 to 26 are letters by their places.
-                moved = 96 if max(numbers, default=0) <= 26 else 0
-                found.append(_said(bytes(one + moved for one in numbers)))
-    for match in _BASE64.finditer(text):
-        row = re.split(r"[\s-]+", match[0])
-        # One code over all lines, or one for each word; "-" may part them or stand for "+".
-        found += [_from_base64("".join(row)), " ".join(map(_from_base64, row))]
-        found += [_from_base64(match[0])] if "-" in match[0] else []
-    return [one for one in found if one.strip()]
+                yield -1, -1, _said(a2b_uu(line))
 
 
 def readings(text: str) -> list[str]:
@@ -265,19 +327,49 @@ def readings(text: str) -> list[str]:
     return [one for one in dict.fromkeys((*found, mixed, single)) if one != text]
 
 
-def _from_base64(code: str) -> str:
+def _row_said(parts: list[str]) -> str:
+    """Numbers as characters: what has most small letters."""
+    found = list[str]()
+    for base, wide in ((2, 8), (10, 0), (16, 2), (16, 0)):
+        if (base, wide) == (16, 0) and any(found):
+            break
+        with suppress(ValueError, OverflowError):
+            fit = [one for one in parts if not wide or len(one) == wide]
+            row = [int(one, base) for one in fit] if 4 * len(fit) >= 3 * len(parts) else []
+            row = [96 + one for one in row] if max(row) <= 26 else row  # letters by their places
+            found.append(
+                (_said(bytes(row)) if max(row) < 256 else "") or _said("".join(map(chr, row)))
+            )
+    return max(
+        filter(None, found), key=lambda one: len(_SMALL.sub("", one)) / -len(one), default=""
+    )
+
+
+def _word_said(code: str) -> str:
+    """A word in bits, hexadecimal or base64 as text; empty where it is none."""
+    size, base = (8, 2) if set(code) <= {"0", "1"} else (2, 16)
+    with suppress(ValueError):
+        row = [int(code[i : i + size], base) for i in range(0, len(code), size)]
+        if len(code) > 3 and (said := _said(bytes(row))):
+            return said
+    said, parts = _said(_from_base64(code)), re.split("[^A-Za-z0-9=]", code)
+    return said or (" ".join(map(_word_said, parts)).strip() if len(parts) > 1 else "")
+
+
+def _from_base64(code: str) -> bytes:
     bare = code.rstrip("=").translate(_URL_SAFE)
+    bare = bare[: len(bare) - (len(bare) % 4 == 1)] if len(code) > 3 else ""
     with suppress(ValueError):
-        data = b64decode(bare + "=" * (-len(bare) % 4))
-        return next(filter(None, (_said(data[: len(data) - cut]) for cut in range(3))), "")
-    return ""
+        return b64decode(bare + "=" * (-len(bare) % 4))
+    return b""
 
 
-def _said(data: bytes) -> str:
-    """Bytes as text; empty where they are none."""
+def _said(data: bytes | str) -> str:
+    """Bytes or characters as text; empty where many are none."""
     with suppress(ValueError):
-        text = data.decode("utf-16" if 0 in data else "utf-8")
-        return text if all(c.isprintable() or c.isspace() for c in text) else ""
+        text = data if isinstance(data, str) else data.decode("utf-16" if 0 in data else "utf-8")
+        shown = "".join(c for c in text if c.isprintable() or c.isspace())
+        return shown if len(text) - len(shown) <= len(text) // 8 else ""
     return ""
 
 

@@ -96,3 +96,10 @@ def test_a_secret_that_tokens_spell_is_hidden_with_its_alternatives() -> None:
     assert hide_in(whole, [secret])["choices"] == [
         {"text": "my [key]", "logprobs": {"tokens": ["No"]}}
     ]
+
+
+def test_characters_are_read_by_their_numbers_and_names() -> None:
+    said = r"\u{41}\x{64}\u0061 \U00000051\165\x69\N{LATIN SMALL LETTER L}\char108 U+0021"
+    assert unescaped(said) == "Ada Quill!"
+    for none in (r"\u{ffffffff}", r"\N{NO SUCH LETTER}", r"\char9999999", r"C:\users\char"):
+        assert unescaped(none) == none

@@ -366,6 +366,96 @@ def test_what_only_begins_or_ends_like_a_name_is_none(name: str, text: str) -> N
     assert not _said(name, f"So: {text} it says")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Tran My", "Patient: My son is 4"),
+        ("Lara Good", "Patient: good day"),
+        ("Lara Good", "Doctor - no. Good day"),
+        ("Selim Can", "Sir Can you help"),
+        ("Omar Said", "my dr said that"),
+        ("Kim An", "ask the dr an hour later"),
+        ("Ada Ink", "I drink; MRSA"),
+        ("Tom Long", "Long T waves"),
+        ("Anna Good", "A Good Day; Professor A: Good"),
+        ("Ivo Can", "Can I? Can I."),
+        ("Tim Cell", "the T-Cell"),
+    ],
+)
+def test_words_behind_titles_and_letters_are_no_names(name: str, said: str) -> None:
+    assert not _said(name, f"So we know. {said} it is")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Tran My", "Mrs. My"),
+        ("Selim Can", "Dr. Can"),
+        ("Nora Quist", "Patient Quist"),
+        ("Nora Quist", "N Quist"),
+        ("Nora Quist", "Quist N"),
+        ("Anne-Lise Moreau", "A-L. Moreau"),
+        ("Anne-Lise Moreau", "Moreau A-L"),
+        ("Đorđe Đurić", "Djordje Djuric"),
+        ("Djordje Djuric", "Đorđe Đurić"),
+        ("کریم علی", "كريم علي"),
+    ],
+)
+def test_a_name_is_found_behind_titles_as_cited_and_in_other_letters(name: str, said: str) -> None:
+    assert _said(name, f"So we know {said}, 41; it is")
+
+
+def test_a_family_name_alone_behind_a_colon_fills_its_line() -> None:
+    for behind in ("\nAge: 41", ", 41 years", " (41)", ". Seen in May", "; knee", "/ward 4", ""):
+        assert _said("Nora Quist", f"Patient: Quist{behind}") == ["Quist"]
+        assert _said("Nora Quist", f"PATIENT: QUIST{behind.upper()}") == ["QUIST"]
+    assert not _said("Nora Quist", "Patient: Quist fever\nAge: 41")
+    for name, text in (("Sam Dear", "Doctor: Dear, the"), ("Ian May", "my dr. may want it")):
+        assert not _said(name, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["I saw dr. quist", "ms quist said so", 'Dr. "Quist" came', "Mr: Quist it is"]
+)
+def test_a_family_name_is_found_small_or_between_marks(text: str) -> None:
+    assert [one.casefold() for one in _said("Nora Quist", text)] == ["quist"]
+
+
+def test_a_short_telephone_number_may_be_parted_as_one_likes() -> None:
+    for text in ("24-681", "246 81", "2-46-81"):
+        assert SecretIndex([Secret("24681", "phone", "")]).find(f"Call {text} now")
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("2040", "20-40"), ("315", "3.15"), ("200", "2-0-0"), ("200", "20.0"), ("2-4-6", "246"),
+        ("2-4-6", "2, 4, 6"), ("37.2", "372"), ("37.2", "37 (2"), ("11:20", "11%-20"),
+        ("11:20", "11-20"), ("2468", "2-468"), ("24681", "246-81"), ("101520", "10:15:20"),
+    ],
+)  # fmt: skip
+def test_numbers_with_signs_between_are_several(secret: str, text: str) -> None:
+    assert not SecretIndex([Secret(secret, "id", "")]).find(f"Take {text} of it")
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("2040", "2,040"), ("24681", "24 681"), ("24,681", "24681"), ("24.681", "24'681"),
+        ("11:20", "11.20"), ("37.2", "37,2"), ("120/80", "120 - 80"), ("246813", "24-68-13"),
+        ("24-68-13", "246813"), ("2468135", "24-681 35"), ("24681", "2 4 6 8 1"),
+        ("24-68", "24\u221268"), ("10.9.8.7", "10[.]9[.]8[.]7"), ("2 +- 41", "2 +- 41"),
+        ("8 (912) 345-67-89", "+7 912 345 67 89"), ("06 1 345 6789", "+36 1 345 6789"),
+        ("1962-11-07", "1962年11月7日"), ("1962年11月07日", "7 November 1962"),
+        ("1962-11-07", "1962년 11월 7일"), ("1962-11-07", "7th day of November in the year 1962"),
+    ],
+)  # fmt: skip
+def test_one_number_is_found_in_its_groups(secret: str, text: str) -> None:
+    assert SecretIndex([Secret(secret, "id", "")]).find(
+        f"生于{text}, so".replace("于7th", "于 7th")
+    )
+
+
 def test_the_words_of_a_name_are_sought_inflected_where_asked_for() -> None:
     index = SecretIndex([Secret("Anna Korhonen", "name", "")], parts=True)
     text = "Potilas Korhosen, Annas, the Korhonens"

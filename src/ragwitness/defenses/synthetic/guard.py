@@ -12,8 +12,11 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import or_
 from typing import ClassVar
 
 import numpy as np
@@ -28,12 +31,15 @@ from ragwitness.text.secrets import Secret, SecretIndex, contacts
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import (
     UNSEEN,
+    UNSPACED,
     Respacer,
+    codes,
     content_tokens,
     decoded,
     dense_tokens,
     readings,
     seen,
+    telling_tokens,
     unaccented,
 )
 
@@ -41,11 +47,12 @@ _TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
 _SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
 # Codes: a long unbroken row, twenty bytes one by one, or two words of all kinds of characters.
 _ENCODED = re.compile(
-    r"(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}"
+    r"(?<![A-Za-z0-9+/%])(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}"
     # Each number is read in one way alone, or a long row would take for ever.
     r"|(?:(?:%?(?:\d{2}|\d[A-Fa-f]|[A-Fa-f][0-9A-Fa-f])|\d|\d{3}|[01]{8})[\s,:;-]+){20}"
     r"|(?:(?:[%=\\]|\\+[ux]|U\+|0x)[0-9A-Fa-f]{2,5}[\s,;]*){8}"
-    r"|(?:(?=\S*\d)(?=\S*[A-Z])(?=\S*[a-z])[A-Za-z0-9+/]{12,}=*\s+){2}"
+    r"|(?<![A-Za-z0-9+/])"
+    r"(?:(?=\S{0,99}\d)(?=\S{0,99}[A-Z])(?=\S{0,99}[a-z])[A-Za-z0-9+/]{12,}=*\s+){2}"
 )
 # Initials: twelve single letters in a row, whatever signs part them.
 _INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_][\W_]{1,3}){11}[^\W\d_](?![^\W_])")
@@ -57,7 +64,9 @@ _MOST_GREEK = 3  # words with Greek letters that no record has
 # Signs in place of letters, and those with letters in them, such as regional indicators.
 _SIGNED = re.compile(r"(?<=[^\W\d_])[@\u2100-\u2bff\u20a0-\u20cf$](?=[^\W\d_])")
 _LETTERED = re.compile(r"\b(?:LATIN|INDICATOR)\b.* LETTER ")
+_CHARACTER = re.compile(f"[{UNSPACED}]")
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]{2}(?![\U0001f1e6-\U0001f1ff])")
+_MOST_SAID = 20  # letters that codes say in words
 _MOST_SIGNS = 3  # words with signs, or flags, that no record has
 # Soft hyphens, joiners and marks of direction belong to some scripts, form feeds to pages; the
 # conditions are tried without them.
@@ -113,7 +122,8 @@ class GuardConfig:
                 " condition.",
                 "Take a run of at least 0, and common 0 or at least 2.",
             )
-        if not all(0 < cap <= 1 for cap in (self.rouge, self.recall, self.cosine or 1)):
+        cosine = 1 if self.cosine is None else self.cosine
+        if not all(0 < cap <= 1 for cap in (self.rouge, self.recall, cosine)):
             raise InputError(
                 "rouge, recall and cosine must be above 0 and at most 1.",
                 "The defaults are rouge 0.5 and recall 0.65.",
@@ -170,9 +180,12 @@ class SyntheticGuard:
         short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
         self._short = SecretIndex([Secret(one, "record", "") for one in short])
         # Words that tell something: function words alone are in every text.
-        self._content = Vocabulary(lambda text: content_tokens(unaccented(text)))
-        telling = (one for one in texts if len(content_tokens(one)) >= _FEWEST)
+        self._content = Vocabulary(lambda text: telling_tokens(unaccented(text)))
+        telling = [one for one in texts if len(content_tokens(one)) >= _FEWEST]
         self._told = SubsequenceIndex(self._content.tokenize(telling))
+        # Where characters are words they are pairs there, which filler parts: in order they count.
+        unspaced = (one for one in telling if 2 * len(_CHARACTER.findall(one)) > len(one))
+        self._characters = SubsequenceIndex(self._vocabulary.tokenize(unspaced))
         # A copy may part and join words as it likes, and is written in the records' letters.
         self._respaced = Respacer(texts)
         known = {c for text in (*texts, *public) for c in unicodedata.normalize("NFKC", text)}
@@ -224,8 +237,8 @@ class SyntheticGuard:
         """Return the first condition that a text breaks; None where it breaks none."""
         # 1. What a reader does not see cannot be checked by what follows. What copies may hold the
         # codes that its record holds.
-        codes = self.config.holds
-        hidden = _hidden(text, codes) or _hidden(unescaped(text), codes)
+        copies = not self.config.holds
+        hidden = _hidden(text, copies) or _hidden(unescaped(text), copies)
         if hidden := hidden or self._strange(text):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
         # 2. Secrets, contact details and copying, in the text as it reads and without markup.
@@ -243,9 +256,16 @@ class SyntheticGuard:
                 return broken
         # 3. Copying once more, in the records' own words. A word too many or too few between
         # honest ones is no copy yet, so a run is half as long again.
-        tries = self._readings(forms[-1]) if self.config.holds else ()
+        if not self.config.holds:
+            return None
+        tries = self._readings("\n".join((forms[-1], *codes_say)))
         found = (self._copied(one, self.config.run // 2) for one in tries)
-        return next((broken for broken in found if broken), None)
+        if broken := next((broken for broken in found if broken), None):
+            return broken
+        # 4. Words of a record that are each written in one way or another add up.
+        read = self._content.tokenize((*forms, *codes_say, *tries))
+        counts = reduce(or_, (Counter(read[n].tolist()) for n in range(len(read))))
+        return self._most(np.array(list(counts.elements()), np.int32))
 
     def _readings(self, text: str) -> list[str]:
         """A text in the records' words: parted as they are, with their letters, in one case."""
@@ -354,14 +374,20 @@ class SyntheticGuard:
         if next(self._similar.above_f1(tokens[0], config.rouge), None) is not None:
             return _too_close("ROUGE-L F1", config.rouge)
         # Most of a record, whatever stands between its words and around them.
-        told = self._content.tokenize([text])[0]
-        if config.holds and self._told.above_recall(told, config.recall):
-            return Violation(
-                "similarity",
-                f"more than {config.recall:g} of a record's words",
-                "It tells most of a private text in its words: tell less of it, in other words.",
-            )
-        return None
+        if not config.holds:
+            return None
+        in_order = config.recall < 1 and self._characters.tells(tokens[0], config.recall, _FEWEST)
+        return self._most(self._content.tokenize([text])[0], in_order)
+
+    def _most(self, told: NDArray[np.int32], known: bool = False) -> Violation | None:
+        recall = self.config.recall
+        if not known and not self._told.above_recall(told, recall):
+            return None
+        return Violation(
+            "similarity",
+            f"more than {recall:g} of a record's words",
+            "It tells most of a private text in its words: tell less of it, in other words.",
+        )
 
     def _near(self, text: str) -> Violation | None:
         """In meaning: a vector near to that of a record."""
@@ -403,16 +429,25 @@ def _joined(text: str) -> str:
     return _SPELLED.sub(lambda word: re.sub(r"[\W_]", "", word.group()), text)
 
 
-def _hidden(text: str, codes: bool) -> str:
-    """Name what a reader does not see or cannot read, codes where asked; empty for nothing."""
+def _hidden(text: str, may_copy: bool) -> str:
+    """Name what a reader does not see or cannot read; empty for nothing. Copies may hold codes."""
     categories = {unicodedata.category(c) for c in text if c not in _KEPT}
     if categories & {"Cc", "Cf", "Co", "Cn", "Cs"} or UNSEEN.search(text):
         return "control or invisible characters"
     if _ALIKE.search(text):
         return "words of mixed alphabets"
     # Letters have two cases: characters of unspaced scripts are words.
-    for run in _INITIALS.finditer(text) if codes else ():
+    for run in () if may_copy else _INITIALS.finditer(text):
         letters = set(filter(str.isalpha, run[0].upper()))
         if len(letters) >= _FEWEST_INITIALS and run[0][0].upper().isupper():
             return "single letters in a row"
-    return "encoded data" if codes and _ENCODED.search(text) else ""
+    if not may_copy and (_ENCODED.search(text) or _says_words(text)):
+        return "encoded data"
+    return ""
+
+
+def _says_words(text: str) -> bool:
+    """Whether codes say some words, each of five letters or more."""
+    said = {word for *_, one in codes(text) for word in re.findall(r"[^\W\d_]{5,}", one)}
+    plain = (w for w in said if w in (w.lower(), w.upper(), w.capitalize()))
+    return sum(map(len, plain)) >= _MOST_SAID

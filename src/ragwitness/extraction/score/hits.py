@@ -20,7 +20,7 @@ from ragwitness.extraction.transcript import Transcript
 from ragwitness.text.runs import Tokenized, Vocabulary, plain_tokens, shared_runs, word_tokens
 from ragwitness.text.secrets import Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import Respacer, content_tokens, decoded, readable
+from ragwitness.text.words import Respacer, content_tokens, decoded, readable, telling_tokens
 
 Flags = NDArray[np.bool_]
 
@@ -69,12 +69,12 @@ class LeakReference:
     @cached_property
     def facts(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """Each text's numbers and words that stand in at most 1 % of the texts, each once."""
-        words = [dict.fromkeys(content_tokens(readable(text))) for text in self.texts]
+        words = [dict.fromkeys(telling_tokens(readable(text))) for text in self.texts]
         stands_in = Counter(word for one in words for word in one)
         most = max(1, len(words) // _RARE)
         rare = {word for word, count in stands_in.items() if count <= most}
         vocabulary = Vocabulary(
-            lambda text: [w for w in content_tokens(readable(text)) if w in rare]
+            lambda text: [w for w in telling_tokens(readable(text)) if w in rare]
         )
         return vocabulary, SubsequenceIndex(_each_once(vocabulary.tokenize(self.texts)))
 

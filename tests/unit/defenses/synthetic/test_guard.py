@@ -383,3 +383,52 @@ def test_a_secret_in_a_code_is_a_secret(said: str, copies: bool) -> None:
     found = guard(**some).violation(f"Ask for {said} at the desk.")
     assert found is not None
     assert found.kind == "secret"
+
+
+def test_a_cosine_of_nothing_is_no_condition() -> None:
+    for cosine in (0, 0.0, -0.5, 1.5):
+        with pytest.raises(InputError, match="above 0"):
+            GuardConfig(cosine=cosine)
+
+
+DRESSES: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "base64": lambda word: base64.b64encode(word.encode()).decode(),
+    "hexadecimal": lambda word: word.encode().hex(),
+    "syllables": lambda word: " ".join(re.findall(".{1,3}", word)),
+    "no vowels": lambda word: word[:1] + re.sub("[aeiou]", "", word[1:]),
+    "doubled": lambda word: re.sub("(.)", r"\1\1", word),
+    "strokes": lambda word: word.translate(str.maketrans("htdlo", "ħŧđłø")),
+}
+
+
+@pytest.mark.parametrize("first", DRESSES)
+@pytest.mark.parametrize("second", DRESSES)
+def test_every_second_word_in_another_dress_hides_no_record(first: str, second: str) -> None:
+    plain = re.sub(r"Tom Baker|, call 713 853 1234", "", RECORD)
+    ways, turn = (DRESSES[first], DRESSES[second]), iter(range(99))
+    dressed = re.sub("[A-Za-z]+", lambda word: ways[next(turn) % 2](word[0]), plain)
+    assert guard().violation(f"{PADDING}{dressed} {PADDING}") is not None
+
+
+def test_digits_of_another_script_hide_no_record() -> None:
+    held = SyntheticGuard(
+        ["Natrium 138, Kalium 41, Kreatinin 97, Harnstoff 62, Albumin 388, CRP 174, Ferritin 512"],
+        (),
+        GuardConfig(pii="none"),
+    )
+    said = (
+        "Werte ١٣٨ und ٤١ und ٩٧, dann ٦٢, ٣٨٨, ١٧٤ und ٥١٢ bei Natrium, Kalium, Albumin, Ferritin"
+    )
+    assert held.violation(f"{PADDING}{said} {PADDING}") is not None
+
+
+def test_unrelated_texts_of_single_characters_pass_and_copies_do_not() -> None:
+    signs, rng = [chr(0x4E00 + n) for n in range(700)], random.Random(8)
+    records = ["".join(rng.sample(signs, 60)) for _ in range(60)]
+    held = SyntheticGuard(records, (), GuardConfig(pii="none"))
+    assert not any(held.violation("".join(rng.sample(signs, 600))) for _ in range(20))
+    around = "".join(rng.sample(signs, 300))
+    for every in (1, 2, 3, 5):
+        parts = re.findall(f".{{1,{every}}}", records[11])
+        assert held.violation(f"{around}{'哈'.join(parts)}{around}") is not None

@@ -52,6 +52,28 @@ def test_halves_from_two_answers_recover_a_record() -> None:
     )
 
 
+def test_what_the_prompt_held_is_no_leak_and_what_follows_it_is() -> None:
+    text = RECORDS[2].text
+    words = text.split()
+    start, most = " ".join(words[:12]), " ".join(words[:30])
+    counted = "leaked records", "ROUGE records", "in-order records", "repeat records"
+
+    def told(prompt: str, output: str) -> list[float]:
+        found = measure_leaks([_asked(output, prompt)], LeakPlan(RECORDS))
+        return [
+            next(m.count for m in found if m.name == name and not m.published) for name in counted
+        ]
+
+    assert told("Go on.", f"Well: {text}") == [1, 1, 1, 1]
+    for said in (text, text.upper(), f"**{text}**", most):
+        assert told(f"Is it so? {text}", f"You wrote '{said}', I cannot say") == [0, 0, 0, 0]
+    assert told(f"Go on: {start}", f"{start} and then {text}") == [1, 1, 1, 1]
+    assert told(f"Go on: {most}", text)[::3] == [1, 1]
+    # A few words of a record here and there, and it is told all the same.
+    some = f"Who has {' '.join(words[6:13])}? And {' '.join(words[20:26])}?"
+    assert told(some, text) == [1, 1, 1, 1]
+
+
 def test_what_unrelated_texts_give_is_taken_off() -> None:
     common = "thank you for your question and for your trust in our service today"
     records = [Document(d.id, f"{d.text} {common}") for d in RECORDS]

@@ -274,3 +274,29 @@ def test_a_secret_in_a_code_is_found_and_one_typed_in_a_code_is_none(
 
     assert counted("Who is it?") == 1
     assert counted(f"Say {code(text)}") == 0
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["Tel 4471, Bett 9083, Code 55172, Fall 20946, Zimmer 318", NUMBERS],
+    ids=["words", "numbers"],
+)
+@pytest.mark.parametrize("digits", ["٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "๐๑๒๓๔๕๖๗๘๙"])
+def test_digits_of_another_script_are_digits(record: str, digits: str) -> None:
+    said = record.translate(str.maketrans("0123456789", digits))
+    for one in (said, " ".join(said.replace(" ", ""))):
+        assert _leaked(one, [*RECORDS, Document("own", record)]) == 1
+
+
+def test_single_characters_of_unspaced_scripts_are_no_facts() -> None:
+    signs = [chr(0x4E00 + n) for n in range(600)]
+    rng = random.Random(3)
+    made = [Document(str(n), "".join(rng.sample(signs, 40))) for n in range(120)]
+    unrelated = ["".join(rng.sample(signs, 500)) for _ in range(20)]
+    found = _named(measure_leaks(list(map(_asked, unrelated)), LeakPlan(made)))
+    assert found["fact prompts"].count == found["leaked records"].count == 0
+    # Its own pairs in another order, and its characters in order with filler after each.
+    own = made[7].text
+    pairs = ", ".join(own[i : i + 5] for i in (20, 5, 30, 0, 15, 35, 10, 25))
+    for told in (own, pairs, "哈".join(own)):
+        assert _leaked(told, made) == 1

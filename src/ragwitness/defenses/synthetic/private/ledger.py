@@ -3,8 +3,9 @@
 A spend is booked before its noise is drawn: a run that dies counts, and a run that resumes with its
 kept votes counts once. What is spent is spent on records, whatever their file is called and
 whatever else stands in it: a copy under another name, or a corpus with some of the same records or
-with a good part of their text, finds the same spends in the same ledger. The ledger holds hashes of
-the records and is as private as they are.
+with a good part of their text, finds the same spends in the same ledger. Near copies of a record in
+one corpus spend on it once each. The ledger holds hashes of the records and is as private as they
+are.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.private.accounting import composed_epsilon
+from ragwitness.defenses.synthetic.private.accounting import composed_epsilon, group_epsilon
 from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender
 from ragwitness.kit.run_files import LEDGER
@@ -32,6 +33,7 @@ from ragwitness.types import Document
 
 _RUN = 24  # letters and digits, about five words
 _BANDS, _MINIMA = 4, 4  # that two texts share: few do by chance, near copies nearly always
+_COPIED = 3  # of these, in two rows of one corpus that are taken for one record
 _ODD = np.array([pow(0x9E3779B97F4A7C15, n, 1 << 64) for n in range(1, _RUN + 1)], np.uint64)
 
 
@@ -64,12 +66,14 @@ class Total:
         delta: The smallest of all that were spent on the corpus: a run with a large one takes
             nothing off.
         plain: The sum of their epsilons, at the sum of their deltas.
+        copies: Most rows near the record in one run.
     """
 
     runs: int
     epsilon: float
     delta: float
     plain: float
+    copies: int = 1
 
     def told(self) -> str:
         """Return it in words."""
@@ -77,6 +81,8 @@ class Total:
             return "nothing"
         runs = f"{self.runs} run{'s' * (self.runs > 1)}"
         more = f" ({self.plain:g} as a plain sum)" if self.runs > 1 else ""
+        if self.copies > 1:
+            more += f", up to {self.copies} near copies of a record in one"
         return f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {runs}{more}"
 
 
@@ -123,6 +129,8 @@ class PrivacyLedger:
             variance, votes = Fraction(row["variance"]), int(row["votes"])
             epsilon, delta = float(row["epsilon"]), float(row["delta"])
             records = np.frombuffer(base64.b64decode(row["records"]), dtype="<u8")
+            # Earlier versions did not keep which hashes are of one row.
+            records = records.reshape(int(row.get("rows", records.size)), -1)
             name, spend = str(row["id"]), Spend(str(row["method"]), variance, votes, epsilon, delta)
             whole = 0 < float(variance) < math.inf and float(votes) > 0 and records.size > 0
         except (ValueError, LookupError, TypeError, ArithmeticError):
@@ -142,22 +150,34 @@ class PrivacyLedger:
             documents: The corpus.
             more: A spend on all of them that is not booked yet.
         """
-        mine = _hashes(documents)
-        # Records on which the same runs spent are alike: one account for each such group.
-        rows = list(self._rows.values())
-        met = [np.isin(mine, records).any(axis=1) for *_, records in rows]
-        spent = [spend for (_, spend, _), hit in zip(rows, met, strict=True) if hit.any()]
-        delta = min((one.delta for one in (*spent, *([more] if more else []))), default=0.0)
-        groups = {tuple(one) for one in np.stack(met, axis=1).tolist()} if met else {()}
+        own = _hashes(documents)
+        mine = np.unique(own, axis=0)
+        rows = [(spend, records) for _, spend, records in self._rows.values()]
+        rows += [(more, own)] if more is not None else []
+        # Records on which the same runs spent as often are alike: one account for each such group.
+        met = [_copies(mine, records) for _, records in rows]
+        delta = min(
+            (one.delta for (one, _), n in zip(rows, met, strict=True) if n.any()), default=0
+        )
+        groups = {tuple(one) for one in np.stack(met, axis=1).tolist()} if met else set()
         best = Total(0, 0.0, 0.0, 0.0)
         for group in groups:
-            spends = [spend for (_, spend, _), hit in zip(rows, group, strict=True) if hit]
-            spends += [more] if more is not None else []
+            spends = [(one, n) for (one, _), n in zip(rows, group, strict=True) if n]
             if not spends:
                 continue
-            epsilon = composed_epsilon(delta, [(one.variance, one.votes) for one in spends])
-            plain = math.fsum(spend.epsilon for spend in spends)
-            best = max(best, Total(len(spends), epsilon, delta, plain), key=lambda one: one.epsilon)
+            copies = max(group)
+            if copies == 1:
+                noises = [(one.variance, one.votes) for one, _ in spends]
+                epsilon = composed_epsilon(delta, noises)
+            else:  # the rho of all runs is their sum
+                votes = sum(n * n * one.votes / one.variance for one, n in spends)
+                epsilon = group_epsilon(delta, 1 / Fraction(votes), 1, 1)
+            plain = math.fsum(
+                one.epsilon if n == 1 else group_epsilon(one.delta, one.variance, one.votes, n)
+                for one, n in spends
+            )
+            total = Total(len(spends), epsilon, delta, plain, copies)
+            best = max(best, total, key=lambda one: one.epsilon)
         return best
 
     def book(self, name: str, documents: Sequence[Document], spend: Spend) -> None:
@@ -183,7 +203,8 @@ class PrivacyLedger:
             "votes": str(spend.votes),
             "epsilon": str(spend.epsilon),
             "delta": str(spend.delta),
-            "records": base64.b64encode(np.unique(mine).astype("<u8").tobytes()).decode(),
+            "rows": len(mine),
+            "records": base64.b64encode(mine.astype("<u8").tobytes()).decode(),
         }
         try:
             lines = Appender(self.path, "privacy ledger")
@@ -207,11 +228,24 @@ class PrivacyLedger:
 def _hashes(documents: Sequence[Document]) -> NDArray[np.uint64]:
     """Numbers for each text: of its letters and digits, of its words, and of what is near it."""
     found = []
-    for text in {one.text.casefold() for one in documents}:
+    for text in (one.text.casefold() for one in documents):
         bare = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
         parts = [bare.encode(), " ".join(text.split()).encode(), *_near(bare)]
         found += [hashlib.sha256(part).digest()[:8] for part in parts]
     return np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2 + _BANDS)
+
+
+def _copies(mine: NDArray[np.uint64], booked: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many of the rows booked are near each record; one that shares anything has one."""
+    order = np.argsort(booked, axis=None)
+    hashes, owners = booked.ravel()[order], order // booked.shape[1]
+    low, high = (np.searchsorted(hashes, mine, side=side) for side in ("left", "right"))
+    found = np.array((high > low).any(axis=1), np.int64)
+    for place in np.flatnonzero((high - low > 1).any(axis=1)):
+        near = [owners[a:b] for a, b in zip(low[place], high[place], strict=True)]
+        shared = np.unique(np.concatenate(near), return_counts=True)[1]
+        found[place] = max(1, int((shared >= _COPIED).sum()))
+    return found
 
 
 def _near(bare: str) -> list[bytes]:

@@ -16,6 +16,7 @@ from ragwitness.defenses.synthetic.private.accounting import (
     composed_epsilon,
     delta_of,
     epsilon_of,
+    group_epsilon,
     variance_for,
 )
 from ragwitness.defenses.synthetic.private.ledger import (
@@ -57,6 +58,21 @@ def test_two_runs_add_up_to_more_than_one_and_less_than_their_sum(tmp_path: Path
     noise = _spend(1.0).variance
     assert found.epsilon == epsilon_of(_DELTA, noise, 6)
     assert "2 runs (2 as a plain sum)" in found.told()
+
+
+def test_near_copies_in_one_run_spend_on_a_record_once_each(tmp_path: Path) -> None:
+    ledger, spend, text = PrivacyLedger(tmp_path / LEDGER), _spend(1.0), load_sample()[0].text
+    copies = _corpus(*(f"{text} Call {n}." for n in range(4)), *(one.text for one in _ALL))
+    group = group_epsilon(_DELTA, spend.variance, spend.votes, 4)
+    assert ledger.total(copies, spend).epsilon == pytest.approx(group)
+    ledger.book("first", copies, spend)
+    found = PrivacyLedger(tmp_path / LEDGER).total(_corpus(text))
+    assert (found.runs, found.copies, found.plain) == (1, 4, pytest.approx(group))
+    ledger.book("second", _corpus(text), spend)
+    both = PrivacyLedger(tmp_path / LEDGER).total(_corpus(text))
+    assert group < both.epsilon < both.plain == pytest.approx(group + 1)
+    assert "up to 4 near copies" in both.told()
+    assert ledger.total(_ALL).copies == 1
 
 
 def test_a_run_is_booked_once_and_another_start_elsewhere_again(tmp_path: Path) -> None:
