@@ -276,7 +276,7 @@ def agree(told: Sequence[str], doubtful: bool, *, yes: bool) -> None:
     if ask and not (sys.stdin.isatty() and screen.is_terminal):
         raise InputError(
             f"{' '.join(told)} Nothing was sent.",
-            "Give more --known-out documents, of the same kind; or go on all the same: --yes",
+            "Give more documents, --known-out ones of the same kind; or go on all the same: --yes",
         )
     for line in told:
         screen.print(line, markup=False)
