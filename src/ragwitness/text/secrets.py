@@ -128,7 +128,7 @@ class SecretIndex:
                 if same is None:
                     met.append((one, same := []))
                 same.append(place)
-                abroad |= one.check == "number"
+                abroad |= one.check in spelled.DIGITS
         self._abroad = abroad
         # By first letters, then length: a text is walked once, however many secrets there are.
         lengths: dict[str, set[int]] = {}
@@ -154,7 +154,7 @@ class SecretIndex:
         row = spelled.row_of(text)
         for start, end, meant in spelled.meant(row):
             for one, places in self._known.get(meant, ()):
-                if one.check in ("number", "name", "bent"):
+                if one.check in (*spelled.DIGITS, "name", "bent"):
                     yield from (Found(start, end, place) for place in places)
         letters, begins = row.letters, row.begins
         starts: Sequence[int] = row.begins[:-1]

@@ -123,8 +123,8 @@ class Spelling:
     Attributes:
         letters: The row.
         begins: Where its words begin within it.
-        check: ``number``, ``name``, ``part``, ``bent``, ``called``, ``joined``, ``initial``,
-            ``short`` or "".
+        check: ``number``, ``phone``, ``name``, ``part``, ``bent``, ``called``, ``joined``,
+            ``initial``, ``short`` or "".
         gaps: What its owner puts between the parts of a number.
     """
 
@@ -148,7 +148,7 @@ class Spelling:
             first, last = row.span(start, end)
             if re.search(f"[{_THAI}]", row.text[max(0, first - 1) : first] + row.text[last:][:1]):
                 return False
-        if len(self.letters) >= _FREE or self.check in ("number", "phone"):
+        if len(self.letters) >= _FREE or self.check in DIGITS:
             return True
         # A few letters are found by chance where spaces count for nothing: "Al Lin" in "all in".
         spaced = {place - start for place in inner if any(map(str.isspace, row.between(place)))}
@@ -253,6 +253,8 @@ class Spelling:
 
 
 _NUMBER = 7  # digits that nobody writes by chance
+DIGITS = ("number", "phone")
+"""Checks of spellings that are digits alone."""
 _SINGLE = 5  # such digits one by one, or of a telephone
 _FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
 _LEAST = 5  # letters of a name that may be inflected, or stand within a row of Thai

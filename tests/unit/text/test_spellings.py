@@ -421,6 +421,11 @@ def test_a_family_name_is_found_small_or_between_marks(text: str) -> None:
     assert [one.casefold() for one in _said("Nora Quist", text)] == ["quist"]
 
 
+def test_a_telephone_number_is_found_behind_its_country() -> None:
+    for text in ("+493019478284", "00493019478284", "+49 30 19478284"):
+        assert SecretIndex([Secret("030-19478284", "phone", "")]).find(f"Call {text} now")
+
+
 def test_a_short_telephone_number_may_be_parted_as_one_likes() -> None:
     for text in ("24-681", "246 81", "2-46-81"):
         assert SecretIndex([Secret("24681", "phone", "")]).find(f"Call {text} now")
