@@ -27,7 +27,8 @@ from ragwitness.membership.dcmi import perturb, quota
 from ragwitness.membership.questions.base import query_text
 from ragwitness.membership.questions.rules import RuleWriter
 from ragwitness.models.reader.model import Reader
-from ragwitness.text.words import core, refuses
+from ragwitness.text.replies import declines
+from ragwitness.text.words import core
 from ragwitness.types import Document
 from research.reader import forms as prompts
 from research.reader import unseen
@@ -124,14 +125,14 @@ def obedience(scorer: Scorer, example: Example, number: int) -> Found:
         suffix = scorer.word_probabilities(prompt, words[half:])
         found[f"true next word, teacher-forced/{name}"] = [float(suffix.mean())]
         said = scorer.generate(prompt, 32)
-        found[f"declines to complete/{name}"] = [float(refuses(said.strip()))]
+        found[f"declines to complete/{name}"] = [float(declines(said.strip()))]
         wanted, given, right = words[half : half + 20], said.split(), 0
         while right < min(len(wanted), len(given)) and wanted[right] == given[right]:
             right += 1
         found[f"correct of the next 20 words/{name}"] = [right / len(wanted)]
         prompt = scorer.prompt(example.contexts["in"], prompts.REPEAT[0], system)
         repeat = scorer.generate(prompt, 12)
-        found[f"declines to repeat/{name}"] = [float(refuses(repeat.strip()))]
+        found[f"declines to repeat/{name}"] = [float(declines(repeat.strip()))]
     return found
 
 
@@ -193,7 +194,7 @@ def fairytale(scorer: Scorer, path: Path, count: int, seed: int) -> Found:
         for name, system in (("plain", prompts.SYSTEM[0]), ("defended", prompts.DEFENDED[0])):
             said = scorer.generate(scorer.prompt(inside, row["question"], system), _ANSWER_ROOM)
             found[f"plain question, token F1/{name}"].append(token_f1(said, [row["answer"]]))
-            found[f"plain question, declined/{name}"].append(float(refuses(said)))
+            found[f"plain question, declined/{name}"].append(float(declines(said)))
         likest = _likest(row["question"], inside)
         found["plain question, token F1/no model: likest sentence"].append(
             token_f1(likest, [row["answer"]])

@@ -19,7 +19,8 @@ from ragwitness.defenses.cost import BenignQuestion, DefenseCost, benign_questio
 from ragwitness.errors import InputError
 from ragwitness.rag.target import LabTarget
 from ragwitness.stats.evaluation import Rate
-from ragwitness.text.words import core, refuses, split_words
+from ragwitness.text.replies import declines
+from ragwitness.text.words import core, split_words
 from ragwitness.types import Document, Query
 
 # One random split of a corpus: inside, outside, calibration, shadow.
@@ -271,4 +272,4 @@ async def weigh_defense(
     bare = LabTarget(undefended(target.system))
     before = await answers_of(bare, "benign questions, undefended")
     after = await answers_of(target, "benign questions, defended")
-    return compare_answers(bare.system, target.system, questions, before, after, refuses, seed=seed)
+    return compare_answers(bare.system, target.system, questions, before, after, declines, seed=seed)

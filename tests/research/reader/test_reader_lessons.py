@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from ragwitness.defenses.synthetic.sage import read_judgement
-from ragwitness.text.words import refuses
+from ragwitness.text.replies import declines
 from research.reader import forms as prompts
 from research.reader.batches import RowMaker, batch_at
 from research.reader.config import PRESETS
@@ -69,7 +69,7 @@ def test_twins_ask_the_same_and_only_the_guarded_one_declines(
         pairs = list(zip(guarded, plain, strict=False))[:-1]
         shared += sum(first[0] == second[0] for first, second in pairs)
         total += len(pairs)
-        declined += sum(refuses(answer) for _, answer in guarded)
+        declined += sum(declines(answer) for _, answer in guarded)
         assert not any(answer in prompts.DECLINES for _, answer in plain)
     # What is declined is short: where the plain twin's long repetition does not fit, it asks less.
     assert shared > 0.6 * total > 10

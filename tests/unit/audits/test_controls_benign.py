@@ -24,7 +24,7 @@ from ragwitness.rag.target import LabTarget
 from ragwitness.report.html import write_html
 from ragwitness.results.evaluation import Battery
 from ragwitness.results.registry import to_json
-from ragwitness.text.words import refuses
+from ragwitness.text.replies import declines
 from ragwitness.types import Document
 from tests.support.copier import Copier
 from tests.support.reports import terminal_of
@@ -92,7 +92,7 @@ def test_asked_at_two_targets_it_is_what_one_after_the_other_gives(defense: str)
     split = divide(_corpus(120), members=5, non_members=5, calibration=5, seed=1)
     questions = questions_of(replace(split, indexed=tuple(_corpus(60))), 12, seed=0)
     found = asyncio.run(weigh_defense(LabTarget(defend(system, hook)), questions))
-    assert found == benign_cost(system, hook, questions, refuses)
+    assert found == benign_cost(system, hook, questions, declines)
 
 
 def test_a_threshold_that_hides_everything_costs_everything() -> None:

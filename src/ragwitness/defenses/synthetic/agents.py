@@ -15,7 +15,8 @@ from ragwitness.defenses.synthetic.base import Fate, Steps, StoppedError
 from ragwitness.defenses.synthetic.roles import RULES, RoleQuery, Roles, described
 from ragwitness.errors import InputError
 from ragwitness.kit.quotes import unquoted
-from ragwitness.text.words import refuses, same_language
+from ragwitness.text.replies import declines
+from ragwitness.text.words import same_language
 from ragwitness.types import Answer, Query
 
 # The protocol words of SAGE, App. A.1.2 (Tables 15 and 16).
@@ -124,7 +125,7 @@ def ask(
             trouble = found
         elif (said := read(answer.text)) is not None:
             return said
-        elif refuses(answer.text):
+        elif declines(answer.text):
             trouble = StoppedError(Fate.REFUSED, "the model refused")
         else:
             trouble = StoppedError(Fate.MALFORMED, "the model did not keep to the form")
@@ -168,7 +169,7 @@ def _abreast(parts: list[Steps[T]]) -> Steps[list[T | StoppedError]]:
 def as_it_is(text: str) -> str | None:
     """Read a text that is all of the answer; a refusal or protocol words make it none."""
     found = text.strip()
-    return None if not found or _PROTOCOL.search(found) or refuses(found) else found
+    return None if not found or _PROTOCOL.search(found) or declines(found) else found
 
 
 def as_list(text: str) -> list[str] | None:

@@ -6,7 +6,8 @@ import enum
 import re
 from collections.abc import Sequence
 
-from ragwitness.text.words import core, refuses, split_words
+from ragwitness.text.replies import declines as refuses
+from ragwitness.text.words import core, split_words
 from ragwitness.types import Answer
 
 _UNKNOWN = re.compile(

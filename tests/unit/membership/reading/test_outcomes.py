@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ragwitness.membership.reading.outcomes import Reply, named_trouble, read_reply
-from ragwitness.text.words import refuses
+from ragwitness.text.replies import declines as refuses
 from ragwitness.types import Answer
 
 

@@ -1,0 +1,248 @@
+"""What a reply says in any of several languages: that it declines, or yes, or no.
+
+The words stand in ``replies.toml``, a table with a row for each language; the rules are the same
+for all. A reply declines where its first sentence denies that the speaker knows, finds or may say
+it, or that the sources hold it. It says yes or no by its first word, by "the answer is …", or by
+what it says of the text in question: "It does not appear in the context." is a no, "The patient
+has no fever." is neither.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Self
+
+_SENTENCE = re.compile(r"[^.!?\n。！？]*(?:[.!?](?=\w)[^.!?\n。！？]*)*")
+_CLAUSE = re.compile(r"[.!?;:,\n。！？；：，、]+|\s(?:because|but|therefore)\s")
+_QUOTED = re.compile(r"[\"\u201c\u00ab](?:[^\"\u201c\u201d\u00ab\u00bb]*\s){2}[^\"\u201d\u00bb]*[\"\u201d\u00bb]")
+_HEDGED = re.compile(
+    r"\b(?:perhaps|maybe|might|may|could|possibly|vielleicht|möglich\w*|peut-être|quizás?|tal vez"
+    r"|forse|talvez|misschien|może|возможно)\b|可能|かもしれ",
+    re.IGNORECASE,
+)
+_SURE = re.compile(r"\b(?:no|without(?: a| any)?|beyond) doubt\b", re.IGNORECASE)
+_FOLLOWS = (  # what may stand behind a yes or no: nothing, a sign, or the beginning of a sentence
+    r"(?=\W*$|\s*[^\w\s]|\s+(?:the|there|i|we|as|because|since|in|le|la|il|el|der|die|o|a|not)\b"
+    r"|\s+(?:{pointer}|{source})\b)"
+)
+_LONGEST = 300  # characters of a sentence that declines
+
+
+@dataclass(frozen=True, slots=True)
+class Tongue:
+    """The words of one language, ready to be looked for.
+
+    Attributes:
+        name: The language.
+        yes: Words that affirm, as they may be spelt by a target's tokens.
+        no: Words that deny.
+        opening: A yes (group 1) or no (group 2) at a reply's beginning.
+        single: A yes or no anywhere, with nothing behind it that it could belong to.
+        both: A yes and a no beside each other.
+        verdict: "The answer is yes", with the groups of ``opening``.
+        speaker: The speaker does not know, find or say.
+        source: Nouns for what was searched or asked about.
+        subject: These, or a pronoun for them, as a clause begins.
+        holds: Verbs of containing and appearing.
+        negation: Words that turn a sentence round.
+        denied: A verb of containing that is negated, or "no mention".
+        bare: Whole replies that decline.
+        examples: Replies that decline, one that affirms and one that denies, for tests.
+    """
+
+    name: str
+    yes: tuple[str, ...]
+    no: tuple[str, ...]
+    opening: re.Pattern[str]
+    single: re.Pattern[str]
+    both: re.Pattern[str]
+    verdict: re.Pattern[str]
+    speaker: re.Pattern[str]
+    source: re.Pattern[str]
+    subject: re.Pattern[str]
+    holds: re.Pattern[str]
+    negation: re.Pattern[str]
+    denied: re.Pattern[str]
+    bare: re.Pattern[str]
+    examples: tuple[tuple[str, ...], str, str]
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        """Make the expressions of a row of the table."""
+        edge, gap = ("", r".{0,5}?") if row.get("unspaced") else (r"\b", r"(?:\W+\w+){0,3}?\W+")
+        yes, no, negation = row["yes"], row["no"], row["negation"]
+        source, pointer, holds = row["source"], row["pointer"], row["holds"]
+        follows = _FOLLOWS.format(pointer=pointer, source=source)
+
+        def words(text: str) -> re.Pattern[str]:
+            return re.compile(rf"{edge}(?:{text}){edge}", re.IGNORECASE)
+
+        return cls(
+            name=row["name"],
+            yes=tuple(word for word in yes.split("|") if word.isalpha() and len(word) > 1),
+            no=tuple(word for word in no.split("|") if word.isalpha() and len(word) > 1),
+            opening=re.compile(
+                rf"[\W_]*(?:({yes})|((?:{no})(?!\.?\s?\d)|(?:{yes}) not)){follows}", re.IGNORECASE
+            ),
+            single=words(rf"(?:({yes})|({no}))(?=\s*(?:[^\w\s]|$))"),
+            both=re.compile(
+                rf"[\W_]*(?:(?:{yes})\W+(?:\w{{1,3}}\W+)?(?:{no})|(?:{no})\W+(?:\w{{1,3}}\W+)?"
+                rf"(?:{yes}))\b(\s*:)?",
+                re.IGNORECASE,
+            ),
+            verdict=words(
+                r"(?:answer|response|antwort|réponse|respuesta|risposta|resposta|antwoord|odpowiedź"
+                rf"|ответ|答案|答え).{{0,12}}?{edge}(?:({yes})|({no}))"
+            ),
+            speaker=words(row["speaker"].replace("NOT", negation)),
+            source=words(source),
+            subject=re.compile(rf"(?:\W*\w+){{0,4}}?\W*{edge}(?:{source}|({pointer})){edge}", re.I),
+            holds=words(holds),
+            negation=words(negation),
+            denied=words(
+                rf"(?:{negation}){edge}{gap}{edge}(?:{holds}|{source})|(?:{negation})$"
+                + (rf"|(?:{holds}){edge}{gap}{edge}(?:{negation})" if row.get("after") else "")
+            ),
+            bare=re.compile(rf"\W*(?:{row['bare']})\W*", re.IGNORECASE),
+            examples=(tuple(row["declined"]), row["affirmed"], row["denied"]),
+        )
+
+    def known(self, clause: str) -> int:
+        """Number of its words in a clause."""
+        kinds = (self.source, self.holds, self.negation)
+        return sum(len(kind.findall(clause)) for kind in kinds)
+
+
+@cache
+def tongues() -> tuple[Tongue, ...]:
+    """Return every language that is read; a further one is a row of ``replies.toml``."""
+    table = files("ragwitness.text").joinpath("replies.toml").read_text(encoding="utf-8")
+    return tuple(Tongue.of(row) for row in tomllib.loads(table)["tongue"])
+
+
+@dataclass(frozen=True, slots=True)
+class YesOrNo:
+    """What a reply says.
+
+    Attributes:
+        value: True for yes, False for no, None where it is neither or both.
+        start: Where the word stands that says so; None where a sentence does.
+        tongue: The language of that word, the first one where there is none.
+    """
+
+    value: bool | None
+    start: int | None
+    tongue: Tongue
+
+
+def yes_or_no(text: str) -> YesOrNo:
+    """Read yes or no from a reply.
+
+    Args:
+        text: The reply; what it quotes is not read.
+    """
+    plain = _without_quotes(text)
+    # 1. Both words side by side are neither, or the label "Yes/No:" before the answer.
+    start = 0
+    for tongue in tongues():
+        if found := tongue.both.match(plain):
+            if not found[1]:
+                return YesOrNo(None, None, tongue)
+            start = found.end()
+    # 2. The first word, else "the answer is …": "No, although yes …" is a no.
+    for tongue in tongues():
+        found = tongue.opening.match(plain, start)
+        if found or (found := next(iter([*tongue.verdict.finditer(plain, start)][-1:]), None)):
+            return YesOrNo(bool(found[1]), found.start(1 if found[1] else 2), tongue)
+    # 3. What a clause says of the text or the context.
+    for clause in _CLAUSE.split(_SURE.sub("", plain[start:])):
+        # The language that knows most of its words.
+        tongue = max(tongues(), key=lambda one: one.known(clause))
+        if (value := _stated(tongue, clause.strip())) is not None:
+            return YesOrNo(value, None, tongue)
+    # 4. The only one of the words that it holds.
+    for tongue in tongues():
+        several = list(tongue.single.finditer(plain, start))
+        if len({bool(one[1]) for one in several}) == 1 and not _HEDGED.search(plain):
+            return YesOrNo(bool(several[0][1]), several[0].start(1 if several[0][1] else 2), tongue)
+    return YesOrNo(None, None, tongues()[0])
+
+
+def _without_quotes(text: str) -> str:
+    """A text of the same length with blanks for what it quotes."""
+    return _QUOTED.sub(lambda quote: " " * len(quote[0]), text.replace("\u2019", "'"))
+
+
+def _stated(tongue: Tongue, clause: str) -> bool | None:
+    """Whether a clause says that the text is there, or that it is not."""
+    subject, verb = tongue.subject.match(clause), tongue.holds.search(clause)
+    nouns = len(tongue.source.findall(clause)) + bool(subject and subject[1])
+    short = verb and len(clause.split()) < 4
+    if not (subject or short) or _HEDGED.search(clause) or not (verb or nouns > 1):
+        return None
+    if tongue.negation.search(clause):
+        return False if tongue.denied.search(clause) else None
+    # Without a negation, a long clause tells what the text says, not that it is there.
+    return True if nouns > 1 or (verb and len(clause[verb.end() :].split()) < 3) else None
+
+
+def declines(text: str) -> bool:
+    """Whether a reply says that its speaker will not or cannot answer, or found nothing.
+
+    It opens as a refusal or an apology, or its first sentence denies knowing or finding.
+    """
+    plain = _without_quotes(text).strip()
+    if _REFUSAL.match(plain):
+        return True
+    sentence = next((s for s in _SENTENCE.findall(plain) if re.search(r"\w", s)), "").strip()
+    if not sentence or len(sentence) > _LONGEST:
+        return False
+    for tongue in tongues():
+        if tongue.bare.fullmatch(sentence) or tongue.speaker.search(sentence):
+            return True
+        # "The context does not mention it." and "There is no information about it in the text."
+        nouns = len(tongue.source.findall(sentence))
+        if nouns and tongue.denied.search(sentence):
+            if nouns > 1 or tongue.holds.search(sentence):
+                return True
+    return False
+
+# Refusals and apologies in English.
+
+# "I am sorry to hear that" opens many a reply in a dialogue and refuses nothing, unless the
+# sentence goes on with "but I cannot", or the next one declines. That one is read narrowly: "I
+# can't stress enough", "I can't be sure" and "I can't diagnose it, but" open answers.
+_CANNOT = (
+    r"(i|we)('m| am|'re| are)? (very |so )?"
+    r"(can't|cannot|can not|won't|will not|(unable|not able|not allowed|not permitted) to)"
+)
+_ON_SECOND_THOUGHT = r"but|however|still|that said|nevertheless|without|until|unless|before"
+_UNCERTAIN = r"certain\w*|definit\w*|exactly|fully|completely|sure"
+_DECLINES = (
+    r"((but|however|unfortunately|sadly|regrettably|i'm afraid|as an ai\b[^.!?,\n]*),? )?("
+    rf"{_CANNOT} (help|assist)( you)?( (with|in) (that|this|it)\b[^.!?,\n]*)?\s*([.!?,;\n]|$)|("
+    rf"{_CANNOT} ((help|assist)\b(?! (but|it|\w+ing)\b)|(answer|share|provide|disclose|reveal"
+    r"|discuss|repeat|quote|comply)\b|do (that|this|so)\b)"
+    r"|i (do not|don't) have (access|enough|any information|information)\b"
+    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
+    rf"|there is no (information|mention)\b)(?!.*\b({_ON_SECOND_THOUGHT}|{_UNCERTAIN})\b))"
+)
+_SORRY = (
+    r"sorry\b(?! (to (hear|know|learn|see|read)|that you|for your|about your)\b"
+    r"(?![^.!?\n]*\bbut (i|we)('m| am|'re| are)? "
+    r"(can't|cannot|can not|won't|will not|unable|not able|not allowed|do not|don't)\b)"
+    rf"(?![^.!?\n]*[.!?\n]\W*{_DECLINES}))"
+)
+_REFUSAL = re.compile(
+    rf"^\W*((i'm|i am|we are|we're) (very |so )?({_SORRY}|(unable|afraid|not able|not allowed)\b)"
+    rf"|{_SORRY}|apologies\b"
+    r"|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)\b"
+    r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
+    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
+    r"|there is no (information|mention)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
