@@ -86,10 +86,11 @@ def audit(
     """
     from dataclasses import replace
 
-    from ragwitness.asking.capabilities import length_taken, measured_once
+    from ragwitness.asking.capabilities import measured_once
     from ragwitness.audits.choice import AUTO, USUAL, choose, refuse_unscorable_by_all
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import audit_at
+    from ragwitness.audits.pilot import run_pilot
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.membership.registry import configure
     from ragwitness.models.registry import load_language_model
@@ -117,8 +118,8 @@ def audit(
                 own = load_language_model(proxy)
                 await refuse_unscorable_by_all(plan, own)
                 seen = await measured_once(system, governor, folder)
-                takes = partial(length_taken, system, governor, folder, seen)
-                found = await choose(plan, seen.capabilities, own, governor.budget, takes)
+                piloting = partial(run_pilot, system, governor, folder)
+                found = await choose(plan, seen.capabilities, own, governor.budget, piloting)
                 chosen, why = (found.method, found.config), found.why
             asked, identity = await audit_at(system, (*chosen, proxy), governor, folder, plan)
             result = await run_audit(

@@ -19,7 +19,6 @@ from ragwitness.targets.probe import (
     Echoes,
     Recorded,
     probe_capabilities,
-    takes_length,
 )
 from ragwitness.types import Answer, Audit, Capability, Document, Query, Target, TokenLogprob
 
@@ -118,36 +117,6 @@ async def measured_once(target: Target, governor: Spender, run: Path | None) -> 
     found = await measured(target, governor, run)
     _keep(run, found)
     return found
-
-
-async def length_taken(
-    target: Target, governor: Spender, run: Path | None, found: CapabilityReport, characters: int
-) -> bool:
-    """Whether a target answers a question of so many characters: at most four queries, counted.
-
-    Args:
-        target: The system under audit.
-        governor: Lets the question pass.
-        run: Folder in which what was seen is kept, so that resuming asks nothing again.
-        found: What the target was seen to do when it was measured.
-        characters: At least 1.
-
-    Raises:
-        CapReachedError: The question would pass a cap.
-        TargetError: It answers no short text either, or there is no connection.
-    """
-    seen = (seen_before(run) if run else None) or found
-    if characters <= seen.longest_taken:
-        return True
-    if seen.shortest_refused is not None and characters >= seen.shortest_refused:
-        return False
-    taken = await takes_length(_governed(target, governor), characters)
-    if taken:
-        seen = replace(seen, longest_taken=characters)
-    else:
-        seen = replace(seen, shortest_refused=characters)
-    _keep(run, seen)
-    return taken
 
 
 def _governed(target: Target, governor: Spender | None) -> Target:

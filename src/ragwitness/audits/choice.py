@@ -1,8 +1,9 @@
-"""``--method auto``: the audit that a target, the documents and the caps admit.
+"""``--method auto``: the first audit that the target, the documents and the caps admit.
 
-The order of the candidates is that of benchmarks/defaults.py: members found over four corpora, one
-of a few templates, and two worlds, beside queries and the auditor's own seconds; the first needs a
-system that shows what it retrieved (docs/design/verdicts.md).
+A pilot must have shown that it can read this target (:mod:`ragwitness.audits.pilot`).
+
+The order of the candidates is that of what they find on chat models that nobody here trained
+(``docs/design/methods.md``); the first needs a system that shows what it retrieved.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from typing import Any, TypeAlias
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.audits.forecast import refuse_all_unscorable, rehearse
+from ragwitness.audits.pilot import Pilot, needs_pilot
 from ragwitness.audits.plan import AuditPlan, among, choose_reference, distinct
 from ragwitness.errors import CapabilityError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.base import LanguageModel
-from ragwitness.types import Capability, Document
+from ragwitness.types import Audit, Capability, Document
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("passages", {}),
+    ("runon", {}),
     ("s-rag:few", {}),
     ("mba", {}),
     ("rag-mia", {}),
@@ -31,8 +34,9 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
 USUAL = CANDIDATES[1]
 """What is foreseen before the target was asked: few systems show what they retrieved."""
 
-Takes: TypeAlias = Callable[[int], Awaitable[bool]]
-"""Asks a target whether it answers a question of so many characters."""
+Piloting: TypeAlias = Callable[[Audit, Sequence[Document]], Awaitable[Pilot]]
+"""Tries an audit on documents known to be outside, as :func:`~ragwitness.audits.pilot.run_pilot`
+does once it has the target."""
 
 _SAMPLE = 5  # documents of each kind that are rehearsed
 _READABLE = 0.5  # share of them that a method must have a question for
@@ -57,13 +61,13 @@ class Choice:
 class _Fit:
     """How a candidate fits; in words, why it cannot be used, or which cap it would pass."""
 
-    label: str
+    audit: Audit
     method: str
     config: Any
     queries: float = 0.0
-    longest: int = 0
     unusable: str = ""
     over: str = ""
+    piloted: str = ""
 
 
 async def choose(
@@ -71,11 +75,11 @@ async def choose(
     seen: frozenset[Capability],
     proxy: LanguageModel,
     budget: Budget,
-    takes: Takes | None = None,
+    piloting: Piloting | None = None,
 ) -> Choice:
     """Return the first candidate that the target, the documents and the caps admit.
 
-    Where none stays within the caps, it is the one that asks least: a run that a cap ends can be
+    Where none stays within the caps, it is the one that asks least; a run that a cap ends can be
     resumed.
 
     Args:
@@ -83,11 +87,12 @@ async def choose(
         seen: What the target was seen to give.
         proxy: The auditor's own model.
         budget: Caps and prices.
-        takes: Asks the target about the longest question of each candidate that could be used;
-            None looks at no length.
+        piloting: Tries at the target whether its answers can be read, candidate by candidate until
+            one can; None believes every one.
 
     Raises:
         CapabilityError: No candidate can be used at all.
+        InputError: A cap ended a pilot.
     """
     known = choose_reference(distinct(plan.known_out), False, ()).documents
     passed: list[str] = []
@@ -95,19 +100,20 @@ async def choose(
     for method, options in CANDIDATES:
         fit = await _fit(plan, method, options, known, seen, proxy, budget)
         if not (fit.unusable or fit.over):
-            fit = await _taken(fit, takes)
+            fit = await _piloted(fit, known, piloting)
             if not fit.unusable:
                 return Choice(method, fit.config, _why(fit, passed))
-        passed.append(f"not {fit.label}: {fit.unusable or fit.over}")
+        passed.append(f"not {fit.audit.name}: {fit.unusable or fit.over}")
         dear += [fit] if not fit.unusable else []
     for fit in sorted(dear, key=lambda one: one.queries):
-        least = await _taken(fit, takes)
+        least = await _piloted(fit, known, piloting)
         if not least.unusable:
             return Choice(least.method, least.config, _why(least, passed))
-        passed.append(f"nor {least.label}: {least.unusable}")
+        passed.append(f"nor {least.audit.name}: {least.unusable}")
     raise CapabilityError(
         f"No method can be chosen ({'; '.join(passed)}).",
-        "Name one with --method; ragwitness doctor TARGET says which the target admits.",
+        "Look at answers of the target: ragwitness doctor TARGET. A method that is named with"
+        " --method is not piloted.",
     )
 
 
@@ -133,12 +139,12 @@ async def _fit(
 ) -> _Fit:
     config = configure(method, options)
     audit = among(build_audit(method, proxy, config), plan.every_document)
-    fit = _Fit(audit.name, method, config)
+    fit = _Fit(audit, method, config)
     # 1. What it needs, the target must give.
     if missing := sorted(audit.requires - seen):
         return replace(fit, unusable=f"the target does not give {', '.join(missing)}")
     # 2. It must have questions for most documents, tried on the first few of each kind.
-    use, longest = Use(), 0
+    use = Use()
     for part in filter(None, (plan.documents, known)):
         tried, n = part[:_SAMPLE], len(part)
         outcomes, spent = await rehearse(audit, tried, proxy)
@@ -146,9 +152,8 @@ async def _fit(
         if read < _READABLE * len(tried):
             return replace(fit, unusable=f"it can ask about {read} of {len(tried)} documents tried")
         use += Use(*(round(n * each) for each in (spent.queries, spent.sent, spent.answer)))
-        longest = max(longest, spent.longest)
     each = use.queries / (len(plan.documents) + len(known))
-    fit = replace(fit, queries=each, longest=longest)
+    fit = replace(fit, queries=each)
     # 3. The whole run must stay within the caps, as far as they are given.
     for cap, wanted, most in (
         ("query", use.queries, budget.queries),
@@ -161,14 +166,15 @@ async def _fit(
     return fit
 
 
-async def _taken(fit: _Fit, takes: Takes | None) -> _Fit:
-    """The target must take the longest question; that is asked of what could be used else."""
-    if takes is None or await takes(fit.longest):
+async def _piloted(fit: _Fit, known: Sequence[Document], piloting: Piloting | None) -> _Fit:
+    """The target's answers must be readable; that is tried where nothing else speaks against it."""
+    if piloting is None or not needs_pilot(fit.audit):
         return fit
-    return replace(fit, unusable=f"the target refuses a question of {fit.longest:,} characters")
+    found = await piloting(fit.audit, known)
+    return replace(fit, piloted=found.told, unusable="" if found.possible else found.told)
 
 
 def _why(fit: _Fit, passed: Sequence[str]) -> str:
     beyond = "; no method stays within the caps, this one asks least" if fit.over else ""
-    told = f"auto chose {fit.label}: {fit.queries:.3g} queries a document{beyond}"
-    return "; ".join((told, *passed)) + "."
+    told = f"auto chose {fit.audit.name}: {fit.queries:.3g} queries a document{beyond}"
+    return "; ".join((told, *([fit.piloted] if fit.piloted else []), *passed)) + "."

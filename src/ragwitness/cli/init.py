@@ -24,7 +24,12 @@ from ragwitness.cli.paths import PathRole, map_paths
 from ragwitness.errors import CapabilityError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
+
+    from ragwitness.audits.pilot import Pilot
+    from ragwitness.types import Audit, Document
 
 
 def init(
@@ -78,6 +83,7 @@ def init(
     from ragwitness.audits.choice import AUTO, USUAL, choose
     from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.audits.order import Order
+    from ragwitness.audits.pilot import run_pilot
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import console, print_lines, read_documents, write_json_file
     from ragwitness.cli.doctor import admitted, examine
@@ -86,7 +92,6 @@ def init(
     from ragwitness.kit.option_file import write_options
     from ragwitness.models.registry import load_language_model
     from ragwitness.report.forecast import forecast_json, forecast_terminal
-    from ragwitness.targets.probe import takes_length
     from ragwitness.targets.resolve import open_target
     from ragwitness.targets.transport import RetryPolicy, TransportOptions
 
@@ -127,15 +132,15 @@ def init(
     choice = None
     if named is None:
 
-        async def takes(characters: int) -> bool:
+        async def piloting(audit: Audit, known: Sequence[Document]) -> Pilot:
             opened = await open_target(target, options)
             try:
-                return await takes_length(opened, characters)
+                return await run_pilot(opened, None, None, audit, known)
             finally:
                 await opened.close()
 
         own = load_language_model("reader")
-        choice = wait(choose(plan, found.capabilities, own, budget, takes))
+        choice = wait(choose(plan, found.capabilities, own, budget, piloting))
     chosen = named or (choice.method if choice else "")
     configs = configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))

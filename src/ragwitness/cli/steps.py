@@ -206,9 +206,10 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.asking.capabilities import length_taken, measured_once
+    from ragwitness.asking.capabilities import measured_once
     from ragwitness.asking.governor import Governor
     from ragwitness.audits.choice import choose, refuse_unscorable_by_all
+    from ragwitness.audits.pilot import run_pilot
     from ragwitness.models.registry import load_language_model
     from ragwitness.targets.resolve import open_target
 
@@ -218,8 +219,8 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
 
         async def chosen(target: Target, _progress: Progress) -> Choice:
             seen = await measured_once(target, governor, folder)
-            takes = partial(length_taken, target, governor, folder, seen)
-            return await choose(order.plan, seen.capabilities, proxy, order.budget, takes)
+            piloting = partial(run_pilot, target, governor, folder)
+            return await choose(order.plan, seen.capabilities, proxy, order.budget, piloting)
 
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
         found = ask(open_target(order.target, transport), chosen, folder, governor)

@@ -25,6 +25,8 @@ SPENT = "spent.jsonl"
 """The ledger: what each query used."""
 TARGET = "target.json"
 """What the target was seen to be capable of."""
+PILOT = "pilot.jsonl"
+"""The journal of a pilot, whose answers calibrate nothing."""
 SHARDS = "shards"
 """Folder in which each shard keeps the same files."""
 

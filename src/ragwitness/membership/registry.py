@@ -35,6 +35,9 @@ AUDITS = Registry(
             f"{_HERE}.srag:SRag", "next-word probabilities, classifier from a shadow system"
         ),
         "mba": Listing(f"{_HERE}.mba.audit:Mba", "fill in masked words"),
+        "runon": Listing(
+            f"{_HERE}.runon:Runon", "ten words of the document: does the answer run on past them"
+        ),
         "rag-mia": Listing(f"{_HERE}.rag_mia:RagMia", "is this text in your context, yes or no"),
         "s2mia": Listing(f"{_HERE}.s2mia:S2Mia", "likeness of the answer to the second half"),
         "min-k": Listing(f"{_HERE}.min_k:MinK", "least probable tokens of the answer"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -18,7 +17,6 @@ _OTHER_QUESTION = "Complete the sentence: The sky is"
 # Many answers are as good as each other.
 _OPEN_QUESTION = "Write one short sentence about anything you like."
 _TEXT = "The quick brown fox jumps over the lazy dog."
-_WIDEST = 8  # characters a token, more than any tokenizer has in it
 _MAX_TOKENS = 8
 _OPEN_TOKENS = 16
 _SAMPLES = 3  # answers to the open question
@@ -67,8 +65,6 @@ class CapabilityReport:
         notes: What else there is to know, a line each.
         samples_differ: Whether answers at temperature 1 differ; None where that was not asked, or
             fewer than two came.
-        longest_taken: Characters of the longest harmless text it was seen to answer; 0 before any.
-        shortest_refused: Of the shortest it was seen to refuse; None before any.
     """
 
     target: str
@@ -83,8 +79,6 @@ class CapabilityReport:
     text: str
     notes: tuple[str, ...] = ()
     samples_differ: bool | None = None
-    longest_taken: int = 0
-    shortest_refused: int | None = None
 
 
 async def probe_capabilities(
@@ -137,35 +131,6 @@ async def probe_capabilities(
         text=answer.text,
         notes=tuple(notes),
     )
-
-
-async def takes_length(target: Target, characters: int) -> bool:
-    """Ask with a harmless text of so many characters; return whether that is answered.
-
-    A refusal is one of length only where a short text is answered and the long one refused again.
-    A target that shortens texts is found out where it says how many tokens it read. ≤ 4 queries.
-
-    Raises:
-        TargetError: A short text is not answered either, or there is no connection.
-    """
-    if isinstance(target, Recorded):
-        return True
-    text = (f"{_TEXT} " * (characters // (len(_TEXT) + 1) + 1))[:characters]
-    for last in (False, True):
-        with suppress(TargetResponseError):
-            read = await _tokens_read(target, text)
-            if not read or read * _WIDEST >= characters:
-                return True
-            # So few for these words: the rest was cut off, or the number is the same for all.
-            return await _tokens_read(target, _TEXT) >= read
-        if not last:
-            await _tokens_read(target, _TEXT[:characters])
-    return False
-
-
-async def _tokens_read(target: Target, text: str) -> int:
-    """As the target says; 0 where it does not."""
-    return (await target.ask(Query(text, _MAX_TOKENS))).prompt_tokens or 0
 
 
 async def probe_sampling(target: Target, found: CapabilityReport) -> CapabilityReport:

@@ -1,0 +1,181 @@
+"""A pilot: can a method read this target at all? Tried before anything in question is sent.
+
+A few documents known to be outside are asked about twice: once with the text shown inside the
+question, so that any system can answer as if it held it, and once without. A method whose reading
+tells the two apart is possible at this target; another is refused with the reason. A pilot has a
+journal of its own: its answers calibrate nothing, since they are asked before all others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragwitness.asking.budget import OPTIONS
+from ragwitness.asking.journal import Journal
+from ragwitness.asking.worker import Spender, Worker
+from ragwitness.errors import InputError
+from ragwitness.kit.run_files import PILOT
+from ragwitness.text.sample import load_sample
+from ragwitness.text.words import cut_characters
+from ragwitness.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
+
+DOCUMENTS = 4
+"""Documents of a pilot, each asked about twice."""
+
+_NEEDED = 3
+"""Of them, those that must stand out: by chance alone 3 of 4 do in one pilot of fourteen."""
+
+_EXCERPT = 1000  # characters of a document that are asked about and shown
+_SHOWN = "Context: {passage}\n\n{question}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What a method read of texts that were shown in the question, and of the same not shown.
+
+    Attributes:
+        method: The audit's name.
+        shown: Scores of the texts shown.
+        hidden: Scores of the same texts, not shown.
+        queries: Sent for it, those answered from its journal included.
+    """
+
+    method: str
+    shown: tuple[Score, ...]
+    hidden: tuple[Score, ...]
+    queries: int
+
+    @property
+    def apart(self) -> int:
+        """Texts shown whose score is above that of every text not shown."""
+        values = [one.value for one in self.shown if one.value is not None]
+        return sum(value > self._highest for value in values)
+
+    @property
+    def _highest(self) -> float:
+        return max((s.value for s in self.hidden if s.value is not None), default=-math.inf)
+
+    @property
+    def _unread(self) -> tuple[str, ...]:
+        """Why scores are missing, of the side that has fewer."""
+        sides = [[s.reason or "no score" for s in side if s.value is None] for side in self._sides]
+        return tuple(max(sides, key=lambda reasons: len(reasons)))
+
+    @property
+    def _sides(self) -> tuple[tuple[Score, ...], tuple[Score, ...]]:
+        return self.shown, self.hidden
+
+    @property
+    def possible(self) -> bool:
+        """Whether the method reads this target."""
+        read = all(sum(s.value is not None for s in side) >= _NEEDED for side in self._sides)
+        return read and self.apart >= min(_NEEDED, len(self.shown))
+
+    @property
+    def told(self) -> str:
+        """What the pilot showed, in words."""
+        of = f"{self.apart} of {len(self.shown)} texts shown in the question"
+        if self.possible:
+            return f"in a pilot of {self.queries} questions {of} stood out from texts not shown"
+        if len(self._unread) > len(self.shown) - _NEEDED:
+            ((why, times),) = Counter(self._unread).most_common(1)
+            return f"{times} of {len(self.shown)} pilot answers cannot be read: {why}"
+        return f"in a pilot of {self.queries} questions only {of} stood out from texts not shown"
+
+
+class _ShownAudit:
+    """An audit whose every question shows the document first."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.name = f"{audit.name}, shown"
+        self.requires = audit.requires
+        self._audit = audit
+
+    def probe(self, document: Document) -> Probe:
+        generator = self._audit.probe(document)
+        answers: list[Answer] | None = None
+        while True:
+            try:
+                asked = generator.send(answers)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as stop:
+                score: Score = stop.value
+                return score
+            answers = yield [_showing(query, document) for query in asked]
+
+
+def _showing(query: Query, document: Document) -> Query:
+    # The question goes in last and once: a document may itself say "{question}".
+    before, after = _SHOWN.split("{question}")
+    return replace(query, prompt=before.replace("{passage}", document.text) + query.prompt + after)
+
+
+def pilot_documents(known_out: Sequence[Document], audit: Audit) -> list[Document]:
+    """Return excerpts that a method has questions for: of documents known to be outside.
+
+    Without any, generated ones of the package serve, which no system holds.
+    """
+    chosen: list[Document] = []
+    for one in known_out or load_sample():
+        if len(chosen) == DOCUMENTS:
+            break
+        excerpt = replace(one, text=cut_characters(one.text.strip(), _EXCERPT)[0])
+        if _asks(audit.probe(excerpt)):
+            chosen.append(excerpt)
+    return chosen
+
+
+def _asks(generator: Generator[list[Query], list[Answer], Score]) -> bool:
+    """Whether a probe has a question at all."""
+    try:
+        next(generator)
+    except StopIteration:
+        return False
+    generator.close()
+    return True
+
+
+def needs_pilot(audit: Audit) -> bool:
+    """Whether a method reads answers; what reads retrieved passages alone needs no pilot."""
+    return audit.requires != frozenset({Capability.CONTEXTS})
+
+
+async def run_pilot(
+    target: Target,
+    governor: Spender | None,
+    run: Path | None,
+    audit: Audit,
+    known_out: Sequence[Document],
+) -> Pilot:
+    """Ask a target about texts shown in the question and not shown, and read the answers.
+
+    Args:
+        target: The system under audit.
+        governor: Lets the questions pass; None does not count them.
+        run: Folder whose pilot journal answers what was asked before; None keeps nothing.
+        audit: The method.
+        known_out: Documents known to be outside; excerpts of the first few are asked about.
+
+    Raises:
+        InputError: The pilot would pass a cap.
+        TargetUnreachableError: No connection.
+    """
+    documents = pilot_documents(known_out, audit)
+    with ExitStack() as files:
+        journal = files.enter_context(Journal(run / PILOT)) if run else None
+        worker = Worker(target, journal, governor=governor)
+        shown = await worker.run(_ShownAudit(audit), documents, "pilot, shown")
+        hidden = await worker.run(audit, documents, "pilot, not shown")
+    if any(one.capped for one in (*shown, *hidden)):
+        raise InputError(
+            f"A cap ended the pilot of {audit.name}, which asks whether its answers can be read.",
+            f"Raise {', '.join(sorted(set(OPTIONS.values())))}, whichever is given; or name a"
+            " --method, which is not piloted.",
+        )
+    queries = sum(one.queries for one in (*shown, *hidden))
+    with_text, without = (tuple(one.score for one in side) for side in (shown, hidden))
+    return Pilot(audit.name, with_text, without, queries)
