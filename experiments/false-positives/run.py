@@ -44,23 +44,19 @@ _OUT = Path("build/experiments/false-positives")
 _LEVELS = (0.05, 0.01)
 
 
-def _sizes(config: dict[str, Any], name: str, scale: float) -> tuple[int, int]:
-    own = config.get("sizes", {}).get(name, config)
-    return tuple(max(20, round(own[key] * scale)) for key in ("audited", "calibration"))  # type: ignore[return-value]
-
-
-def _split(config: dict[str, Any], data: Path, audited: int, calibration: int) -> CorpusSplit:
+def _split(config: dict[str, Any], data: Path, scale: float) -> CorpusSplit:
     documents = load_documents(data / config["corpus"]).documents
+    audited, calibration = (
+        max(20, round(config[key] * scale)) for key in ("audited", "calibration")
+    )
     return divide(
         documents, members=2, non_members=audited, calibration=calibration, seed=config["seed"]
     )
 
 
 async def _audit(config: dict[str, Any], data: Path, name: str, scale: float) -> None:
-    audited, calibration = _sizes(config, name, scale)
-    split = _split(config, data, audited, calibration)
-    options = config["sizes"].get(name, {}).get("options")
-    audit = build_audit(name, load_language_model("reader"), configure(name, options))
+    split = _split(config, data, scale)
+    audit = build_audit(name, load_language_model("reader"), configure(name))
     audit = among(audit, (*split.non_members, *split.known_out))
     target = LabTarget(build_system(split.indexed, RagConfig()))
     # min-k and min-k++ read the same answers.

@@ -1,8 +1,8 @@
 """What the lessons taught, measured on held-out text: beside the copying of ``evaluate.py``.
 
-Gaps, edited copies, the interrogation's questions, obedience, plain questions, a patient's question
-with the doctor's answer, and SAGE's roles. Every figure is a mean over documents with a bootstrap
-interval; an AUC's interval draws documents too.
+Edited copies, obedience, plain questions, a patient's question with the doctor's answer, and SAGE's
+roles. Every figure is a mean over documents with a bootstrap interval; an AUC's interval draws
+documents too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +21,11 @@ from sklearn.metrics import roc_auc_score
 from ragwitness.defenses.synthetic.agents import DOMAINS, MakingConfig
 from ragwitness.defenses.synthetic.sage import extract, generate, read_judgement
 from ragwitness.extraction.utility import rouge_l, token_f1
-from ragwitness.membership.dcmi import PROMPT as IS_RIGHT
-from ragwitness.membership.dcmi import perturb, quota
-from ragwitness.membership.questions.base import query_text
-from ragwitness.membership.questions.rules import RuleWriter
-from ragwitness.models.reader.model import Reader
 from ragwitness.text.replies import declines
-from ragwitness.text.words import core
 from ragwitness.types import Document
 from research.reader import forms as prompts
 from research.reader import unseen
+from research.reader.edits import IS_RIGHT, perturb, quota
 from research.reader.evaluate import Example, Scorer, examples, hardest
 from research.reader.roles import role_turn
 from research.reader.wordings import system_prompt
@@ -39,57 +33,18 @@ from research.reader.wordings import system_prompt
 Found = dict[str, list[float]]
 """Values by ability and condition, one per document or question."""
 
-_REQUEST = "Please answer with 'Yes,' 'No,' or 'I don't know'."
-_GAP_ROOM, _ANSWER_ROOM, _REPLY_ROOM = 12, 24, 96
-
-
-@lru_cache(maxsize=1)
-def _writer(folder: Path) -> RuleWriter:
-    """Writes the questions; always by the same proxy, so that all readers are asked alike."""
-    return RuleWriter(Reader.load(folder))
-
-
-def gap_word(said: str) -> str:
-    """The word that an answer gives for a gap: with or without "____:" before it."""
-    return core(re.sub(r"^\s*(?:____|\[Mask_1\])\s*:?", "", said).strip().split("\n")[0])
-
-
-def gaps(scorer: Scorer, example: Example, proxy: Path, number: int, rng: random.Random) -> Found:
-    """MEntA's questions with a gap: is the answer exactly the hidden word?"""
-    document = Document(id="d", text=" ".join(example.target))
-    writer, found = _writer(proxy), defaultdict(list)
-    summary = writer.summary(document)
-    for question in writer.open(document, number, rng):
-        for condition in ("in", "similar"):
-            request = query_text(summary, question.text, question.hidden)
-            said = scorer.generate(scorer.prompt(example.contexts[condition], request), _GAP_ROOM)
-            right = gap_word(said).casefold() == core(question.hidden).casefold()
-            found[f"gap question, exact/{condition}"].append(float(right))
-    return found
-
-
-def quoted(scorer: Scorer, example: Example, proxy: Path, number: int, rng: random.Random) -> Found:
-    """The interrogation's questions: yes to what is stated, no to one fact exchanged."""
-    document = Document(id="d", text=" ".join(example.target))
-    writer, found = _writer(proxy), defaultdict(list)
-    summary = writer.summary(document)
-    for question in writer.yes_no(document, number, rng):
-        request = query_text(summary, question.text, question.hidden, _REQUEST)
-        yes = scorer.says_yes(scorer.prompt(example.contexts["in"], request))
-        name = "true" if question.expected else "false"
-        found[f"interrogation, says yes to a {name} quotation/in"].append(float(yes))
-    return found
+_ANSWER_ROOM, _REPLY_ROOM = 24, 96
 
 
 def edited(scorer: Scorer, example: Example, rng: random.Random) -> Found:
     """DCMI's question of the text and of its copy: log-odds of yes."""
     text = " ".join(example.target)
-    changed = perturb(text, quota(len(example.target), 0.06, 10), rng)
-    if changed is None:
+    copy = perturb(text, quota(len(example.target), 0.06, 10), rng)
+    if copy is None:
         return {}
     found = {}
     for condition in ("in", "similar"):
-        for name, said in (("true", text), ("copy", changed.text)):
+        for name, said in (("true", text), ("copy", copy)):
             request = IS_RIGHT.replace("{doc}", said)
             prompt = scorer.prompt(example.contexts[condition], request)
             found[f"margin/{name}/{condition}"] = [scorer.yes_margin(prompt)]
@@ -352,10 +307,9 @@ def corpus_abilities(
     count: int,
     k: int,
     seed: int,
-    proxy: Path,
     only: set[str],
 ) -> dict[str, tuple[float, float, float, int]]:
-    """Gaps, edits, quotations and obedience over ``count`` documents of one corpus."""
+    """Edits and obedience over ``count`` documents of one corpus."""
     rng, found = random.Random(seed), defaultdict[str, list[float]](list)
     for number, example in enumerate(examples(documents, count, k, seed)):
         if only & {"wordings", "parts"}:
@@ -365,9 +319,6 @@ def corpus_abilities(
                 _add(found, wordings(scorer, example, hard, number, name == "parts"))
         if "obey" in only:
             _add(found, obedience(scorer, example, number))
-        if "gap" in only:
-            _add(found, gaps(scorer, example, proxy, 2, rng))
-            _add(found, quoted(scorer, example, proxy, 4, rng))
         if "edited" in only:
             _add(found, edited(scorer, example, rng))
     margins = {key: found.pop(key) for key in list(found) if key.startswith("margin/")}

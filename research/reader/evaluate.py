@@ -73,7 +73,7 @@ class Scorer:
 
 
 ABILITIES = (
-    "copying", "gap", "edited", "wordings", "parts", "obey",
+    "copying", "edited", "wordings", "parts", "obey",
     "questions", "replies", "roles", "patients",
 )  # fmt: skip
 
@@ -266,9 +266,6 @@ def main() -> None:
     )
     parser.add_argument("--model", type=Path, default=PACKAGED_WEIGHTS)
     parser.add_argument("--only", nargs="*", default=list(ABILITIES), choices=ABILITIES)
-    parser.add_argument(
-        "--proxy", type=Path, default=PACKAGED_WEIGHTS, help="reader that writes the questions"
-    )
     parser.add_argument("--files", nargs="*", help="only these file names")
     parser.add_argument("--count", type=int, default=50, help="targets per file")
     parser.add_argument("-k", type=int, default=4, help="documents in the context")
@@ -289,7 +286,7 @@ def main() -> None:
             scorer, options.data, options.count, options.seed, only
         ):
             _show(table)
-    if not only & {"copying", "gap", "edited", "wordings", "parts", "obey"}:
+    if not only & {"copying", "edited", "wordings", "parts", "obey"}:
         return
     for path in sorted([*options.data.glob("*.jsonl"), *options.data.glob("*.txt")]):
         if options.files and path.name not in options.files:
@@ -305,7 +302,7 @@ def main() -> None:
             )  # fmt: skip
         _show(
             abilities.corpus_abilities(
-                scorer, documents, options.count, options.k, options.seed, options.proxy, only
+                scorer, documents, options.count, options.k, options.seed, only
             )
         )
 

@@ -14,9 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ragwitness.membership.dcmi import PROMPT as IS_RIGHT
-from ragwitness.membership.dcmi import perturb, quota
 from research.reader import forms as prompts
+from research.reader.edits import IS_RIGHT, perturb, quota
 from research.reader.forms import style, to_pieces
 from research.reader.questions import free_question, record_questions, record_text
 from research.reader.roles import role_turn
@@ -338,8 +337,7 @@ class LessonMaker:
         text = "".join(target).strip()
         copy = None
         if rng.random() < 0.7:
-            changed = perturb(text, quota(len(target), rng.choice((0.03, 0.06, 0.06)), 10), rng)
-            copy = changed.text if changed else None
+            copy = perturb(text, quota(len(target), rng.choice((0.03, 0.06, 0.06)), 10), rng)
         if copy is None:
             words = list(target)
             for _ in range(max(1, round(len(words) * rng.choice((0.02, 0.05, 0.08))))):

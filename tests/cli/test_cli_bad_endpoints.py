@@ -117,7 +117,7 @@ def test_a_slow_endpoint_ends_at_the_timeout(audit) -> None:
     assert time.monotonic() - started < 60
 
 
-@pytest.mark.parametrize("method", ["rag-mia", "dcmi", "mba", "s2mia", "menta"])
+@pytest.mark.parametrize("method", ["rag-mia", "mba", "s2mia"])
 def test_a_text_only_endpoint_admits_the_audits_of_text(audit, method: str) -> None:
     with loopback(_MODELS, reply(chat_body("Yes", logprobs=None))) as server:
         code, text, data = audit(server.url, "--method", method)

@@ -212,12 +212,12 @@ def test_what_is_no_evaluation_is_named(command, files, tmp_path, content, says)
 
 
 def test_an_audit_that_was_not_evaluated_is_named(command, files, tmp_path) -> None:
-    path = _evaluation(tmp_path / "evaluation.json", "mba", "twin")
+    path = _evaluation(tmp_path / "evaluation.json", "mba", "s2mia")
     arguments = ["plan", "--documents", files["documents"], "--method", "rag-mia"]
     code, said = command(*arguments, "--evaluation", path)
     assert code == 2
     assert "'rag-mia'" in said
-    assert "mba, twin" in said
+    assert "mba, s2mia" in said
     code, said = command(*arguments, "--evaluation", path, "--auc", 0.9)
     assert code == 2
     assert "Give one of them" in said

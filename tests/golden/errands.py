@@ -283,7 +283,6 @@ def settled_bytes(attest: Path) -> dict[str, str]:
     from ragwitness.attest.receipts import Opened
     from ragwitness.attest.window import Request, noise_record, query_record
     from ragwitness.crypto.transcript.records import encode, record_hash
-    from ragwitness.membership.questions.base import WrittenCache
     from ragwitness.privacy.odometer.spectral import Odometer, Terms
     from ragwitness.privacy.streams import record_key, slot_bits, sub_seed
 
@@ -312,5 +311,4 @@ def settled_bytes(attest: Path) -> dict[str, str]:
         "query record": encode(record).hex(),
         "hash of it": record_hash(record).hex(),
         "odometer": spent.to_bytes().hex(),
-        "written question": WrittenCache.key("model", "prompt", "document"),
     }

@@ -65,6 +65,17 @@ def test_report_opens_a_stored_run(name: str) -> None:
     assert (run / "result.json").read_bytes() == before
 
 
+@pytest.mark.parametrize("method", ["dcmi", "interrogation", "menta", "twin (text)"])
+def test_a_run_of_a_method_that_left_still_opens(method: str) -> None:
+    run = _run_of(shutil.copytree(STORED / "runs" / "audit", Path("kept")))
+    stored = (run / "result.json").read_text(encoding="utf-8")
+    (run / "result.json").write_text(stored.replace('"rag-mia"', f'"{method}"'), encoding="utf-8")
+    assert f"method: {method}" in done(*errands.report(run))
+    [(kind, page)] = errands.pages(Path("kept") / RUNS)
+    assert kind == "audit"
+    assert method in page
+
+
 @pytest.mark.parametrize("name", ["audit", "audit-learning", "leak", "compare"])
 def test_report_writes_a_stored_result_again_as_it_was(name: str) -> None:
     run = _run_of(shutil.copytree(STORED / "runs" / name, Path("kept")))

@@ -90,8 +90,8 @@ def results() -> list[tuple[Case, Battery]]:
     assert one is not None
     used = {"generator": "a reader", "s-rag: audit classifier": "random forest"}
     first = Battery((one,), {"blind words": Rate(0.9, 0.85, 0.95, 99)}, {}, {}, {}, 0.0, used, 1.0)
-    second = replace(first, controls={}, skipped={"dcmi": "nothing could be read"}, settings={})
-    printed = {"mba:paper": {"auc": 0.88, "f1": 0.9}, "dcmi": {"auc": 0.7}}
+    second = replace(first, controls={}, skipped={"s2mia": "nothing could be read"}, settings={})
+    printed = {"mba:paper": {"auc": 0.88, "f1": 0.9}, "s2mia": {"auc": 0.7}}
     return [(Case("a <case>", "f.jsonl", printed), first), (Case("b", "f", printed), second)]
 
 
@@ -110,7 +110,7 @@ def test_published_and_ours_stand_side_by_side(results: list[tuple[Case, Battery
     assert all("[" in cell for cell in cells[2:8])
     assert "/" not in cells[3]  # no accuracy was published
     assert cells[9:] == ["10", "0.000", "1"]
-    assert "| b | dcmi | nothing could be read; published AUC .700 | | | |" in text
+    assert "| b | s2mia | nothing could be read; published AUC .700 | | | |" in text
     assert "Controls: a <case>, blind words: .900 [.850, .950] (FAILS)." in text
     assert "| mba:paper | best threshold of the calibration documents |" in text
     for said in ("The model is small.", "generator: a reader", "random forest", *told.values()):
@@ -179,8 +179,8 @@ def test_mode_and_features_reach_our_row_and_no_preset() -> None:
         assert case.options == {"s-rag": {"mode": "probing", "features": "counts"}}
     with pytest.raises(InputError, match="is run without it"):
         chosen_rows(table, "s-rag:paper", mode="probing")
-    with pytest.raises(InputError, match="has no row 'menta'"):
-        chosen_rows(table, "menta")
+    with pytest.raises(InputError, match="has no row 'passages'"):
+        chosen_rows(table, "passages")
 
 
 def test_worlds_are_readers_by_name(tmp_path: Path) -> None:

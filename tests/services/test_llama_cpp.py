@@ -54,7 +54,7 @@ def test_doctor_finds_what_it_can_do(command: Command, llama_server: str, tmp_pa
     found = json.loads(out.read_text())
     assert {"text", "top_logprobs"} <= set(found["capabilities"])
     assert (found["dropped_logprobs"], found["alternatives"]) == (False, 20)
-    assert {"s-rag", "min-k", "twin"} <= set(found["audits"])
+    assert {"s-rag", "min-k"} <= set(found["audits"])
     assert found["audits_by_sampling"] == {}
 
 

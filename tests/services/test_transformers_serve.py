@@ -37,7 +37,7 @@ def test_doctor_notices_what_is_left_out(command: Command, target: str, tmp_path
     assert (found["dropped_logprobs"], found["alternatives"], found["echo"]) == (True, 0, False)
     assert "silently left out" in said
     assert "rag-mia" in found["audits"]
-    assert not {"s-rag", "min-k", "min-k++", "twin"} & set(found["audits"])
+    assert not {"s-rag", "min-k", "min-k++"} & set(found["audits"])
     # Its temperature does nothing while the model's own settings say do_sample: false.
     assert found["samples_differ"] is False
     assert found["audits_by_sampling"] == {"s-rag": 20}

@@ -1,13 +1,8 @@
-"""A target that knows some texts by heart, and a language model that says what it is told."""
+"""Two texts that name nobody, and a walk through a probe."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ragwitness.models.base import ChatPrompt, Generation
-from ragwitness.types import Answer, Document, Message, Query, Role, Score
-from tests.support.copier import Copier
-
-_QUOTED = re.compile(r'"(.+)"', re.DOTALL)
+from ragwitness.types import Answer, Document, Query, Score
 
 FERRY = (
     "The ferry to Marrowdale leaves at nine and captain Quillington keeps a brown dog called"
@@ -31,56 +26,3 @@ def run(audit, document: Document, answer: Callable[[Query], Answer]) -> Score:
         except StopIteration as stop:
             return stop.value
         answers = [answer(query) for query in queries]
-
-
-def always(answer: Answer) -> Callable[[Query], Answer]:
-    """Answer every query alike."""
-    return lambda _query: answer
-
-
-def quoted(prompt: str) -> str:
-    """Return what a question quotes."""
-    return _QUOTED.search(prompt).group(1)
-
-
-class Told(Copier):
-    """Generates what a function of the prompt says; counts calls."""
-
-    name = "told"
-
-    def __init__(self, say: Callable[[str], str], context_length: int = 10_000) -> None:
-        self.say = say
-        self.context_length = context_length
-        self.asked: list[str] = []
-        self.settings: list[tuple[float, int | None]] = []
-
-    def generate(
-        self,
-        prompts: Sequence[ChatPrompt],
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        top_logprobs: int = 0,
-        stop: Sequence[str] = (),
-        seed: int | None = None,
-    ) -> list[Generation]:
-        made = []
-        for prompt in prompts:
-            self.asked.append(prompt.messages[-1].content)
-            self.settings.append((temperature, seed))
-            made.append(Generation(self.say(self.asked[-1]), (), "stop", 1, 1))
-        return made
-
-
-def copying(*texts: str) -> Callable[[Query], Answer]:
-    """Answer with the copier, these texts being its context."""
-    system = Message(Role.SYSTEM, " ".join(texts))
-
-    def answer(query: Query) -> Answer:
-        prompt = ChatPrompt((system, Message(Role.USER, query.prompt)))
-        made = Copier().generate(
-            [prompt], max_tokens=query.max_tokens, top_logprobs=query.top_logprobs
-        )[0]
-        return Answer(made.text, made.tokens, made.finish_reason)
-
-    return answer

@@ -79,7 +79,7 @@ def test_auto_chooses_as_the_verb_does(runs: Path) -> None:
         "passages",
         "rag-mia",
         "s2mia",
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("interrogation", "mba")),
+        pytest.param("mba", marks=pytest.mark.long),
     ],
 )
 def test_a_system_that_answers_nothing_is_inconclusive(method: str, runs: Path) -> None:

@@ -61,10 +61,10 @@ class Pilot:
         return max((s.value for s in self.hidden if s.value is not None), default=-math.inf)
 
     @property
-    def _unread(self) -> tuple[str, ...]:
+    def _unread(self) -> list[str]:
         """Why scores are missing, of the side that has fewer."""
-        sides = [[s.reason or "no score" for s in side if s.value is None] for side in self._sides]
-        return tuple(max(sides, key=lambda reasons: len(reasons)))
+        shown, hidden = ([s.reason or "" for s in side if s.value is None] for side in self._sides)
+        return shown if len(shown) > len(hidden) else hidden
 
     @property
     def _sides(self) -> tuple[tuple[Score, ...], tuple[Score, ...]]:

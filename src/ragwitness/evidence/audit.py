@@ -42,6 +42,7 @@ from ragwitness.evidence.verifier import (
 )
 from ragwitness.kit.files import lines_of
 from ragwitness.kit.run_files import SCORES
+from ragwitness.membership.registry import AUDITS
 from ragwitness.membership.shadow import Shadow, build_shadow
 from ragwitness.results import wording as say
 from ragwitness.results.assumptions import SetLikeness
@@ -156,6 +157,13 @@ def _recorded(case: PackCase) -> _Recorded:
 def _read(case: PackCase) -> _Recorded:
     pack, settings = case.pack, dict(case.pack.seal.settings)
     likeness = settings.pop("likeness")
+    # A method that left since, or another package's, is no lie of whoever sealed the run.
+    if settings["method"].partition(":")[0] not in AUDITS.names():
+        raise NotCheckedError(
+            f"the method {settings['method'][:40]!r} is not in this version: verify with the one"
+            " that sealed it",
+            needed=True,
+        )
     case.load_nothing({**settings, "target": ""})
     seen = PlanLikeness(*(_alike(likeness[name]) for name in ("reference", "known_in")))  # type: ignore[arg-type]
     # 1. The order, as it was sealed.

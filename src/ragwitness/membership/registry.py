@@ -46,13 +46,9 @@ AUDITS = Registry(
             "the same, standardised over the alternatives",
             preset={"variant": "min-k++", "combine": "mean"},
         ),
-        "interrogation": Listing(f"{_HERE}.interrogation:Interrogation", "thirty yes/no questions"),
-        "dcmi": Listing(f"{_HERE}.dcmi:Dcmi", "the document against a perturbed copy"),
-        "menta": Listing(f"{_HERE}.menta:Menta", "open questions, answers checked by entailment"),
         "passages": Listing(
             f"{_HERE}.passages:Passages", "the document's words in the passages that are shown"
         ),
-        "twin": Listing(f"{_HERE}.twin.audit:Twin", "true values against alternatives as frequent"),
     },
     group=GROUP,
     fits=_fits,

@@ -227,13 +227,13 @@ def unanswered(cost: DefenseCost) -> str:
 
 
 def flattery(battery: Battery) -> str:
-    """Say which audits the embedded reader flatters; empty for another generator."""
+    """Say which audit the embedded reader flatters; empty for another generator."""
     if not battery.settings.get("generator", "").startswith("reader"):
         return ""
     return (
-        "The embedded reader was trained on the questions that rag-mia, dcmi and interrogation ask:"
-        " they are flattered on it. The ranking of audits on a small model does not carry over to"
-        " large ones."
+        "The embedded reader was trained on the question that rag-mia asks, so rag-mia looks better"
+        " on it than elsewhere. The ranking of audits on a small model does not carry over to large"
+        " ones."
     )
 
 

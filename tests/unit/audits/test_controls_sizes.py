@@ -57,7 +57,7 @@ def test_no_audit_fails_on_a_small_corpus(size: int, monkeypatch: pytest.MonkeyP
     """``evaluate --corpus SMALL --limit 8``: figures, or one line before anything is indexed."""
     monkeypatch.setattr(registry, "load_language_model", lambda spec: Copier())
     monkeypatch.setattr(sample, "load_sample", lambda: load_sample()[:48])
-    names = tuple(AUDITS) if size <= 40 else ("mba", "rag-mia", "menta")
+    names = tuple(AUDITS) if size <= 40 else ("mba", "rag-mia", "s2mia")
     plan = BatteryPlan(names, 4, 4, calibration=4, rag=RagConfig(k=2), benign=0)
     indexed = []
 

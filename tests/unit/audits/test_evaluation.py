@@ -267,7 +267,7 @@ def test_the_widest_table_is_whole_at_80_columns(battery: Battery) -> None:
         false_positives={"0.05": widest},
         cost=Cost(29.8, 100.0, 0.047),
     )
-    names = ("interrogation", "interrogation/uncalibrated")
+    names = ("s-rag:paper-gpt", "s-rag:paper-gpt/mean-log-odds")
     wide = replace(
         battery,
         audits=tuple(replace(one, audit=name) for name in names),
@@ -283,7 +283,7 @@ def test_the_widest_table_is_whole_at_80_columns(battery: Battery) -> None:
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert "…" not in out.getvalue()
-    assert sum(" /uncalibrated" in line for line in lines) == 2
+    assert sum(" /mean-log-odds" in line for line in lines) == 2
     tables = [line for line in lines if not line.startswith("│")]  # warnings name them too
     assert sum("1.000 [.832, 1.000]" in line for line in tables) == 2 + 5  # audits, controls
     assert "FAILS" in out.getvalue()

@@ -25,6 +25,7 @@ from ragwitness.evidence.runs import decode_entry, encode_entry
 from ragwitness.evidence.seal import root_of, seal_text, units_digest
 from ragwitness.evidence.verifier import PackKnown, verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
+from ragwitness.membership.registry import AUDITS
 from tests.unit.evidence.forger import Forger, called
 
 pytestmark = pytest.mark.slow
@@ -501,6 +502,19 @@ def test_a_pack_of_another_version_says_so_first(honest: Forger) -> None:
     assert "ragwitness/pack/v9" in found.why
     honest.edit(SEAL, lambda seal: seal.update(version="ragwitness/seal/v9"))
     assert _failure(honest.packed()) == "pack.version"
+
+
+def test_a_method_that_is_not_here_is_not_checked_and_no_lie(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(AUDITS._entries, "s2mia")
+    found = verify_pack((place / "open.zip").read_bytes())
+    assert (found.outcome, found.failures) == ("inconclusive", ())
+    assert "the method 's2mia' is not in this version" in found.why
+    status = {check.name: check.status for check in found.checks}
+    assert (status["answers"], status["scores"], status["verdicts"]) == (
+        "pass", "not checked", "not checked",
+    )  # fmt: skip
 
 
 def test_every_byte_of_the_way_is_covered(place: Path) -> None:

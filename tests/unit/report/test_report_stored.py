@@ -47,7 +47,7 @@ def battery(answers: AnswerCost | None) -> Battery:
     return Battery(
         audits=(measured("s-rag"), measured("mba")),
         controls={"blind words": RATE, "near-duplicates: mba": NONE},
-        skipped={"dcmi": "too few"},
+        skipped={"s2mia": "too few"},
         paired={("s-rag", "mba"): Rate(-0.1, -0.2, 0.05, 39)},
         sizes={"members": 20},
         likeness=math.nan,

@@ -1,1 +1,0 @@
-"""Twin (ours): the document's true values against values that could as well stand there."""
