@@ -224,6 +224,9 @@ class _TargetReply(NamedTuple):
     kept: bool = True
 
 
+PATIENCE = 10
+"""Documents whose answers cannot be read, from a run's first one on, after which it ends itself."""
+
 _GIVE_UP_AFTER = 3  # in a row that found no connection
 _FAILURES = (TargetError, CapabilityError, ModelError)  # a query fails, and the others go on
 
@@ -286,6 +289,7 @@ class Worker:
         ahead: int | None = None,
         *,
         mixed: bool = False,
+        patience: int | None = None,
     ) -> dict[str, list[Outcome]]:
         """Probe the documents of several stages, each in its order; see :meth:`run`.
 
@@ -296,7 +300,13 @@ class Worker:
             ahead: How many documents of the first stage are probed before the other stages join
                 in turns; None probes one stage after the other. What is found is the same.
             mixed: With no ``ahead``, probe all in a random order that nobody can foresee.
+            patience: Documents whose answers cannot be read, from the first one on, before the
+                rest is left unasked; None asks about all.
+
+        Raises:
+            CapabilityError: None of the first ``patience`` documents could be read.
         """
+        unread = 0
         quick: set[int] = set()
 
         async def outcome_of(document: Document, stage: str) -> Outcome:
@@ -317,8 +327,19 @@ class Worker:
         found: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
 
         async def take(place: tuple[str, int]) -> None:
+            nonlocal patience, unread
             stage, number = place
-            found[stage][number] = await outcome_of(stages[stage][number], stage)
+            outcome = found[stage][number] = await outcome_of(stages[stage][number], stage)
+            if outcome.score.value is not None:
+                patience = None
+            elif outcome.queries and not outcome.capped:
+                unread += 1
+            if unread == patience:
+                raise CapabilityError(
+                    f"None of the first {unread} documents asked about could be read, so the rest"
+                    f" was left unasked: {outcome.score.reason}.",
+                    "Take another method: --method auto tries in a pilot which ones can be read.",
+                )
             if progress:
                 progress(stage, len(found[stage]), len(stages[stage]))
 

@@ -25,7 +25,16 @@ from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import IN_TURN, RunFolder, sets_of, start_for, write_scores
-from ragwitness.asking.worker import Done, Followed, Outcome, Progress, Worker, advance, probe_of
+from ragwitness.asking.worker import (
+    PATIENCE,
+    Done,
+    Followed,
+    Outcome,
+    Progress,
+    Worker,
+    advance,
+    probe_of,
+)
 from ragwitness.audits.assumptions import (
     PlanLikeness,
     calibration_of,
@@ -625,7 +634,9 @@ async def run_audit(
             statistic = trained(audit, shadow, *found.values(), automl=plan.automl)
         start = start_for(to_target, *([] if ahead is None else [ahead]))
         worker = folder.worker(target, plan.in_flight, governor, start)
-        found |= await worker.run_stages(audit, to_target, progress, ahead, mixed=True)
+        found |= await worker.run_stages(
+            audit, to_target, progress, ahead, mixed=True, patience=PATIENCE
+        )
     if run is not None and identity is not None:
         systems = Systems(target.name, shadow.target.name if shadow else None)
         write_scores(run / SCORES, stages.units(identity, systems), found)

@@ -74,7 +74,7 @@ class Pilot:
     def possible(self) -> bool:
         """Whether the method reads this target."""
         read = all(sum(s.value is not None for s in side) >= _NEEDED for side in self._sides)
-        return read and self.apart >= min(_NEEDED, len(self.shown))
+        return read and self.apart >= _NEEDED
 
     @property
     def told(self) -> str:
@@ -169,7 +169,9 @@ async def run_pilot(
         journal = files.enter_context(Journal(run / PILOT)) if run else None
         worker = Worker(target, journal, governor=governor)
         shown = await worker.run(_ShownAudit(audit), documents, "pilot, shown")
-        hidden = await worker.run(audit, documents, "pilot, not shown")
+        # What cannot be read of texts that were shown needs no comparison.
+        read = sum(one.score.value is not None for one in shown) >= _NEEDED
+        hidden = await worker.run(audit, documents if read else (), "pilot, not shown")
     if any(one.capped for one in (*shown, *hidden)):
         raise InputError(
             f"A cap ended the pilot of {audit.name}, which asks whether its answers can be read.",

@@ -28,7 +28,7 @@ from ragwitness.asking.shards import (
     share,
     spent_before,
 )
-from ragwitness.asking.worker import Outcome, Progress
+from ragwitness.asking.worker import PATIENCE, Outcome, Progress
 from ragwitness.audits.membership import Effort, Statistic, conclude, looks_at, trained
 from ragwitness.audits.order import Manifest, Order, fitted
 from ragwitness.audits.plan import SHADOW_STAGES, Systems, at_shadow, at_target, auxiliary_of
@@ -104,7 +104,9 @@ async def work_shard(
     with RunFolder.of_shard(run, shard, identity) as folder:
         found = await ask_shadow(order, wanted, folder, audit, progress)
         worker = folder.worker(target, order.plan.in_flight, governor, start)
-        asked = await worker.run_stages(audit, at_target(wanted), progress, mixed=True)
+        asked = await worker.run_stages(
+            audit, at_target(wanted), progress, mixed=True, patience=PATIENCE
+        )
     return [*found, *(outcome for part in asked.values() for outcome in part)]
 
 
