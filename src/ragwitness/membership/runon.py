@@ -30,7 +30,12 @@ from ragwitness.types import Answer, Capability, Document, Evidence, Interval, P
 # Parameters.
 
 QUESTION = "Which is right, \u201c\u2026{altered} \u2026\u201d or \u201c\u2026{true} \u2026\u201d?"
-"""The question, the true run last; other wordings and orders were tried (docs/design/runon.md)."""
+SENTENCE = (
+    'Which of these stands in the text: "{altered} \u2026" or "{true} \u2026"?'
+    " Give the whole sentence."
+)
+"""The two questions, the true run last: larger models run on after the first, the smallest after
+the second. Other wordings and orders were tried (docs/design/runon.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,8 @@ class RunonConfig:
     """How a document is asked about.
 
     Attributes:
-        places: Most questions about a document.
+        questions: Most questions about a document. Where it has fewer places than that, each is
+            asked about in both wordings.
         lead: Words of a run before the altered one.
         tail: Words of a run behind it; an answer has said the run again where it says these.
         following: Words behind the run that are looked for in the answer.
@@ -46,29 +52,32 @@ class RunonConfig:
             more than that, so stopping changes none.
         max_tokens: Room for an answer: a phrase, the run, and the words behind it.
         top_logprobs: Alternatives asked for per token, of targets that give any.
-        question: Must hold ``{altered}`` and ``{true}``.
+        question: Wording of every other question; must hold ``{altered}`` and ``{true}``.
+        sentence: Wording of the questions between; the same.
     """
 
     stored_name: ClassVar[str] = "RunonConfig"
 
-    places: int = 6
+    questions: int = 6
     lead: int = 6
     tail: int = 3
     following: int = 4
-    enough: float = 12.0
+    enough: float = 8.0
     max_tokens: int = 64
     top_logprobs: int = 20
     question: str = QUESTION
+    sentence: str = SENTENCE
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
-        at_least(self, 1, "places", "lead", "following", "max_tokens")
+        at_least(self, 1, "questions", "lead", "following", "max_tokens")
         at_least(self, 2, "tail")  # one word stands everywhere
         at_least(self, 0, "top_logprobs")
         if not self.enough > 0:
             raise InputError(f"enough must be above 0 nats, not {self.enough:g}.")
-        if "{altered}" not in self.question or "{true}" not in self.question:
-            raise InputError("The question must hold {altered} and {true}.")
+        for wording in (self.question, self.sentence):
+            if "{altered}" not in wording or "{true}" not in wording:
+                raise InputError("Both questions must hold {altered} and {true}.")
 
 
 # What the documents of an audit tell of each other: how rare a word is, and what could stand
@@ -201,7 +210,7 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     taken: set[int] = set()
     for _, _, start in sorted(rated):
         reach = range(start, start + length + config.following)
-        if len(chosen) == config.places:
+        if len(chosen) == config.questions:
             break
         if taken.isdisjoint(reach) and (
             place := _place(text, words, keys, counts, start, config, background)
@@ -346,30 +355,37 @@ class Runon:
         config = self.config
         length = config.lead + 1 + config.tail
         return {
-            "questions": f"at most {config.places}, each with {length} words and one altered",
+            "questions": f"at most {config.questions}, each with {length} words and one altered",
             "read": f"up to {config.following} words said behind them",
             "stops at": f"{config.enough:g} nats",
         }
 
-    def places(self, document: Document) -> list[Place]:
-        """Return what is asked about a document, in order."""
+    def _asked(self, document: Document) -> list[tuple[Place, Query]]:
+        """Return every question that may be asked about a document, in order."""
+        config = self.config
         # A document alone still tells which of its words are function words.
         background = self.elsewhere or Background([document, *_packaged()])
-        return find_places(document.text, self.config, background)
+        places = find_places(document.text, config, background)
+        # Once through all places with the wordings in turn, then again with the other one.
+        wordings = (config.question, config.sentence)
+        turns = [
+            (place, place.question(wordings[(number + turn) % 2]))
+            for turn in range(2)
+            for number, place in enumerate(places)
+        ]
+        return [
+            (place, Query(text, config.max_tokens, top_logprobs=config.top_logprobs))
+            for place, text in turns[: config.questions]
+        ]
 
     def questions(self, document: Document) -> list[Query]:
         """Return every question that may be asked; none depends on an answer."""
-        return [self._query(place) for place in self.places(document)]
-
-    def _query(self, place: Place) -> Query:
-        config = self.config
-        asked = place.question(config.question)
-        return Query(asked, max_tokens=config.max_tokens, top_logprobs=config.top_logprobs)
+        return [query for _, query in self._asked(document)]
 
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
-        places = self.places(document)
-        if not places:
+        asked = self._asked(document)
+        if not asked:
             length = self.config.lead + 1 + self.config.tail
             return Score(
                 None,
@@ -377,15 +393,14 @@ class Runon:
                 " a rare word behind them",
                 details={"places": 0.0},
             )
-        # One place after the other, until the evidence is strong.
+        # One question after the other, until the evidence is strong.
         readings: list[PlaceReading] = []
-        for place in places:
-            query = self._query(place)
+        for place, query in asked:
             (answer,) = yield [query]
             readings.append(read_place(place, answer))
-            if sum(one.evidence for one in readings) >= self.config.enough:
+            if _total(readings) >= self.config.enough:
                 break
-        return self._score(readings, len(places))
+        return self._score(readings, len({place.true for place, _ in asked}))
 
     def _score(self, readings: Sequence[PlaceReading], places: int) -> Score:
         read = [one for one in readings if one.outcome is not Outcome.FAILED]
@@ -405,8 +420,16 @@ class Runon:
             return Score(None, reason=readings[-1].reason or "no answer", details=details)
         if not (again or declined):
             return Score(None, reason="no answer says the words again", details=details)
-        value = min(self.config.enough, sum(one.evidence for one in read))
+        value = min(self.config.enough, _total(read))
         return Score(value, evidence=tuple(_evidence(read)), details=details)
+
+
+def _total(readings: Sequence[PlaceReading]) -> float:
+    """Evidence of all places, in nats; asked about twice, a place counts as where it told more."""
+    best: dict[str, float] = {}
+    for one in readings:
+        best[one.place.true] = max(one.evidence, best.get(one.place.true, 0.0))
+    return sum(best.values())
 
 
 def _evidence(readings: Iterable[PlaceReading]) -> Iterator[Evidence]:
