@@ -214,6 +214,9 @@ def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
         key: int(sum(o.score.details.get(key, 0.0) for o in outcomes))
         for key in ("probes", "unread", "censored")
     }
+    if said := sum("said again" in o.score.details for o in outcomes):
+        again = sum(o.score.details.get("said again", 0.0) > 0 for o in outcomes)
+        return {"documents whose words were said again": f"{again} of {said}"}
     if not total["probes"]:
         return {}
     read = {

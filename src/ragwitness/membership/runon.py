@@ -198,10 +198,8 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         ahead = keys[end : end + config.following]
         if not _usable(text, words, start, end) or background.elsewhere(keys[end - 1], keys[end]):
             continue
-        worth = [background.information(key) for key in ahead]
-        said = {*keys[start:end]}
-        weighed = zip(_WEIGHTS, ahead, worth, strict=False)
-        value = sum(w * nats for w, key, nats in weighed if key not in said)
+        worth = _worth(ahead, keys[start:end], config, background)
+        value = sum(w * nats for w, nats in zip(_WEIGHTS, worth, strict=False))
         across = any(_ENDS.search(word.text) for word in words[start : end + 1])
         if value > 0.0:
             rated.append((across, -value, start))
@@ -218,6 +216,15 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
             chosen.append(place)
             taken.update(reach)
     return chosen
+
+
+def _worth(
+    ahead: Sequence[str], sent: Sequence[str], config: RunonConfig, background: Background
+) -> tuple[float, ...]:
+    """Information of the words behind a run, in nats; a word that the question holds has none."""
+    wording = split_words(f"{config.question} {config.sentence}")
+    known = {*sent, *(key_of(word.text) for word in wording)}
+    return tuple(0.0 if key in known else background.information(key) for key in ahead)
 
 
 def _usable(text: str, words: Sequence[Word], start: int, end: int) -> bool:
@@ -254,13 +261,14 @@ def _place(
         changed = words[at].text.replace(stem, other, 1)
         altered = before + changed + text[words[at].end : words[end - 1].end]
         ahead = tuple(keys[end : end + config.following])
+        sent = [*keys[start:end], key_of(other)]
         last = words[min(end + config.following, len(words)) - 1]
         return Place(
             true,
             _plain(altered),
             tuple(keys[end - config.tail : end]),
             ahead,
-            tuple(background.information(key) for key in ahead),
+            _worth(ahead, sent, config, background),
             _plain(text[words[end].start : last.end]),
         )
     return None
@@ -415,11 +423,10 @@ class Runon:
             "said again": float(again),
             "ran on": float(ran_on),
         }
-        # A decline says that the target lacks it; an answer about something else says nothing.
+        # Who lacks the words declines, or talks about something else: both are answers. Whether a
+        # target that holds them says them again is for the pilot to find out.
         if 2 * len(read) < len(readings):
             return Score(None, reason=readings[-1].reason or "no answer", details=details)
-        if not (again or declined):
-            return Score(None, reason="no answer says the words again", details=details)
         value = min(self.config.enough, _total(read))
         return Score(value, evidence=tuple(_evidence(read)), details=details)
 
