@@ -8,11 +8,12 @@ import pytest
 
 from ragwitness.asking.budget import Budget
 from ragwitness.audits.choice import choose, refuse_unscorable_by_all
+from ragwitness.audits.pilot import Pilot
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import CapabilityError, InputError
 from ragwitness.models.registry import load_language_model
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Capability, Document
+from ragwitness.types import Capability, Document, Score
 
 _TEXT = frozenset({Capability.TEXT})
 _ALL = _TEXT | {Capability.TOP_LOGPROBS}
@@ -30,9 +31,8 @@ def _chosen(plan, seen=_ALL, **caps):
 
 def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> None:
     found = _chosen(plan)
-    assert (found.method, found.config.mode) == ("s-rag:few", "few")
-    assert found.why.startswith("auto chose")
-    assert found.why.count("not ") == 2
+    assert found.method == "runon"
+    assert found.why.startswith("auto chose runon: ")
     assert "not passages: the target does not give contexts" in found.why
 
 
@@ -40,12 +40,6 @@ def test_a_target_that_shows_what_it_retrieved_is_read_from_that(plan) -> None:
     found = _chosen(plan, _ALL | {Capability.CONTEXTS})
     assert found.method == "passages"
     assert found.why == "auto chose passages: 1 queries a document."
-
-
-def test_a_target_without_log_probabilities_is_filled_into_a_form(plan) -> None:
-    found = _chosen(plan, _TEXT)
-    assert found.method == "mba"
-    assert "not s-rag (few): the target does not give top_logprobs" in found.why
 
 
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
@@ -94,43 +88,43 @@ def test_where_nothing_can_be_used_the_reasons_are_said(plan) -> None:
         asyncio.run(refuse_unscorable_by_all(tiny, load_language_model("reader")))
 
 
-def test_a_question_that_the_target_refuses_for_its_length_is_not_chosen(plan, monkeypatch) -> None:
-    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
-    asked: list[int] = []
+def _pilots(*readable):
+    """Pilots that call the methods named readable, and count who was tried."""
+    tried: list[str] = []
 
-    async def takes(characters: int) -> bool:
-        asked.append(characters)
-        return characters <= 800
+    async def piloting(audit, _known):
+        tried.append(audit.name)
+        shown = 1.0 if audit.name in readable else 0.0
+        return Pilot(audit.name, (Score(shown),) * 4, (Score(0.0),) * 4, 8)
 
+    return tried, piloting
+
+
+def test_candidates_are_piloted_in_turn_until_one_can_be_read(plan) -> None:
+    tried, piloting = _pilots("mba")
     own = load_language_model("reader")
-    found = asyncio.run(choose(plan, _ALL, own, Budget(), takes))
+    found = asyncio.run(choose(plan, _TEXT, own, Budget(), piloting))
+    assert found.method == "mba"
+    assert tried == ["runon", "mba"]  # what lacks log-probabilities is not tried
+    assert "not runon: in a pilot of 8 questions only 0 of 4 texts" in found.why
+    assert "in a pilot of 8 questions 4 of 4 texts shown" in found.why
+
+
+def test_what_needs_no_reading_is_not_piloted(plan) -> None:
+    tried, piloting = _pilots()
+    own = load_language_model("reader")
+    seen = _TEXT | {Capability.CONTEXTS}
+    assert asyncio.run(choose(plan, seen, own, Budget(), piloting)).method == "passages"
+    assert tried == []
+
+
+@pytest.mark.slow
+def test_the_cheapest_beyond_the_caps_is_piloted_too(plan, monkeypatch) -> None:
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
+    own = load_language_model("reader")
+    _, piloting = _pilots("rag-mia")
+    found = asyncio.run(choose(plan, _ALL, own, Budget(queries=1), piloting))
     assert found.method == "rag-mia"
-    assert f"not mba: the target refuses a question of {max(asked):,} characters" in found.why
-    assert len(asked) == 2
-    assert min(asked) <= 800 < max(asked)
-
-
-@pytest.mark.slow
-def test_where_every_question_is_too_long_the_lengths_are_said(plan) -> None:
-    async def nothing(_characters: int) -> bool:
-        return False
-
-    with pytest.raises(CapabilityError, match="refuses a question of"):
-        asyncio.run(choose(plan, _ALL, load_language_model("reader"), Budget(), nothing))
-
-
-@pytest.mark.slow
-def test_the_cheapest_beyond_the_caps_is_looked_at_for_its_length_too(plan, monkeypatch) -> None:
-    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
-    own = load_language_model("reader")
-    longest: list[int] = []
-
-    async def takes(characters: int) -> bool:
-        longest.append(characters)
-        return len(longest) > 1  # the first that is looked at is refused
-
-    found = asyncio.run(choose(plan, _ALL, own, Budget(queries=1), takes))
-    first = asyncio.run(choose(plan, _ALL, own, Budget(queries=1)))
-    assert len(longest) == 2
-    assert found.method != first.method
-    assert f"nor {first.method}: the target refuses a question of {longest[0]:,}" in found.why
+    assert "no method stays within the caps" in found.why
+    with pytest.raises(CapabilityError, match="only 0 of 4"):
+        asyncio.run(choose(plan, _ALL, own, Budget(queries=1), _pilots()[1]))

@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -11,7 +10,6 @@ from ragwitness.targets.probe import (
     CapabilityReport,
     probe_capabilities,
     probe_sampling,
-    takes_length,
 )
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from ragwitness.types import Answer, Capability, Query
@@ -189,70 +187,3 @@ def test_recorded_answers_are_not_asked_to_differ() -> None:
         return await probe_sampling(Tape(), await probe_capabilities(Tape()))
 
     assert asyncio.run(main()).samples_differ is None
-
-
-class _Gateway:
-    """Refuses long texts, and the first so many texts of any length."""
-
-    name = "gateway"
-    capabilities: frozenset[Capability] = frozenset()
-
-    def __init__(self, longest: int, failures: int = 0) -> None:
-        self.asked: list[int] = []
-        self.longest, self.failures = longest, failures
-
-    async def ask(self, query: Query) -> Answer:
-        self.asked.append(len(query.prompt))
-        if len(self.asked) <= self.failures or len(query.prompt) > self.longest:
-            raise TargetResponseError("refused", "")
-        return Answer("")
-
-    async def close(self) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("characters", "failures", "taken", "asked"),
-    [
-        (44, 0, True, [44]),
-        (1000, 0, True, [1000]),
-        (1001, 0, False, [1001, 44, 1001]),
-        (1000, 1, True, [1000, 44, 1000]),  # the first refusal had another cause
-        (20, 1, True, [20, 20, 20]),
-    ],
-)
-def test_a_length_is_tried_with_a_harmless_text(
-    characters: int, failures: int, taken: bool, asked: list[int]
-) -> None:
-    gateway = _Gateway(1000, failures)
-    assert asyncio.run(takes_length(gateway, characters)) is taken
-    assert gateway.asked == asked
-
-
-@pytest.mark.parametrize(
-    ("read", "taken", "asked"),
-    [
-        (lambda _: None, True, [1000]),
-        (lambda _: 0, True, [1000]),
-        (lambda size: size // 4, True, [1000]),
-        (lambda size: min(size // 4, 124), False, [1000, 44]),
-        (lambda _: 10, True, [1000, 44]),  # a number that means nothing
-    ],
-)
-def test_a_text_that_was_shortened_without_a_word_was_not_taken(
-    read: Callable[[int], int | None], taken: bool, asked: list[int]
-) -> None:
-    class Counting(_Gateway):
-        async def ask(self, query: Query) -> Answer:
-            await super().ask(query)
-            return Answer("", prompt_tokens=read(len(query.prompt)))
-
-    gateway = Counting(1000)
-    assert asyncio.run(takes_length(gateway, 1000)) is taken
-    assert gateway.asked == asked
-
-
-def test_a_target_that_answers_no_short_text_is_no_limit_on_length() -> None:
-    gateway = _Gateway(1000, failures=9)
-    with pytest.raises(TargetResponseError, match="refused"):
-        asyncio.run(takes_length(gateway, 900))
-    assert gateway.asked == [900, 44]

@@ -1,0 +1,152 @@
+"""The pilot: a method that cannot read a target is refused before anything in question is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from ragwitness.asking.budget import Budget
+from ragwitness.asking.governor import Governor, Pace
+from ragwitness.audits.choice import choose
+from ragwitness.audits.membership import run_audit
+from ragwitness.audits.pilot import DOCUMENTS, Pilot, pilot_documents, run_pilot
+from ragwitness.audits.plan import AuditPlan
+from ragwitness.errors import CapabilityError, InputError
+from ragwitness.kit.run_files import PILOT
+from ragwitness.membership.registry import build_audit
+from ragwitness.models.registry import load_language_model
+from ragwitness.text.sample import load_sample
+from ragwitness.types import Answer, Capability, Document, Query, Score
+
+_SAMPLE = load_sample()
+_KNOWN = _SAMPLE[40:50]
+
+
+class _Chat:
+    """Reads the text shown in the question; answers in the manner of its maker.
+
+    Args:
+        reads: Whether it uses what stands in the question at all.
+        manner: Makes the answer of what was read.
+    """
+
+    name = "chat"
+    capabilities = frozenset({Capability.TEXT})
+
+    def __init__(self, reads=True, manner="{}", fails="") -> None:
+        self.reads, self.manner, self.fails = reads, manner, fails
+        self.asked: list[Query] = []
+
+    async def ask(self, query: Query) -> Answer:
+        self.asked.append(query)
+        if self.fails:
+            return Answer(self.fails, finish_reason="length")
+        shown, _, question = query.prompt.rpartition("\n\n")
+        if "appear in the context?" in question:
+            text = question.split("\u201c")[1].split("\u201d")[0]
+            return Answer(self.manner.format("Yes" if self.reads and text in shown else "No"))
+        return Answer(self.manner.format("I like trains."))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _pilot(target, method="rag-mia", known=_KNOWN, run=None, governor=None) -> Pilot:
+    audit = build_audit(method, load_language_model("reader"))
+    return asyncio.run(run_pilot(target, governor, run, audit, known))
+
+
+def test_a_method_whose_reading_tells_shown_texts_apart_is_possible() -> None:
+    target = _Chat()
+    found = _pilot(target)
+    assert found.possible
+    assert (found.apart, found.queries) == (DOCUMENTS, 2 * DOCUMENTS)
+    assert "4 of 4 texts shown in the question stood out" in found.told
+    # Every text once with itself before the question, once without.
+    assert sum(one.prompt.startswith("Context: ") for one in target.asked) == DOCUMENTS
+
+
+def test_a_target_that_ignores_the_question_is_refused_with_the_numbers() -> None:
+    found = _pilot(_Chat(reads=False))
+    assert not found.possible
+    assert "only 0 of 4 texts shown in the question stood out" in found.told
+
+
+def test_a_target_that_thinks_until_its_tokens_are_spent_is_named() -> None:
+    found = _pilot(_Chat(fails="<think>Let me see. The user wants"))
+    assert not found.possible
+    assert found.queries == DOCUMENTS  # what cannot be read when shown is not compared
+    assert "cannot be read: it thought until its tokens were spent" in found.told
+
+
+def test_chance_alone_rarely_passes() -> None:
+    import random
+
+    rng = random.Random(3)
+    scores = [[Score(rng.random()) for _ in range(2 * DOCUMENTS)] for _ in range(2000)]
+    passed = sum(Pilot("x", tuple(s[:4]), tuple(s[4:]), 0).possible for s in scores)
+    assert passed / 2000 == pytest.approx(1 / 14, abs=0.02)
+
+
+def test_excerpts_of_known_outside_documents_are_asked_and_nothing_in_question() -> None:
+    target = _Chat()
+    long = [replace(one, text=f"{one.text} " * 20) for one in _KNOWN]
+    audit = build_audit("rag-mia", load_language_model("reader"))
+    assert all(len(one.text) <= 1000 for one in pilot_documents(long, audit))
+    _pilot(target, known=long)
+    mine = {one.text[:60] for one in _SAMPLE[:20]}
+    assert not any(text in query.prompt for text in mine for query in target.asked)
+    # What has no question is passed over; without any document generated ones serve.
+    short = [Document(f"s{i}", "short") for i in range(6)]
+    assert [one.id for one in pilot_documents([*short, *_KNOWN], audit)] == [
+        one.id for one in _KNOWN[:DOCUMENTS]
+    ]
+    assert len(pilot_documents([], audit)) == DOCUMENTS
+
+
+def test_answers_are_kept_in_a_journal_of_the_pilots_own(tmp_path) -> None:
+    target = _Chat()
+    first = _pilot(target, run=tmp_path)
+    asked = len(target.asked)
+    assert _pilot(target, run=tmp_path) == first
+    assert len(target.asked) == asked
+    assert [one.name for one in tmp_path.iterdir() if one.suffix == ".jsonl"] == [PILOT]
+
+
+def test_a_pilot_that_costs_more_than_the_caps_is_named(tmp_path) -> None:
+    with (
+        Governor.of_run(tmp_path, Budget(queries=3), Pace.at_most(1)) as governor,
+        pytest.raises(InputError, match="A cap ended the pilot of rag-mia"),
+    ):
+        _pilot(_Chat(), run=tmp_path, governor=governor)
+
+
+def test_auto_passes_over_what_the_pilot_cannot_read_and_says_why(monkeypatch) -> None:
+    monkeypatch.setattr("ragwitness.audits.choice.CANDIDATES", (("mba", {}), ("rag-mia", {})))
+    plan = AuditPlan(tuple(_SAMPLE[:4]), tuple(_KNOWN))
+
+    def chosen(target):
+        async def piloting(audit, known):
+            return await run_pilot(target, None, None, audit, known)
+
+        proxy = load_language_model("reader")
+        return asyncio.run(choose(plan, target.capabilities, proxy, Budget(), piloting))
+
+    found = chosen(_Chat())
+    assert found.method == "rag-mia"
+    assert "not mba: " in found.why
+    assert "4 of 4 texts shown in the question stood out" in found.why
+    with pytest.raises(CapabilityError, match="No method can be chosen"):
+        chosen(_Chat(reads=False))
+
+
+def test_a_run_ends_itself_after_ten_documents_that_could_not_be_read() -> None:
+    target = _Chat(fails="<think>Let me see")
+    audit = build_audit("rag-mia", load_language_model("reader"))
+    plan = AuditPlan(tuple(_SAMPLE[:30]), tuple(_SAMPLE[40:70]), in_flight=1)
+    with pytest.raises(CapabilityError, match="None of the first 10 documents") as told:
+        asyncio.run(run_audit(plan, target, audit))
+    assert "it thought until its tokens were spent" in told.value.message
+    assert len(target.asked) == 10
