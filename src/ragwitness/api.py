@@ -119,7 +119,9 @@ def audit(
                 await refuse_unscorable_by_all(plan, own)
                 seen = await measured_once(system, governor, folder)
                 piloting = partial(run_pilot, system, governor, folder)
-                found = await choose(plan, seen.capabilities, own, governor.budget, piloting)
+                found = await choose(
+                    plan, seen.capabilities, own, governor.budget, piloting, seen.alternatives
+                )
                 chosen, why = (found.method, found.config), found.why
             asked, identity = await audit_at(system, (*chosen, proxy), governor, folder, plan)
             result = await run_audit(

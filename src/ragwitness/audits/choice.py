@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.audits.forecast import refuse_all_unscorable, rehearse
+from ragwitness.audits.order import fitted_config
 from ragwitness.audits.pilot import Pilot, needs_pilot
 from ragwitness.audits.plan import AuditPlan, among, choose_reference, distinct
 from ragwitness.errors import CapabilityError
@@ -76,6 +77,7 @@ async def choose(
     proxy: LanguageModel,
     budget: Budget,
     piloting: Piloting | None = None,
+    alternatives: int = 20,
 ) -> Choice:
     """Return the first candidate that the target, the documents and the caps admit.
 
@@ -89,6 +91,7 @@ async def choose(
         budget: Caps and prices.
         piloting: Tries at the target whether its answers can be read, candidate by candidate until
             one can; None believes every one.
+        alternatives: How many the target gives per token.
 
     Raises:
         CapabilityError: No candidate can be used at all.
@@ -98,7 +101,7 @@ async def choose(
     passed: list[str] = []
     dear: list[_Fit] = []
     for method, options in CANDIDATES:
-        fit = await _fit(plan, method, options, known, seen, proxy, budget)
+        fit = await _fit(plan, method, options, known, seen, proxy, budget, alternatives)
         if not (fit.unusable or fit.over):
             fit = await _piloted(fit, known, piloting)
             if not fit.unusable:
@@ -136,8 +139,9 @@ async def _fit(
     seen: frozenset[Capability],
     proxy: LanguageModel,
     budget: Budget,
+    alternatives: int,
 ) -> _Fit:
-    config = configure(method, options)
+    config = fitted_config(configure(method, options), alternatives)
     audit = among(build_audit(method, proxy, config), plan.every_document)
     fit = _Fit(audit, method, config)
     # 1. What it needs, the target must give.

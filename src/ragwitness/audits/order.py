@@ -138,12 +138,19 @@ def fitted(
     Raises:
         ModelError: The model cannot be loaded.
     """
-    # A text-only target lists none, and an audit of text asks for none.
-    if 1 <= alternatives < getattr(config, "top_logprobs", 0):
-        config = replace(config, top_logprobs=alternatives)
-    model = load_language_model(proxy)
+    model, config = load_language_model(proxy), fitted_config(config, alternatives)
     audit = among(build_audit(method, model, config), plan.every_document)
     return audit, audit_identity(audit, model.name)
+
+
+def fitted_config(config: Any, alternatives: int) -> Any:
+    """Return a configuration that asks for no more alternatives per token than a target gives."""
+    # Most audits either need some or never ask; one that can do without asks a text-only target
+    # for none.
+    least = 0 if getattr(config, "logprobs_optional", False) else 1
+    if least <= alternatives < getattr(config, "top_logprobs", 0):
+        return replace(config, top_logprobs=alternatives)
+    return config
 
 
 async def audit_at(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ragwitness.audits.forecast import Outlook
+    from ragwitness.audits.pilot import Pilot
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.targets.probe import CapabilityReport
     from ragwitness.targets.transport import TransportOptions
@@ -55,6 +56,13 @@ def doctor(
         str, typer.Option(help="The audits to be counted: all, or names with commas between them.")
     ] = "all",
     sample: Sample = None,
+    pilot: Annotated[
+        bool,
+        typer.Option(
+            help="Try the methods that auto chooses from on a few texts that the target does not"
+            " hold, shown in the question and not shown: can their answers be read?"
+        ),
+    ] = True,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     json_out: JsonPath = None,
@@ -65,10 +73,11 @@ def doctor(
 ) -> None:
     """Find out what a target can do and which audits it admits.
 
-    It sends a few harmless queries. A target without log-probabilities is also asked whether its
-    answers differ when they are sampled. With --documents it also says what each audit would cost
-    (in money too, where prices are given), how long it would take and what share of the members it
-    could find; ragwitness plan says so without asking the target.
+    It sends a few harmless queries, then those of a pilot, some hundred at most (--no-pilot leaves
+    them out). A target without log-probabilities is also asked whether its answers differ when they
+    are sampled. With --documents it also says what each audit would cost (in money too, where
+    prices are given), how long it would take and what share of the members it could find;
+    ragwitness plan says so without asking the target.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee, names_of
@@ -85,12 +94,15 @@ def doctor(
     options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
     # Capabilities are measured, not believed: an endpoint's name says little about what it returns.
     found = wait(examine(target, options))
-    # An audit is possible where everything it requires was seen.
+    # An audit is possible where everything it requires was seen, and no pilot failed to read it.
     possible, broken = admitted(found.capabilities)
+    pilots = wait(_pilots(target, options, found, plan)) if pilot else {}
+    possible = [one for one in possible if one not in pilots or pilots[one].possible]
     sampled = _by_sampling(found.capabilities)
     screen = console()
     lines = (
         *_seen(found),
+        *((f"pilot of {name}", one.told) for name, one in pilots.items()),
         ("audits possible", ", ".join(possible) or "none"),
         *(
             (f"{name} by sampling", f"--set sampled={_SAMPLES}, {_SAMPLES} times the queries")
@@ -116,7 +128,7 @@ def doctor(
         screen.print(forecast_terminal(outlook))
     # The file is written before the last refusal: whoever asked for it gets it in that case, too.
     if json_out is not None:
-        _store(json_out, found, possible, sampled, outlook)
+        _store(json_out, found, possible, sampled, pilots, outlook)
     if not possible:
         raise CapabilityError(
             "No audit can be run: the target answers with nothing that can be read.",
@@ -139,6 +151,33 @@ async def examine(target: str, options: TransportOptions) -> CapabilityReport:
         return await probe_sampling(opened, found)
     finally:
         await opened.close()
+
+
+async def _pilots(
+    target: str, options: TransportOptions, found: CapabilityReport, plan: AuditPlan | None
+) -> dict[str, Pilot]:
+    """Pilot the methods that auto chooses from, as far as the target gives what they need."""
+    from ragwitness.audits.choice import CANDIDATES
+    from ragwitness.audits.order import fitted
+    from ragwitness.audits.pilot import needs_pilot, run_pilot
+    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.membership.registry import configure
+    from ragwitness.targets.resolve import open_target
+    from ragwitness.text.sample import load_sample
+
+    known = plan.known_out if plan is not None and plan.known_out else tuple(load_sample())
+    every = plan or AuditPlan(known)
+    opened = await open_target(target, options)
+    pilots = {}
+    try:
+        for method, settings in CANDIDATES:
+            config = configure(method, settings)
+            audit, _ = fitted(method, config, "reader", found.alternatives, every)
+            if audit.requires <= found.capabilities and needs_pilot(audit):
+                pilots[method] = await run_pilot(opened, None, None, audit, known)
+    finally:
+        await opened.close()
+    return pilots
 
 
 def _beside(lines: Iterable[tuple[str, str]]) -> Table:
@@ -170,6 +209,7 @@ def _store(
     found: CapabilityReport,
     possible: list[str],
     sampled: Mapping[str, Any],
+    pilots: Mapping[str, Pilot],
     outlook: Outlook | None,
 ) -> None:
     """Write everything seen and foreseen as JSON."""
@@ -180,6 +220,7 @@ def _store(
         "notes": list(found.notes),
         "audits": possible,
         "audits_by_sampling": {name: config.sampled for name, config in sampled.items()},
+        "pilots": {n: {"possible": one.possible, "told": one.told} for n, one in pilots.items()},
         "forecast": None if outlook is None else forecast_json(outlook),
     }
     write_json_file(path, data)

@@ -140,7 +140,7 @@ def init(
                 await opened.close()
 
         own = load_language_model("reader")
-        choice = wait(choose(plan, found.capabilities, own, budget, piloting))
+        choice = wait(choose(plan, found.capabilities, own, budget, piloting, found.alternatives))
     chosen = named or (choice.method if choice else "")
     configs = configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))

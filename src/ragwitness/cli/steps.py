@@ -220,7 +220,8 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
         async def chosen(target: Target, _progress: Progress) -> Choice:
             seen = await measured_once(target, governor, folder)
             piloting = partial(run_pilot, target, governor, folder)
-            return await choose(order.plan, seen.capabilities, proxy, order.budget, piloting)
+            budget, given = order.budget, seen.alternatives
+            return await choose(order.plan, seen.capabilities, proxy, budget, piloting, given)
 
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
         found = ask(open_target(order.target, transport), chosen, folder, governor)

@@ -51,12 +51,13 @@ class RunonConfig:
         enough: Evidence, in nats, from which on no further question is asked; a score counts no
             more than that, so stopping changes none.
         max_tokens: Room for an answer: a phrase, the run, and the words behind it.
-        top_logprobs: Alternatives asked for per token, of targets that give any.
+        top_logprobs: Alternatives asked for per token; 0 of a target that gives none.
         question: Wording of every other question; must hold ``{altered}`` and ``{true}``.
         sentence: Wording of the questions between; the same.
     """
 
     stored_name: ClassVar[str] = "RunonConfig"
+    logprobs_optional: ClassVar[bool] = True
 
     questions: int = 6
     lead: int = 6
