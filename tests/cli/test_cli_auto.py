@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from ragwitness.text.sample import load_sample
+from tests.support.chatting import answering
 from tests.support.loopback import chat_body, loopback, reply
 
 pytestmark = pytest.mark.slow
 
 _MODELS = reply({"object": "list", "data": [{"id": "m", "object": "model"}]})
 _NO = reply(chat_body("No, it is not."))
-_ADMITTED = 800  # characters; MBA asks with 857 here, RAG-MIA with 725
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def files(tmp_path) -> list[object]:
 
 def test_auto_says_what_it_chose_and_why_and_resumes(command, files, tmp_path):
     line = ("--method", "auto", "--concurrency", "1", "--yes", "--accept-unlike")
-    with loopback(_MODELS, _NO) as server:
+    with loopback(answering(lambda: server)) as server:
         code, text = command("audit", f"{server.url}#m", *files, *line)
         assert code == 0, text
         first = len(server.requests)
@@ -40,6 +40,7 @@ def test_auto_says_what_it_chose_and_why_and_resumes(command, files, tmp_path):
     told = result["settings"]["chosen"]
     assert told.startswith(f"auto chose {result['method']}")
     assert "queries a document" in told
+    assert "4 of 4 texts shown in the question stood out" in told
     assert told in " ".join(text.split())
     assert told in " ".join(again.split())
     # A reader of the report learns it too.
@@ -49,7 +50,7 @@ def test_auto_says_what_it_chose_and_why_and_resumes(command, files, tmp_path):
 def test_the_reason_goes_with_a_prepared_run_into_the_merged_report(command, files, tmp_path):
     line = ("--method", "auto", "--concurrency", "1", "--yes", "--accept-unlike", "--prepare")
     run = str(tmp_path / "run")
-    with loopback(_MODELS, _NO) as server:
+    with loopback(answering(lambda: server)) as server:
         code, text = command("audit", f"{server.url}#m", *files, *line)
         assert code == 0, text
         assert command("work", run, "--shard", "1/1")[0] == 0
@@ -61,27 +62,17 @@ def test_the_reason_goes_with_a_prepared_run_into_the_merged_report(command, fil
     assert told in " ".join(text.split())
 
 
-def test_auto_leaves_a_method_whose_questions_the_target_refuses(command, files, tmp_path):
-    """A gateway that admits few characters: MBA sends its whole document in one question."""
-
-    def gateway(connection):
-        path, body = server.requests[-1]
-        said = "".join(one["content"] for one in body.get("messages", ()))
-        long = reply({"error": {"message": "too long"}}, 400) if len(said) > _ADMITTED else _NO
-        connection.sendall(_MODELS if path.endswith("/models") else long)
-
-    line = ("--method", "auto", "--concurrency", "1", "--yes", "--accept-unlike")
-    with loopback(gateway) as server:
+def test_a_target_that_no_method_can_read_is_refused_before_anything_in_question(
+    command, files, tmp_path
+):
+    mine = json.loads(Path(files[1]).read_text().splitlines()[0])["text"][:60]
+    with loopback(_MODELS, _NO) as server:
+        line = ("--method", "auto", "--yes", "--accept-unlike")
         code, text = command("audit", f"{server.url}#m", *files, *line)
-        first = len(server.requests)
-        command("audit", f"{server.url}#m", *files, *line)
-        # What was found out of lengths was kept; what the gateway refused is asked again.
-        assert "quick brown fox" in str(server.requests[:first])
-        assert "quick brown fox" not in str(server.requests[first:])
-    result = json.loads((tmp_path / "run" / "result.json").read_text())["summary"]
-    assert code == 0, text
-    assert result["method"] == "rag-mia"
-    assert "not mba: the target refuses a question of" in result["settings"]["chosen"]
+        assert mine not in str(server.requests)
+    assert code == 5
+    assert "No method can be chosen" in text
+    assert not (tmp_path / "run" / "answers.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +105,7 @@ def test_auto_is_the_default_and_a_dry_run_says_what_it_would_be(command, files)
         code, text = command("audit", f"{server.url}#m", *files, "--dry-run")
         assert server.requests == []
     assert code == 0
-    assert "without that, it would be s-rag:few" in text
+    assert "without that, it would be runon" in text
     assert "Nothing was sent." in text
 
 

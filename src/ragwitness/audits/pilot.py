@@ -30,7 +30,7 @@ DOCUMENTS = 4
 _NEEDED = 3
 """Of them, those that must stand out: by chance alone 3 of 4 do in one pilot of fourteen."""
 
-_EXCERPT = 1000  # characters of a document that are asked about and shown
+_EXCERPT = 800  # characters of a document that are asked about and shown
 _SHOWN = "Context: {passage}\n\n{question}"
 
 

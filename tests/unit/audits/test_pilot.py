@@ -94,7 +94,7 @@ def test_excerpts_of_known_outside_documents_are_asked_and_nothing_in_question()
     target = _Chat()
     long = [replace(one, text=f"{one.text} " * 20) for one in _KNOWN]
     audit = build_audit("rag-mia", load_language_model("reader"))
-    assert all(len(one.text) <= 1000 for one in pilot_documents(long, audit))
+    assert all(len(one.text) <= 800 for one in pilot_documents(long, audit))
     _pilot(target, known=long)
     mine = {one.text[:60] for one in _SAMPLE[:20]}
     assert not any(text in query.prompt for text in mine for query in target.asked)
