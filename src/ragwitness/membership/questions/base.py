@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import json
 import random
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +12,8 @@ from typing import Protocol
 from ragwitness.crypto.hashing import text_digest
 from ragwitness.errors import InputError
 from ragwitness.kit.files import append_synced
-from ragwitness.membership.reading.outcomes import Reply, named_trouble, read_reply
+from ragwitness.membership.reading.answers import FILTERED, Outcome, read_answer
+from ragwitness.text.replies import yes_or_no
 from ragwitness.text.words import core, split_words
 from ragwitness.types import Answer, Document
 
@@ -145,25 +145,6 @@ class WrittenCache:
 
 # How a question was answered: one name per outcome, none of them a silent zero.
 
-_OPENING = re.compile(r"^[\W_]*(yes|no)\b(?! (information|mention|evidence|such|data)\b)", re.I)
-# "Nothing found" answers the question; a refusal does not. IA's victim prompt asks for the first.
-_NOT_FOUND = re.compile(
-    r"\b(no|not any) (information|mention|evidence|data|details?|record)\b"
-    r"|\b(do|does|did)(n't| not) (contain|mention|state|say|provide|specify|include|know|have"
-    r" (any |enough |sufficient )?information)\b"
-    r"|\bnot (mentioned|stated|specified|provided|found|given|known|sure|certain)\b"
-    r"|\b(cannot|can't|could not|couldn't|unable to) (find|tell|say|determine|be determined)\b",
-    re.IGNORECASE,
-)
-# Prose about the document may well say "did not provide"; what speaks of finding nothing speaks
-# of the context, or of the speaker.
-_ABOUT_SEARCH = re.compile(
-    r"\b(context|documents?|text|passages?|information|question)\b"
-    r"|^\W*(i|we|it|sorry|unfortunately|there|no|not)\b",
-    re.IGNORECASE,
-)
-_FIRST_SENTENCE = re.compile(r"[^.!?\n]*")
-
 
 class AnswerOutcome(enum.StrEnum):
     """What one answer is."""
@@ -199,31 +180,17 @@ def read_outcome(answer: Answer, *, yes_no: bool) -> AnswerOutcome:
         answer: What the target said.
         yes_no: Whether a yes/no question was asked; else any prose is an answer.
     """
-    if answer.error:
-        return AnswerOutcome.FAILED
-    if answer.finish_reason == "content_filter":
-        return AnswerOutcome.REFUSED
-    text = answer.text.replace("\u2019", "'").strip()
-    if not text:
-        return AnswerOutcome.EMPTY
-    # An answer that opens with yes or no has answered, whatever follows.
-    if yes_no and (opening := _OPENING.match(text)):
-        return AnswerOutcome(opening.group(1).lower())
-    if _found_nothing(text, yes_no) or read_reply(text) is Reply.UNKNOWN:
+    reading = read_answer(answer)
+    if answer.error or reading.outcome is Outcome.FAILED:
+        kinds = {answer.error: AnswerOutcome.FAILED, FILTERED: AnswerOutcome.REFUSED}
+        return kinds.get(reading.reason, AnswerOutcome.EMPTY)
+    said = yes_or_no(reading.text)
+    if yes_no and said.start is not None and said.value is not None:
+        return AnswerOutcome.YES if said.value else AnswerOutcome.NO
+    if reading.outcome is Outcome.DECLINED:
         return AnswerOutcome.UNKNOWN
-    if named_trouble(answer) is not None:
-        return AnswerOutcome.REFUSED
     if not yes_no:
         return AnswerOutcome.TEXT
-    reply = read_reply(text)
-    return (
-        AnswerOutcome(reply.value) if reply in (Reply.YES, Reply.NO) else AnswerOutcome.UNREADABLE
-    )
-
-
-def _found_nothing(text: str, yes_no: bool) -> bool:
-    if yes_no:
-        return _NOT_FOUND.search(text) is not None
-    match = _FIRST_SENTENCE.match(text)
-    first = match.group() if match else ""
-    return bool(_NOT_FOUND.search(first) and _ABOUT_SEARCH.search(first))
+    if said.value is None:
+        return AnswerOutcome.UNREADABLE
+    return AnswerOutcome.YES if said.value else AnswerOutcome.NO

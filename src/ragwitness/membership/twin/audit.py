@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.membership.questions.rules import harvest
-from ragwitness.membership.reading.continuation import repeats_opening
-from ragwitness.membership.reading.outcomes import named_trouble
+from ragwitness.membership.reading.answers import Outcome, read_answer
+from ragwitness.membership.reading.continuation import echo
 from ragwitness.membership.reading.probabilities import word_probability
 from ragwitness.membership.twin.places import TwinConfig, TwinPlace, find_places
 from ragwitness.models.base import LanguageModel
@@ -128,14 +128,16 @@ def place_trouble(answer: Answer, place: TwinPlace, *, logprobs: bool) -> Troubl
     """
     if answer.error:
         return "failed"
-    problem = named_trouble(answer, logprobs=logprobs)
-    if problem is not None:
-        if problem.endswith("refused to answer"):
-            return "refused"
-        return "no_logprobs" if answer.text.strip() else "empty"
-    passage = split_words(place.prefix)
-    short = min(len(split_words(answer.text)), len(passage), _OPENING)
-    if logprobs and short > 1 and repeats_opening(answer, passage, short):
+    reading = read_answer(answer)
+    if reading.outcome is Outcome.DECLINED:
+        return "refused"
+    if reading.outcome is Outcome.FAILED:
+        return "empty"
+    if logprobs and not answer.tokens:
+        return "no_logprobs"
+    said = [word.text for word in split_words(reading.text)]
+    passage = [word.text for word in split_words(place.prefix)][:_OPENING]
+    if logprobs and (echo(place.prefix, said)[0] or said[1:] == passage[1 : len(said)] != []):
         return "repeated"
     return None
 
