@@ -300,6 +300,15 @@ def test_identities_of_audits_are_those_under_which_scores_are_kept() -> None:
     assert not new, f"a new audit keeps its id from now on: add to identities.json: {new}"
 
 
+def test_scores_of_another_reading_are_not_mixed_with_those_of_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = errands.audit_identities()
+    monkeypatch.undo()
+    found = errands.audit_identities()
+    assert all(found[name] != before[name] for name in found)
+
+
 # Windows
 
 

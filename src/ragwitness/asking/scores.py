@@ -30,6 +30,7 @@ from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender, Closing, at_hand, blocks, lines_of, replace_file
 from ragwitness.kit.run_files import ANSWERS, FINISHED
 from ragwitness.kit.stored_names import stored_name, unset
+from ragwitness.membership.reading.answers import READING
 from ragwitness.types import Audit, Document, Evidence, Interval, Score, Target
 
 
@@ -49,7 +50,7 @@ class AuditUnit:
 
 
 def audit_identity(audit: Audit, proxy: str) -> str:
-    """Return a hash of how an audit from the registry is made.
+    """Return a hash of how an audit from the registry is made, and of how answers are read.
 
     Args:
         audit: From :func:`~ragwitness.membership.registry.build_audit`; one made by hand may
@@ -65,7 +66,7 @@ def audit_identity(audit: Audit, proxy: str) -> str:
         settings = TypeAdapter(type(config)).dump_python(config, mode="json")
         for name in unset(config):
             del settings[name]
-    made = [version("ragwitness"), *_named(type(audit)), settings, proxy]
+    made = [version("ragwitness") + READING, *_named(type(audit)), settings, proxy]
     return _hash(made if elsewhere is None else [*made, elsewhere.digest])
 
 

@@ -272,4 +272,6 @@ async def weigh_defense(
     bare = LabTarget(undefended(target.system))
     before = await answers_of(bare, "benign questions, undefended")
     after = await answers_of(target, "benign questions, defended")
-    return compare_answers(bare.system, target.system, questions, before, after, declines, seed=seed)
+    return compare_answers(
+        bare.system, target.system, questions, before, after, declines, seed=seed
+    )

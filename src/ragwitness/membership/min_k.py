@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of, ordered
-from ragwitness.membership.reading.continuation import AUDIT_PROMPT
+from ragwitness.membership.reading.answers import (
+    NO_LOGPROBS,
+    UNSPELT,
+    Outcome,
+    Reading,
+    read_answer,
+    read_continuation,
+    with_room,
+)
+from ragwitness.membership.reading.continuation import AUDIT_PROMPT, align, same_word
 from ragwitness.membership.reading.halves import Halves, baselines, halve, words_before
-from ragwitness.membership.reading.outcomes import outcome_name, trouble_with
-from ragwitness.membership.reading.yes_no import answer_tokens
+from ragwitness.membership.reading.probabilities import probability_at, token_at
+from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import core, split_words
 from ragwitness.types import (
@@ -39,21 +48,31 @@ class MinKConfig:
 
     Attributes:
         variant: ``"min-k"`` averages log-probabilities, ``"min-k++"`` standardises them first.
-        k: Per cent of the answer's tokens that are read, the least probable ones. MBA (§5.4.2)
-            tries 1 to 20 and reports the best on its test set; here k is fixed beforehand.
+        k: Per cent of the tokens that are read, the least probable ones. MBA (§5.4.2) tries 1 to
+            20 and reports the best on its test set; here k is fixed beforehand.
+        reads: ``"document"`` reads the document's own words as far as the answer came to them
+            (ours, and what Min-K% was made for); ``"answer"`` whatever the answer says, as MBA's
+            baseline does.
         combine: ``"mean"`` of these, or their ``"sum"`` as MBA's baseline (§5.4.2).
         prompt: Must hold ``{prefix}``; S-RAG's, since the method has none for RAG.
         max_words: Longer documents are cut after this many words.
         min_words: Shorter documents are unscorable.
         min_tokens: An answer of fewer tokens is unscorable.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
-        refusals: ``"unscorable"`` (ours), or ``"read"`` like any other answer, as published.
+        refusals: ``"lowest"``, below every other answer (ours), or ``"read"`` like any other
+            answer, as published.
     """
 
     stored_name: ClassVar[str] = "MinKConfig"
-    later: ClassVar[tuple[str, ...]] = ("combine", "refusals")
+    later: ClassVar[tuple[str, ...]] = ("combine", "refusals", "reads")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
-        "paper": {"k": 20.0, "combine": "sum", "min_tokens": 1, "refusals": "read"}
+        "paper": {
+            "k": 20.0,
+            "combine": "sum",
+            "min_tokens": 1,
+            "refusals": "read",
+            "reads": "answer",
+        }
     }
 
     variant: Literal["min-k", "min-k++"] = "min-k"
@@ -64,13 +83,15 @@ class MinKConfig:
     min_words: int = 8
     min_tokens: int = 3
     top_logprobs: int = 20
-    refusals: Literal["unscorable", "read"] = "unscorable"
+    refusals: Literal["lowest", "read"] = "lowest"
+    reads: Literal["document", "answer"] = "document"
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "variant", "min-k", "min-k++")
         one_of(self, "combine", "mean", "sum")
-        one_of(self, "refusals", "unscorable", "read")
+        one_of(self, "refusals", "lowest", "read")
+        one_of(self, "reads", "document", "answer")
         if not 0.0 < self.k <= 100.0:
             raise InputError(f"k is a percentage above 0 and at most 100, not {self.k}.")
         at_least(self, 1, "min_tokens", "top_logprobs")
@@ -118,6 +139,31 @@ def least(values: NDArray[np.float64], k: float) -> NDArray[np.int64]:
     return np.argsort(values, kind="stable")[:count]
 
 
+def document_tokens(halves: Halves, tokens: Sequence[TokenLogprob]) -> list[TokenLogprob]:
+    """Return the tokens of the second half's words as far as an answer came to them.
+
+    Where it left the document, the true word stands with the probability that it had there.
+
+    Args:
+        halves: The document.
+        tokens: What the answer says beyond the first half.
+    """
+    text = "".join(token.token for token in tokens)
+    words, said = split_words(halves.text), split_words(text)
+    half = sum(word.start < len(halves.first) for word in words)
+    aligned = align(words, half, [1.0] * (len(words) - half), [word.text for word in said])
+    found: list[TokenLogprob] = []
+    for index, place in sorted(aligned.places.items()):
+        first, last = token_at(tokens, said[place].start), token_at(tokens, said[place].end - 1)
+        if same_word(said[place].text, words[index].text):
+            found += tokens[first : last + 1]
+        else:
+            p = probability_at(tokens[first:], words[index].text).high
+            log_p = math.log(p) if p else _LOWEST
+            found.append(TokenLogprob(f" {words[index].text}", log_p, tokens[first].top))
+    return found
+
+
 def _bounded(logprob: float) -> float:
     return min(0.0, max(_LOWEST, logprob))
 
@@ -125,16 +171,16 @@ def _bounded(logprob: float) -> float:
 # The Min-K% audit of one document: how sure the target is of what it says next.
 
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
+_MOST = 1_000  # tokens that are summed
 _LONGEST = 40  # characters shown of a word; a target that stammers makes endless ones
 
 
 class MinK:
-    """Min-K% and Min-K%++: mean over the least probable k per cent of the answer's tokens.
+    """Min-K% and Min-K%++: mean over the least probable k per cent of the document's tokens.
 
-    The method was made for texts that a model was trained on, and reads the true tokens of a
-    document. A chat interface only gives the log-probabilities of what the target says itself,
-    given the first half of the document; these are read, as in MBA's baseline (§5.4.2). The
-    other reading needs the log-probabilities of a prompt, which no query can ask for.
+    A chat interface only gives the log-probabilities of what the target says itself, given the
+    first half of the document: they are those of the document's words as far as it says them. As
+    published in MBA's baseline (§5.4.2) all that it says is read, whatever it is.
 
     Args:
         proxy: Counts tokens, and rates the words shown in the report; never part of the score.
@@ -167,35 +213,56 @@ class MinK:
         halves = halve(document.text, config.max_words, config.min_words)
         if halves is None:
             return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
-        answers = yield [
-            Query(
-                config.prompt.replace("{prefix}", halves.first),
-                max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
-                top_logprobs=config.top_logprobs,
-            )
-        ]
-        return self._read(halves, answers[0])
+        query = Query(
+            config.prompt.replace("{prefix}", halves.first),
+            max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
+            top_logprobs=config.top_logprobs,
+        )
+        if config.reads == "answer":
+            return self._read(halves, *(yield [query]))
+        room = [self.proxy.count_tokens(halves.first) + _ROOM]
+        return self._read(halves, *(yield from with_room([query], [halves.first], room)))
 
     def _read(self, halves: Halves, answer: Answer) -> Score:
-        trouble = trouble_with(answer, halves.second_words, logprobs=True)
-        details = {outcome_name(trouble): 1.0, "cut": float(halves.cut)}
-        if trouble and not (self.config.refusals == "read" and outcome_name(trouble) == "refused"):
-            return Score(None, reason=trouble, details=details)
-        tokens = answer_tokens(answer)
-        if tokens is None:
-            details["mismatch"] = 1.0
-            return Score(
-                None, reason="the log-probabilities do not spell the answer", details=details
-            )
+        reading, tokens = self._tokens(halves, answer)
+        details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
+        if reading.outcome is Outcome.DECLINED and self.config.refusals == "lowest":
+            return Score(self._lowest, details=details)
+        if reading.reason and reading.outcome is Outcome.FAILED:
+            return Score(None, reason=reading.reason, details=details)
         known = [token for token in tokens if not math.isnan(token.logprob)]
         details |= {"tokens": float(len(known)), "unread": float(len(tokens) - len(known))}
-        if len(known) < self.config.min_tokens:
+        if not known and "echo" in reading.removed:  # it left the first half before its end
+            return Score(self._lowest, details=details)
+        if (
+            len(answer.tokens or ()) - len(tokens) + len(known) < self.config.min_tokens
+            or not known
+        ):
             return Score(
                 None,
                 reason=f"the answer has {len(known)} tokens; {self.config.min_tokens} are needed",
                 details=details,
             )
         return self._score(halves, tokens, known, details)
+
+    def _tokens(self, halves: Halves, answer: Answer) -> tuple[Reading, Sequence[TokenLogprob]]:
+        """What the answer is, and the tokens of it that are read."""
+        own = answer_tokens(answer.text, answer.tokens or ())
+        reading = read_answer(answer, expected=halves.second)
+        if reading.outcome is Outcome.FAILED:
+            return reading, ()
+        if not own:
+            trouble = UNSPELT if answer.tokens else NO_LOGPROBS
+            return replace(reading, outcome=Outcome.FAILED, reason=trouble), ()
+        if self.config.reads == "answer":
+            return reading, own
+        reading = read_continuation(answer, halves.first, halves.second)
+        return reading, document_tokens(halves, reading.tokens)
+
+    @property
+    def _lowest(self) -> float:
+        """Below the value of whatever can be answered."""
+        return 2 * _LOWEST * (_MOST if self.config.combine == "sum" else 1)
 
     def _score(
         self,
@@ -206,7 +273,7 @@ class MinK:
     ) -> Score:
         # Min-K% reads log p, Min-K%++ (log p - mu) / sigma; both look at the lowest k per cent.
         plain = log_probabilities(known)
-        scaled = np.array([standardised(token) for token in known])
+        scaled = np.array([max(_LOWEST, standardised(token)) for token in known])
         chosen = scaled if self.config.variant == "min-k++" else plain
         lowest = least(chosen, self.config.k)
         sums = self.config.combine == "sum"

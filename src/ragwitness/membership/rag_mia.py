@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of
+from ragwitness.membership.reading.answers import with_room
 from ragwitness.membership.reading.yes_no import YesNo, proxy_yes, read_yes_no
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import core, cut_characters, split_words
-from ragwitness.types import Capability, Document, Evidence, Interval, Probe, Query, Score
+from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
 
 # Parameters of RAG-MIA, the paper's beside ours.
 
@@ -41,16 +42,22 @@ class RagMiaConfig:
         max_chars: Longer texts are cut after the last whole word that fits, as the paper cuts
             its e-mails; only what is left is asked about.
         min_words: Shorter documents are unscorable (ours: a word or two stands in any context).
-        max_tokens: Room for the answer; a target that does not obey says a few words first.
+        max_tokens: Room for the answer; where it is cut before either word can be read, the
+            question is asked again with room for a sentence or a thought (ours).
         top_logprobs: Alternatives asked for in gray access; OpenAI allows 20.
-        unreadable: What an answer with neither word is: ``"unscorable"``, or ``"no"`` as
-            published.
+        unreadable: What an answer is from which neither can be read: ``"unscorable"``, or
+            ``"no"`` as published. One that declines is a No either way.
     """
 
     stored_name: ClassVar[str] = "RagMiaConfig"
     later: ClassVar[tuple[str, ...]] = ("unreadable",)
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
-        "paper": {"template": 2, "access": "text", "unreadable": "no", "min_words": 1}
+        "paper": {
+            "template": 2,
+            "access": "text",
+            "unreadable": "no",
+            "min_words": 1,
+        }
     }
 
     template: int = 2
@@ -75,15 +82,16 @@ class RagMiaConfig:
 
 # The RAG-MIA audit of one document: one question, one word of answer.
 
+_ROOM = 64  # tokens of a sentence
 _SHOWN = 6  # words of the document shown in the question of the report
 
 
 class RagMia:
     """RAG-MIA: is this text in your context, yes or no?
 
-    The paper takes an answer with neither word for a non-member; here such an answer is
-    unscorable unless ``unreadable`` says otherwise, and the paper's rule always stands in
-    ``details["score/published"]``.
+    An answer that declines is a No. The paper takes any answer without Yes for one; here an answer
+    from which neither can be read is unscorable unless ``unreadable`` says otherwise, and the
+    paper's rule always stands in ``details["score/published"]``.
 
     Args:
         proxy: Answers the same question without any database; shown beside the target's answer
@@ -124,17 +132,25 @@ class RagMia:
         text, question, cut = self._question(document)
         if sum(bool(core(word.text)) for word in split_words(text)) < config.min_words:
             return Score(None, reason=f"fewer than {config.min_words} words to ask about")
-        answers = yield [
-            Query(
-                question,
-                max_tokens=config.max_tokens,
-                top_logprobs=config.top_logprobs if gray else 0,
-            )
-        ]
+        query = Query(
+            question,
+            max_tokens=config.max_tokens,
+            top_logprobs=config.top_logprobs if gray else 0,
+        )
+        room = [self.proxy.count_tokens(question) + _ROOM]
+        published = config.unreadable == "no"
+
+        def read(answer: Answer) -> bool:
+            return read_yes_no(answer, question, gray=False).text is not None
+
+        if published:
+            (answer,) = yield [query]
+        else:
+            (answer,) = yield from with_room([query], [question], room, read)
         # Yes or no, and in gray access log p(Yes) - log p(No) of the first word.
-        reading = read_yes_no(answers[0], gray=gray)
+        reading = read_yes_no(answer, question, gray=gray)
         value = reading.value(gray=gray)
-        if value is None and config.unreadable == "no":
+        if value is None and published:
             value = reading.published
         details = _details(reading) | {"cut": float(cut)}
         if value is None:

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least
-from ragwitness.membership.reading.answers import Outcome, read_answer
+from ragwitness.membership.reading.answers import Outcome, read_answer, with_room
 from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
 from ragwitness.membership.reading.probabilities import UNREAD
 from ragwitness.models.base import LanguageModel
@@ -405,7 +405,7 @@ class Runon:
         # One question after the other, until the evidence is strong.
         readings: list[PlaceReading] = []
         for place, query in asked:
-            (answer,) = yield [query]
+            (answer,) = yield from with_room([query], [""], [0])
             readings.append(read_place(place, answer))
             if _total(readings) >= self.config.enough:
                 break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of, ordered
+from ragwitness.membership.reading.answers import NOTHING, Outcome, read_answer, with_room
 from ragwitness.membership.reading.halves import Halves, baselines, halve, words_before
-from ragwitness.membership.reading.outcomes import outcome_name, trouble_with
-from ragwitness.membership.reading.yes_no import answer_tokens
+from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import Embedder, LanguageModel
 from ragwitness.text.words import STOP_WORDS, core, split_words
 from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
@@ -51,7 +50,8 @@ class S2MiaConfig:
         max_words: Longer documents are cut after this many words.
         min_words: Shorter documents are unscorable.
         bleu_order: Longest n-gram that counts.
-        refusals: ``"unscorable"`` (ours), or ``"read"`` like any other answer, as published.
+        refusals: ``"lowest"``, below every other answer (ours), or ``"read"`` like any other
+            answer, as published.
     """
 
     stored_name: ClassVar[str] = "S2MiaConfig"
@@ -70,14 +70,14 @@ class S2MiaConfig:
     max_words: int = 400
     min_words: int = 8
     bleu_order: int = 4
-    refusals: Literal["unscorable", "read"] = "unscorable"
+    refusals: Literal["lowest", "read"] = "lowest"
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "similarity", "bleu", "cosine")
         one_of(self, "access", "text", "gray")
         one_of(self, "decision", "none", "thresholds", "classifier")
-        one_of(self, "refusals", "unscorable", "read")
+        one_of(self, "refusals", "lowest", "read")
         if self.learns and self.access != "gray":
             raise InputError(
                 f"The decision {self.decision!r} reads perplexity as well as similarity.",
@@ -151,8 +151,7 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 _ROOM = 32  # tokens beyond the second half: the wrapping the prompt asks for
 _SHOWN = 20
-_WRAP = re.compile(r"^\W*response\W*?:\s*[\"'\u2018\u201c]?", re.IGNORECASE)
-_UNWRAP = re.compile(r"[\"'\u2019\u201d]?\s*\}\s*\W*$")
+_LOWEST, _UNSURE = -1.0, math.exp(20.0)  # similarity and perplexity of an answer that declines
 
 
 class S2Mia:
@@ -224,24 +223,27 @@ class S2Mia:
         halves = halve(document.text, config.max_words, config.min_words)
         if halves is None:
             return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
-        answers = yield [
-            Query(
-                config.prompt.replace("{first_half}", halves.first),
-                max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
-                top_logprobs=1 if config.access == "gray" else 0,
-            )
-        ]
-        return self._read(halves, answers[0])
+        query = Query(
+            config.prompt.replace("{first_half}", halves.first),
+            max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
+            top_logprobs=1 if config.access == "gray" else 0,
+        )
+        if config.refusals == "read":
+            return self._read(halves, *(yield [query]))
+        room = [self.proxy.count_tokens(halves.first) + _ROOM]
+        return self._read(halves, *(yield from with_room([query], [halves.first], room)))
 
     def _read(self, halves: Halves, answer: Answer) -> Score:
-        # S: likeness of the answer to the second half.
-        said = response(answer.text)
-        trouble = trouble_with(answer, halves.second_words)
-        if trouble is None and not plain_words(said):
-            trouble = "the target answered with nothing"
-        details = {outcome_name(trouble): 1.0, "cut": float(halves.cut)}
-        if trouble and not (self.config.refusals == "read" and outcome_name(trouble) == "refused"):
-            return Score(None, reason=trouble, details=details)
+        # S: likeness of the answer to the second half, without the wrapping that the prompt asks
+        # for and the first half where it is said again.
+        reading = read_answer(answer, halves.first, halves.second)
+        said = reading.text
+        details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
+        if reading.outcome is Outcome.DECLINED and self.config.refusals == "lowest":
+            lowest = (_LOWEST, _UNSURE) if self.config.access == "gray" else ()
+            return Score(_LOWEST, lowest, details=details)
+        if reading.outcome is Outcome.FAILED or not plain_words(said):
+            return Score(None, reason=reading.reason or NOTHING, details=details)
         words, true = plain_words(said), plain_words(halves.second)
         details["score/bleu"] = bleu(words, true, self.config.bleu_order)
         details["score/cosine"] = (
@@ -285,15 +287,9 @@ class S2Mia:
         return tuple(sorted(found.values(), key=lambda item: item.baseline)[:_SHOWN])
 
 
-def response(text: str) -> str:
-    """Return an answer without the wrapping that the prompt asks for."""
-    bare, wrapped = _WRAP.subn("", text)
-    return (_UNWRAP.sub("", bare) if wrapped else text).strip()
-
-
 def _surprisal(answer: Answer) -> float | None:
     """Mean of -log p over the tokens of the answer, its wrapping included, as it was generated."""
-    tokens = answer_tokens(answer) if answer.tokens else None
+    tokens = answer_tokens(answer.text, answer.tokens or ())
     known = [min(0.0, max(-20.0, t.logprob)) for t in tokens or () if not math.isnan(t.logprob)]
     return -float(np.mean(known)) if known else None
 

@@ -18,20 +18,22 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of
-from ragwitness.membership.reading.continuation import (
-    AUDIT_PROMPT,
-    Aligned,
-    align,
-    repeats_opening,
-    same_word,
+from ragwitness.membership.reading.answers import (
+    NO_LOGPROBS,
+    Outcome,
+    Reading,
+    read_answer,
+    read_continuation,
+    with_room,
 )
+from ragwitness.membership.reading.continuation import AUDIT_PROMPT, Aligned, align, same_word
 from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.halves import words_before
-from ragwitness.membership.reading.outcomes import named_trouble, only_declined
 from ragwitness.membership.reading.probabilities import (
     UNREAD,
     log_odds,
     mean_log_odds,
+    probability_at,
     token_at,
     word_probability,
 )
@@ -39,7 +41,7 @@ from ragwitness.membership.reading.samples import (
     Tally,
     all_alike,
     samples_of,
-    tally_first_words,
+    tally_next_words,
     whole_words,
 )
 from ragwitness.models.base import LanguageModel
@@ -95,8 +97,9 @@ class SRagConfig:
             some of them as hard at the start of a sentence, where they tell nothing).
         fewest: Least number of probe words, where floor(l/k) of Alg. 1 is fewer (ours).
         missing: What the probability of a word counts as that the target does not show; the
-            published code has .01, for refusals too. None keeps what is known of it, an interval,
-            and a document of which most answers are refusals is unscorable (ours).
+            published code has .01, for refusals too, and reads the word as the answer's first.
+            None keeps what is known of it, an interval, reads it wherever the answer comes to it,
+            and takes a refusal for probability 0 (ours).
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
         sure: Log-odds, in nats, from which on ``"few"`` sends no further query: more than two
@@ -104,7 +107,7 @@ class SRagConfig:
         guessed: Largest probability, under the proxy, of a word that ``"few"`` asks about.
         turns: Most queries of ``"few"`` about a document.
         word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
-            with more.
+            with more, and where the target first says what it was sent.
         prompt: Must hold ``{prefix}``.
     """
 
@@ -215,6 +218,10 @@ class Segmented:
         """Align the words of an answer with the passage."""
         return align(self.words, self.half, self.surprisals, answer)
 
+    def starts(self, mode: str) -> list[int]:
+        """Numbers of the words from which answers go on: the suffix's first, or each probe's."""
+        return [self.half] if mode == "single" else [probe.index for probe in self.probes]
+
     def before(self, word: Word) -> str:
         """Everything before a word, as sent to the target."""
         return self.text[: word.start].rstrip()
@@ -311,7 +318,7 @@ def read_probes(segmented: Segmented, tokens: Sequence[TokenLogprob]) -> Passage
     answer = split_words(text)
     aligned = segmented.align([word.text for word in answer])
     read = {
-        index: word_probability(
+        index: probability_at(
             tokens[token_at(tokens, answer[place].start) :], segmented.words[index].text
         )
         for index, place in aligned.places.items()
@@ -347,7 +354,9 @@ def read_samples(
     trials: Counter[int] = Counter()
     recovered, runs = [], []
     for answer in answers:
-        words = whole_words(answer)
+        words = whole_words(answer, segmented.prefix)
+        if words is None:
+            continue
         aligned = segmented.align(words)
         recovered.append(aligned.recovered)
         runs.append(aligned.run)
@@ -370,7 +379,7 @@ def read_samples(
 def read_next_words(
     segmented: Segmented, answers: Sequence[Sequence[Answer]], *, alike: bool = False
 ) -> PassageReading:
-    """Read each probe word from the first words of its own samples (probing mode).
+    """Read each probe word from its own samples (probing mode).
 
     Args:
         segmented: The passage and its probe words.
@@ -378,7 +387,7 @@ def read_next_words(
         alike: As for :meth:`Tally.interval`.
     """
     tallies = [
-        tally_first_words(samples, probe.word.text)
+        tally_next_words(samples, probe.word.text, segmented.before(probe.word))
         for probe, samples in zip(segmented.probes, answers, strict=True)
     ]
     return PassageReading(tuple(tally.interval(alike=alike) for tally in tallies))
@@ -432,8 +441,8 @@ def said_odds(item: Evidence) -> float:
     return math.log((p + _LUCK) / (item.baseline + _LUCK))
 
 
+_FORM = 8  # tokens in which a target shows whether it goes on or first says what it was sent
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
-_OPENING = 5  # words by which a repeated paragraph is recognised
 
 
 class SRag:
@@ -531,11 +540,9 @@ class SRag:
             return Score(None, reason="no word of its second half is worth a query")
         if config.mode == "few":
             return (yield from self._few(segments))
-        # 2. Queries with audit intent (§4.2.2); a target that only repeated is asked again.
+        # 2. Queries with audit intent (§4.2.2).
         batches = [self._queries(part) for part in segments]
-        answers = yield [query for batch in batches for query in batch]
-        if config.mode == "single":
-            answers = yield from self._with_room_to_repeat(segments, batches, answers)
+        answers = yield from self._asked(segments, batches)
         # 3. Probabilities of the probe words, each beside the proxy's.
         alike = bool(config.sampled) and all_alike(answers, config.sampled)
         evidence: list[Evidence] = []
@@ -578,7 +585,7 @@ class SRag:
         while left and total <= config.sure:
             now, left, at_once = left[:at_once], left[at_once:], 1
             batches = [self._queries(one) for one in now]
-            answers = yield [query for batch in batches for query in batch]
+            answers = yield from self._asked(now, batches)
             alike = alike and all_alike(answers, config.sampled)
             for one, batch in zip(now, batches, strict=True):
                 own, answers = answers[: len(batch)], answers[len(batch) :]
@@ -604,91 +611,105 @@ class SRag:
             most //= 2
 
     def _queries(self, part: Segmented) -> list[Query]:
-        config = self.config
-        if config.mode == "single":
-            room = self.proxy.count_tokens(part.suffix) + _ROOM
-            return self._asked(part.prefix, room)
-        count = self.proxy.count_tokens
-        return [
-            query
-            for p in part.probes
-            for query in self._asked(
-                part.before(p.word), max(config.word_tokens, count(p.word.text) + 1)
+        """One query for each place where the answer begins, or its samples."""
+        config, count = self.config, self.proxy.count_tokens
+        fewest = config.word_tokens if config.missing is not None else _FORM
+        room = {
+            start: count(part.suffix) + _ROOM
+            if config.mode == "single"
+            else max(fewest, config.word_tokens, count(part.words[start].text) + 1)
+            for start in part.starts(config.mode)
+        }
+        queries = [
+            Query(
+                config.prompt.replace("{prefix}", part.before(part.words[start])),
+                max_tokens=most,
+                top_logprobs=config.top_logprobs,
             )
+            for start, most in room.items()
         ]
+        n = config.sampled
+        return [one for query in queries for one in (samples_of(query, n) if n else [query])]
 
-    def _with_room_to_repeat(
-        self,
-        segments: Sequence[Segmented],
-        batches: Sequence[Sequence[Query]],
-        answers: Sequence[Answer],
+    def _sent(self, part: Segmented, start: int) -> str:
+        """What is sent up to a word of the passage; a target may say all of it again."""
+        return self.config.prompt.partition("{prefix}")[0] + part.before(part.words[start])
+
+    def _asked(
+        self, segments: Sequence[Segmented], batches: Sequence[Sequence[Query]]
     ) -> Generator[list[Query], list[Answer], list[Answer]]:
-        """Ask again where a target says the first half once more and had no room to go on.
-
-        "Output only the completed paragraph" can be read so; most targets just continue.
-        """
-        asked = [
-            (part, query) for part, batch in zip(segments, batches, strict=True) for query in batch
+        """Ask; a target that first says what it was sent has room to go on, but as published."""
+        queries = [query for batch in batches for query in batch]
+        if self.config.missing is not None:
+            return (yield queries)
+        before = [
+            self._sent(part, start)
+            for part in segments
+            for start in part.starts(self.config.mode)
+            for _ in range(self.config.sampled or 1)
         ]
-        short = [
-            i
-            for i, (part, _) in enumerate(asked)
-            if answers[i].finish_reason == "length"
-            and repeats_opening(answers[i], part.words, _OPENING)
-        ]
-        if not short:
-            return list(answers)
-        again = yield [
-            replace(query, max_tokens=self.proxy.count_tokens(part.text) + _ROOM)
-            for part, query in (asked[i] for i in short)
-        ]
-        longer = dict(zip(short, again, strict=True))
-        return [longer.get(i, answer) for i, answer in enumerate(answers)]
-
-    def _asked(self, prefix: str, max_tokens: int) -> list[Query]:
-        """The query that a prefix makes, or its samples."""
-        config = self.config
-        query = Query(
-            config.prompt.replace("{prefix}", prefix),
-            max_tokens=max_tokens,
-            top_logprobs=config.top_logprobs,
-        )
-        return samples_of(query, config.sampled) if config.sampled else [query]
+        room = [self.proxy.count_tokens(text) + _ROOM for text in before]
+        return (yield from with_room(queries, before, room))
 
     def _read(
         self, part: Segmented, answers: Sequence[Answer], trouble: list[str], *, alike: bool
     ) -> PassageReading | None:
-        single, n = self.config.mode == "single", self.config.sampled
-        starts = [part.half] if single else [probe.index for probe in part.probes]
-        per_start = len(answers) // len(starts)
-        problems = [
-            named_trouble(
-                answer, [word.text for word in part.words[starts[i // per_start] :]], logprobs=not n
-            )
-            for i, answer in enumerate(answers)
-        ]
-        trouble += [problem for problem in problems if problem]
-        # As published, a target that declines has not shown the word: it counts as missing.
-        published = self.config.missing is not None
-        lost = [p for p in problems if p and not (published and only_declined(p))]
-        if len(lost) * 2 > len(problems):
+        """Read the probe words; None where most answers failed."""
+        n, starts = self.config.sampled or 1, part.starts(self.config.mode)
+        placed = [(answer, starts[i // n]) for i, answer in enumerate(answers)]
+        readings = [self._what(part, answer, start) for answer, start in placed]
+        failed = [one.reason or "" for one in readings if one.outcome is Outcome.FAILED]
+        trouble += failed
+        if len(failed) * 2 > len(readings):
             return None
-        if n:
+        if self.config.sampled:
             usable = [
-                [answers[i] for i in range(start, start + n) if problems[i] is None]
-                for start in range(0, len(answers), n)
-            ]
-            if single:
+                [a for a, r in zip(answers[i : i + n], readings[i : i + n], strict=True)
+                 if r.outcome is not Outcome.FAILED]
+                for i in range(0, len(answers), n)
+            ]  # fmt: skip
+            if self.config.mode == "single":
                 return read_samples(part, usable[0], alike=alike)
             return read_next_words(part, usable, alike=alike)
-        if single:
-            return read_probes(part, answers[0].tokens or ())
+        if self.config.mode == "single" and readings[0].outcome is Outcome.ANSWERED:
+            return read_probes(part, readings[0].tokens)
+        if self.config.mode == "single":
+            readings *= len(part.probes)
         return PassageReading(
             tuple(
-                UNREAD if problem else word_probability(answer.tokens or (), probe.word.text)
-                for problem, answer, probe in zip(problems, answers, part.probes, strict=True)
+                self._said(part, reading, probe)
+                for reading, probe in zip(readings, part.probes, strict=True)
             )
         )
+
+    def _what(self, part: Segmented, answer: Answer, start: int) -> Reading:
+        """What an answer says from a word of the passage on."""
+        before, expected = self._sent(part, start), part.text[part.words[start].start :]
+        published = self.config.missing is not None
+        found = read_answer(answer, expected=expected)
+        if found.outcome is Outcome.ANSWERED and not published:
+            gone_on = read_continuation(answer, before, expected)
+            # In single-answer mode every word is aligned, so that nothing is taken off.
+            single = self.config.mode == "single" and gone_on.outcome is Outcome.ANSWERED
+            found = found if single else gone_on
+        # As published, a target that says nothing has not shown the word: it counts as missing.
+        if published and found.outcome is Outcome.FAILED and not answer.error:
+            return replace(found, outcome=Outcome.DECLINED)
+        if not (self.config.sampled or found.tokens or found.outcome is not Outcome.ANSWERED):
+            said = bool(answer.tokens) or "echo" in found.removed
+            return found if said else replace(found, outcome=Outcome.FAILED, reason=NO_LOGPROBS)
+        return found
+
+    def _said(self, part: Segmented, reading: Reading, probe: ProbeWord) -> Interval:
+        """The probability of a probe word in the answer to its own query."""
+        if self.config.missing is not None:
+            declined = reading.outcome is not Outcome.ANSWERED
+            return UNREAD if declined else probability_at(reading.tokens, probe.word.text)
+        if reading.outcome is Outcome.DECLINED:
+            return Interval(0.0, 0.0)
+        if reading.outcome is Outcome.FAILED or not reading.tokens:
+            return UNREAD
+        return word_probability(reading.tokens, probe.word.text, part.before(probe.word))
 
     def _score(
         self, evidence: Sequence[Evidence], readings: Sequence[PassageReading], *, alike: bool

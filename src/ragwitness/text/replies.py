@@ -16,9 +16,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Self
 
-_SENTENCE = re.compile(r"[^.!?\n。！？]*(?:[.!?](?=\w)[^.!?\n。！？]*)*")
-_CLAUSE = re.compile(r"[.!?;:,\n。！？；：，、]+|\s(?:because|but|therefore)\s")
-_QUOTED = re.compile(r"[\"\u201c\u00ab](?:[^\"\u201c\u201d\u00ab\u00bb]*\s){2}[^\"\u201d\u00bb]*[\"\u201d\u00bb]")
+from ragwitness.text.words import STOP_WORDS
+
+_ENDS, _PAUSES = r".!?\n\u3002\uff01\uff1f", r";:,\uff1b\uff1a\uff0c\u3001"
+_SENTENCE = re.compile(rf"[^{_ENDS}]*(?:[.!?](?=\w)[^{_ENDS}]*)*")
+_CLAUSE = re.compile(rf"[{_ENDS}{_PAUSES}]+|\s(?:because|but|therefore)\s")
+_QUOTED = re.compile(
+    r"[\"\u201c\u00ab](?:[^\"\u201c\u201d\u00ab\u00bb]*\s){2}[^\"\u201d\u00bb]*[\"\u201d\u00bb]"
+)
 _HEDGED = re.compile(
     r"\b(?:perhaps|maybe|might|may|could|possibly|vielleicht|möglich\w*|peut-être|quizás?|tal vez"
     r"|forse|talvez|misschien|może|возможно)\b|可能|かもしれ",
@@ -26,7 +31,7 @@ _HEDGED = re.compile(
 )
 _SURE = re.compile(r"\b(?:no|without(?: a| any)?|beyond) doubt\b", re.IGNORECASE)
 _FOLLOWS = (  # what may stand behind a yes or no: nothing, a sign, or the beginning of a sentence
-    r"(?=\W*$|\s*[^\w\s]|\s+(?:the|there|i|we|as|because|since|in|le|la|il|el|der|die|o|a|not)\b"
+    r"(?=\W*$|\s*[^\w\s]|\s+(?:the|there|i|we|as|because|since|in|le|la|il|el|der|die|o|a)\b"
     r"|\s+(?:{pointer}|{source})\b)"
 )
 _LONGEST = 300  # characters of a sentence that declines
@@ -120,8 +125,12 @@ class Tongue:
 @cache
 def tongues() -> tuple[Tongue, ...]:
     """Return every language that is read; a further one is a row of ``replies.toml``."""
-    table = files("ragwitness.text").joinpath("replies.toml").read_text(encoding="utf-8")
-    return tuple(Tongue.of(row) for row in tomllib.loads(table)["tongue"])
+    return tuple(Tongue.of(row) for row in tomllib.loads(_table())["tongue"])
+
+
+@cache
+def _table() -> str:
+    return files("ragwitness.text").joinpath("replies.toml").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +215,71 @@ def declines(text: str) -> bool:
             return True
         # "The context does not mention it." and "There is no information about it in the text."
         nouns = len(tongue.source.findall(sentence))
-        if nouns and tongue.denied.search(sentence):
-            if nouns > 1 or tongue.holds.search(sentence):
-                return True
+        told = nouns > 1 or (nouns and tongue.holds.search(sentence))
+        if told and tongue.denied.search(sentence):
+            return True
     return False
+
+
+# What stands before an answer.
+
+_LINE = re.compile(r"\s*([^\n]{1,120}):[ \t]*\n\s*")
+_HEAD = re.compile(r"\s*([^\n:.,!?*]{1,120}?)\s*(?:([:.,!?])(?=\s|$)|(?=\n|$))\s*")
+_COPULA = re.compile(
+    r"\s*([^\n:.,!?]{1,100}?\s(?:is|are|reads|would be|should be|continues|ist|lautet|lauten|est"
+    r"|sont|es|son|\u00e8|sono|\u00e9|s\u00e3o|zijn|to|brzmi)"
+    r"(?:\s(?:that|as follows|dass|que|che))?)(?:[:,]\s*|\s+)(?=\S)",
+    re.IGNORECASE,
+)
+_MOST = 15  # words before an answer
+
+
+@cache
+def _preambles() -> dict[str, re.Pattern[str]]:
+    row = tomllib.loads(_table())["preamble"]
+    return {name: re.compile(f"(?:{words})", re.IGNORECASE) for name, words in row.items()}
+
+
+def preamble(text: str, *, cut: bool = False) -> int:
+    """Return how many characters at a reply's beginning only announce its answer.
+
+    All words of an announcement are of a kind: "Sure!", "Based on the context, here is the
+    completed paragraph:", "The correct answer is". What a document says has others.
+
+    Args:
+        text: The reply.
+        cut: Whether it was cut, so that its end may be within the announcement.
+    """
+    kinds = _preambles()
+    if found := kinds["unspaced"].match(text) or _LINE.match(text):
+        # A line that ends in a colon may hold other words, where it opens as announcements do.
+        if found.re is not _LINE or kinds["opener"].match(found[1]):
+            return found.end()
+    for form in (_COPULA, _HEAD):
+        found = form.match(text)
+        words = re.findall(r"[^\W\d_]+(?:['\u2019/][^\W\d_]+)?|\d+", found[1]) if found else []
+        if not found or not 0 < len(words) <= _MOST:
+            continue
+        telling = [word for word in words if kinds["words"].fullmatch(word)]
+        plain = all(
+            word in telling or word.lower() in STOP_WORDS or kinds["filler"].fullmatch(word)
+            for word in words
+        )
+        sign, ends = found[2] if form is _HEAD else "", found.end() == len(text)
+        # "Completed paragraph:" announces by its colon, "Sure," by what it is, "The answer is" by
+        # its noun.
+        if form is _COPULA:
+            told = plain and any(kinds["answer"].fullmatch(word) for word in telling)
+        elif sign == ":":
+            told = plain and bool(telling)
+        elif sign:
+            told = plain and bool(telling) and bool(kinds["opener"].match(found[1]))
+        else:
+            told = plain and len(telling) > (not cut) and (cut if ends else "\n" in text)
+        if told:
+            return found.end()
+    return 0
+
 
 # Refusals and apologies in English.
 

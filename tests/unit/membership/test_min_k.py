@@ -46,6 +46,11 @@ def _said(*pairs: tuple[str, float]) -> Answer:
     return Answer("".join(word for word, _ in pairs), tokens, "stop")
 
 
+def _plain(**options) -> MinK:
+    """What the answer says is read, whatever it is."""
+    return _audit(reads="answer", **options)
+
+
 _TEN = [(f" w{i}", p) for i, p in enumerate([0.9, 0.1, 0.8, 0.3, 0.99, 0.7, 0.6, 0.95, 0.5, 0.85])]
 
 
@@ -58,7 +63,7 @@ def test_one_query_with_the_first_half() -> None:
 
 
 def test_min_k_is_the_mean_of_the_least_probable() -> None:
-    _, score = _ask(_audit(k=20), _said(*_TEN))
+    _, score = _ask(_plain(k=20), _said(*_TEN))
     assert score.value == pytest.approx((math.log(0.1) + math.log(0.3)) / 2)
     assert score.details["score/min-k"] == score.value
     assert score.details["score/sum"] == pytest.approx(math.log(0.1) + math.log(0.3))
@@ -109,7 +114,7 @@ def test_certain_and_impossible_tokens_stay_finite() -> None:
 
 def test_plus_plus_reads_the_standardised_values() -> None:
     answer = _said(*_TEN)
-    _, score = _ask(_audit(variant="min-k++", k=20), answer)
+    _, score = _ask(_plain(variant="min-k++", k=20), answer)
     expected = sorted(standardised(token) for token in answer.tokens)[:2]
     assert score.value == pytest.approx(sum(expected) / 2)
     assert score.details["score/min-k++"] == score.value
@@ -120,16 +125,50 @@ def test_a_target_that_reads_the_document_scores_above_one_that_invents(variant:
     words = _TEXT.split()[14:]
     sure = _said(*((f" {word}", 0.95) for word in words))
     inventing = _said(*((f" {w}", 0.9 if i % 3 else 0.15) for i, w in enumerate(words)))
-    _, member = _ask(_audit(variant=variant), sure)
-    _, other = _ask(_audit(variant=variant), inventing)
-    assert member.value > other.value
+    for audit in (_audit(variant=variant), _plain(variant=variant)):
+        _, member = _ask(audit, sure)
+        _, other = _ask(audit, inventing)
+        assert member.value > other.value
+
+
+@pytest.mark.parametrize(
+    "opening", ["", "Here is the completed paragraph:\n\n{first} ", "{first} "]
+)
+@pytest.mark.parametrize("variant", ["min-k", "min-k++"])
+def test_the_documents_words_are_read_wherever_the_answer_begins(variant, opening) -> None:
+    audit, words = _audit(variant=variant), _TEXT.split()
+    first = opening.format(first=" ".join(words[:14]))
+
+    def says(rest: list[str], p: float) -> Score:
+        told = f"{first}{' '.join(rest)}".split(" ")
+        return _ask(audit, _said(*((f" {word}", p) for word in told)))[1]
+
+    known, invents = says(words[14:], 0.9), says("we all went home by train today".split(), 0.99)
+    assert invents.value < known.value
+    declines = says("I don't know the answer to that.".split(), 0.999)
+    assert declines.value < invents.value
+    assert declines.details["declined"] == 1
+    for score in (known, invents, declines):
+        assert math.isfinite(score.value)
+    assert [item.word for item in invents.evidence] == ["dog"]  # the true word, at its place
+
+
+def test_an_answer_that_leaves_the_first_half_is_the_lowest_and_a_cut_one_is_asked_again() -> None:
+    words = _TEXT.split()
+    left = _said(*((f" {w}", 0.99) for w in [*words[:9], *"we all went home by train".split()]))
+    assert _ask(_audit(), left)[1].value < -20
+    probe = _audit().probe(Document("d", _TEXT))
+    (query,) = next(probe)
+    cut = _said(*((f" {w}", 0.99) for w in words[:9]))
+    (longer,) = probe.send([Answer(cut.text, cut.tokens, "length")])
+    assert longer.max_tokens > query.max_tokens + 14
 
 
 def test_unknown_probabilities_are_counted_and_left_out() -> None:
     answer = _said(*_TEN)
     spoilt = Answer(answer.text, (TokenLogprob("", math.nan), *answer.tokens), "stop")
-    _, whole = _ask(_audit(), answer)
-    _, score = _ask(_audit(), spoilt)
+    _, whole = _ask(_plain(), answer)
+    _, score = _ask(_plain(), spoilt)
     assert score.value == whole.value
     assert score.details["unread"] == 1
     assert [e.word for e in score.evidence] == [e.word for e in whole.evidence]
@@ -138,13 +177,12 @@ def test_unknown_probabilities_are_counted_and_left_out() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "outcome"),
     [
-        (Answer("text"), "no log-probabilities", "no_logprobs"),
-        (Answer("", ()), "nothing", "empty"),
-        (_said(("I'm", 0.9), (" sorry", 0.9), (", no", 0.9)), "refused", "refused"),
-        (Answer("<html>502</html>", _said(*_TEN).tokens), "web page", "unreadable"),
-        (Answer("", error="lost"), "lost", "error"),
-        (Answer("other words", _said(*_TEN).tokens), "do not spell", "mismatch"),
-        (_said((" one", 0.5), (" two", 0.5)), "has 2 tokens", "answered"),
+        (Answer("text"), "no log-probabilities", "failed"),
+        (Answer("", ()), "nothing", "failed"),
+        (Answer("<html>502</html>", _said(*_TEN).tokens), "web page", "failed"),
+        (Answer("", error="lost"), "lost", "failed"),
+        (Answer("other words", _said(*_TEN).tokens), "do not spell", "failed"),
+        (_said((" one", 0.5), (" two", 0.5)), "tokens; 3 are needed", "answered"),
     ],
 )
 def test_answers_without_evidence_are_reasons(answer, reason, outcome) -> None:
@@ -195,7 +233,7 @@ def test_impossible_settings_are_named(options, message) -> None:
 
 def test_the_preset_sums_as_the_baseline_of_mba_does() -> None:
     answer = _said(*((f" w{i}", 0.9) for i in range(8)), (" rare", 0.01), (" odd", 0.02))
-    mean = _ask(_audit(k=20.0), answer)[1].value
+    mean = _ask(_plain(k=20.0), answer)[1].value
     published = _ask(MinK(Copier(), configure("min-k:paper")), answer)[1].value
     assert mean == pytest.approx(math.log(0.01 * 0.02) / 2)
     assert published == pytest.approx(math.log(0.01 * 0.02))
@@ -203,5 +241,5 @@ def test_the_preset_sums_as_the_baseline_of_mba_does() -> None:
 
 def test_the_preset_reads_a_refusal_like_any_other_answer() -> None:
     refusal = _said(*((f" {word}", 0.5) for word in "I'm sorry, but I cannot help".split()))
-    assert _ask(_audit(), refusal)[1].value is None
+    assert _ask(_audit(), refusal)[1].value < -20
     assert _ask(MinK(Copier(), configure("min-k:paper")), refusal)[1].value == math.log(0.5)

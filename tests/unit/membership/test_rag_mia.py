@@ -8,7 +8,7 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig
-from ragwitness.membership.reading.yes_no import answer_tokens, proxy_yes
+from ragwitness.membership.reading.yes_no import proxy_yes
 from ragwitness.membership.registry import configure
 from ragwitness.text.words import cut_characters
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
@@ -81,16 +81,16 @@ def test_yes_is_one_and_no_is_zero(said: str, value: float, outcome: str) -> Non
 @pytest.mark.parametrize(
     ("answer", "reason", "outcome", "published"),
     [
-        (Answer("Perhaps it appears somewhere"), "neither yes nor no", "unreadable", 0.0),
-        (Answer("Yes and no"), None, "yes", 1.0),
-        (Answer("It may be yes or no"), "neither yes nor no", "unreadable", 0.0),
-        (Answer("I don't know."), "does not know", "unknown", 0.0),
-        (Answer("I'm sorry, I can't help with that."), "refused", "refused", 0.0),
-        (Answer("", finish_reason="content_filter"), "refused", "refused", 0.0),
-        (Answer("  \n"), "with nothing", "empty", 0.0),
-        (Answer("<!DOCTYPE html><p>No server</p>"), "web page", "unreadable", 0.0),
-        (Answer("[Mask_1]: nine"), "neither yes nor no", "unreadable", 0.0),
-        (Answer("", error="timed out"), "timed out", "error", None),
+        (Answer("Perhaps it appears somewhere"), "neither yes nor no", "not_read", 0.0),
+        (Answer("Yes and no"), "neither yes nor no", "not_read", 0.0),
+        (Answer("It may be yes or no"), "neither yes nor no", "not_read", 0.0),
+        (Answer("The patient has no fever."), "neither yes nor no", "not_read", 0.0),
+        (Answer("", finish_reason="content_filter"), "filter", "failed", 0.0),
+        (Answer("  \n"), "with nothing", "failed", 0.0),
+        (Answer("<!DOCTYPE html><p>No server</p>"), "web page", "failed", 0.0),
+        (Answer("[Mask_1]: nine"), "neither yes nor no", "not_read", 0.0),
+        (Answer("<think>hm", finish_reason="stop"), "thought until", "failed", 0.0),
+        (Answer("", error="timed out"), "timed out", "failed", None),
     ],
 )
 def test_what_is_neither_is_unscorable_here_and_a_non_member_in_the_paper(
@@ -168,15 +168,13 @@ def test_a_word_further_on_is_read_where_it_stands() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "outcome", "published"),
     [
-        (Answer("Yes"), "no log-probabilities", "no_logprobs", 1.0),
-        (Answer("Perhaps"), "no log-probabilities", "no_logprobs", 0.0),
-        (_said(_token("Perhaps", 0.9, Maybe=0.05)), "neither Yes nor No", "unreadable", 0.0),
+        (Answer("Yes"), "no log-probabilities", "yes", 1.0),
+        (Answer("Perhaps"), "neither yes nor no", "not_read", 0.0),
+        (_said(_token("Perhaps", 0.9, Maybe=0.05)), "neither yes nor no", "not_read", 0.0),
         (Answer("Yes", (_token("Hello", 0.9),)), "do not spell", "yes", 1.0),
         (Answer("Yes", (TokenLogprob("Yes", math.nan),)), "neither Yes nor No", "yes", 1.0),
-        (_said(_token("I'm", 0.9, No=0.05), _token(" sorry", 0.9)), "refused", "refused", 0.0),
-        (_said(_token("Unsure", 0.9, Maybe=0.05)), "neither Yes nor No", "unknown", 0.0),
-        (Answer(""), "with nothing", "empty", 0.0),
-        (Answer("", error="lost"), "lost", "error", None),
+        (Answer(""), "with nothing", "failed", 0.0),
+        (Answer("", error="lost"), "lost", "failed", None),
     ],
 )
 def test_gray_answers_without_odds_are_unscorable(answer, reason, outcome, published) -> None:
@@ -193,15 +191,48 @@ def test_an_impossible_no_stays_finite() -> None:
     assert 10 < score.value < 50
 
 
-def test_tokens_around_the_text_are_left_out() -> None:
-    thought = [_token("<think>", 0.9), _token("no idea", 0.9), _token("</think>", 0.9)]
-    yes, end = _token("Yes", 0.9), _token("<|eot_id|>", 0.9)
-    assert answer_tokens(Answer("Yes", (*thought, yes, end))) == (yes,)
-    assert answer_tokens(Answer("Yes", (yes, _token(" truncated", 0.9)))) == (yes,)
-    assert answer_tokens(Answer("Yes!", (yes, end))) == (yes,)
-    assert answer_tokens(Answer("はい", (_token("は", 0.9),))) == (_token("は", 0.9),)
-    assert answer_tokens(Answer("Yes", (_token("Yesterday", 0.9), _token("No", 0.5)))) is None
-    assert answer_tokens(Answer("es", (_token("Yes", 0.9),))) is None
+@pytest.mark.parametrize("access", ["text", "gray"])
+@pytest.mark.parametrize(
+    "said",
+    ["I don't know.", "I'm sorry, I can't help with that.", "Unsure", "Ich weiß es nicht."],
+)
+def test_a_decline_is_the_lowest_answer(said: str, access: str) -> None:
+    names = said.split(" ")
+    answer = _said(_token(names[0], 0.9), *(_token(f" {name}", 0.9) for name in names[1:]))
+    _, score = _ask(_audit(access=access), answer)
+    assert score.details["declined"] == 1.0
+    assert score.details["score/published"] == 0.0
+    no = _ask(_audit(access=access), _said(_token("No", 0.999, Yes=0.0001)))[1]
+    assert -50 < score.value <= no.value
+
+
+def test_a_sentence_says_yes_or_no_for_certain_and_a_word_of_any_language_has_odds() -> None:
+    def odds(*tokens: TokenLogprob) -> float:
+        return _ask(_audit(access="gray"), _said(*tokens))[1].value
+
+    there = [_token(" text", 0.9), _token(" appears", 0.9), _token(" in the context.", 0.9)]
+    assert odds(_token("The", 0.9), *there) > 15
+    assert odds(_token("The", 0.9), there[0], _token(" does not appear.", 0.9)) < -15
+    assert odds(_token("Ja", 0.6, Nein=0.2)) == pytest.approx(math.log(0.6 / 0.2))
+    assert odds(_token("\u0120No", 0.6, **{"\u0120Yes": 0.3})) == pytest.approx(math.log(0.3 / 0.6))
+
+
+def test_an_answer_without_room_is_asked_again_but_not_as_published() -> None:
+    cut = Answer("Based on the context that was provided to me, the", finish_reason="length")
+    for method, again in (("rag-mia", True), ("rag-mia:paper", False)):
+        probe = RagMia(Copier(), configure(method)).probe(Document("d", _TEXT))
+        (query,) = next(probe)
+        try:
+            (longer,) = probe.send([cut])
+        except StopIteration as stop:
+            assert not again
+            assert stop.value.value == 0.0
+            continue
+        assert again
+        assert longer.max_tokens > query.max_tokens + 40
+        with pytest.raises(StopIteration) as stop:
+            probe.send([Answer("Based on the context that was provided to me, the answer is Yes.")])
+        assert stop.value.value.value == 1.0
 
 
 def test_the_proxy_is_asked_the_same_and_only_where_it_can_read() -> None:

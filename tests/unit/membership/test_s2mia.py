@@ -18,7 +18,6 @@ from ragwitness.membership.s2mia import (
     fit_classifier,
     fit_thresholds,
     lexical_cosine,
-    response,
 )
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from tests.support.copier import Copier
@@ -149,12 +148,28 @@ def test_an_answer_with_the_second_half_scores_higher() -> None:
 
 
 def test_the_wrapping_the_prompt_asks_for_is_taken_off() -> None:
-    assert response("{[Response]: 'it''s here'}") == "it''s here"
-    assert response("[Response]: text.") == "text."
-    assert response("'quoted' stays {so}") == "'quoted' stays {so}"
     _, bare = _ask(_audit(), Answer(_SECOND))
     _, wrapped = _ask(_audit(), Answer(f"{{[Response]: '{_SECOND}'}}"))
     assert wrapped.value == bare.value
+
+
+@pytest.mark.parametrize(
+    "manner",
+    ["{first} {second}", "Here is the completed paragraph:\n\n{first} {second}", "**{second}**",
+     "<think>Who keeps a dog?</think>\n{second}", '{{"answer": "{second}"}}', "- {second}"],
+)  # fmt: skip
+def test_what_stands_around_the_second_half_costs_nothing(manner: str) -> None:
+    first = halve(_TEXT, 400, 8).first
+    said = manner.format(first=first, second=_SECOND)
+    assert _ask(_audit(), Answer(said))[1].value == pytest.approx(1.0)
+    probe = _audit().probe(Document("d", _TEXT))
+    (query,) = next(probe)
+    (longer,) = probe.send([Answer(" ".join(first.split()[:9]), finish_reason="length")])
+    assert longer.max_tokens > query.max_tokens + 14
+    published = S2Mia(Copier(), configure("s2mia:s")).probe(Document("d", _TEXT))
+    next(published)
+    with pytest.raises(StopIteration):
+        published.send([Answer(" ".join(first.split()[:9]), finish_reason="length")])
 
 
 def test_the_embedder_given_is_used() -> None:
@@ -191,11 +206,9 @@ def test_gray_without_log_probabilities_keeps_the_similarity_alone() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "outcome"),
     [
-        (Answer(""), "nothing", "empty"),
-        (Answer("{[Response]: ''}"), "nothing", "empty"),
-        (Answer("Sorry, I cannot do that."), "refused", "refused"),
-        (Answer("<html><body>502</body></html>"), "web page", "unreadable"),
-        (Answer("", error="lost"), "lost", "error"),
+        (Answer(""), "nothing", "failed"),
+        (Answer("<html><body>502</body></html>"), "web page", "failed"),
+        (Answer("", error="lost"), "lost", "failed"),
     ],
 )
 def test_answers_without_evidence_are_reasons(answer, reason, outcome) -> None:
@@ -366,7 +379,10 @@ def test_without_log_probabilities_t_and_m_have_no_score() -> None:
 
 def test_as_published_a_refusal_is_an_answer_that_is_not_like_the_document() -> None:
     refusal = _said("I'm sorry, but I cannot help with that.")
-    assert _ask(_audit(access="gray"), refusal)[1].value is None
+    ours = _ask(_audit(access="gray"), refusal)[1]
+    assert ours.value == -1.0 < _ask(_audit(), Answer("zebra"))[1].value
+    assert all(map(math.isfinite, ours.features))
+    assert ours.details["declined"] == 1
     for variant in ("s", "t", "m"):
         audit = S2Mia(Copier(), configure(f"s2mia:{variant}"))
         assert _ask(audit, refusal)[1].value < 0.1

@@ -16,7 +16,6 @@ from ragwitness.audits.plan import SHADOW_STAGES, AuditPlan, among
 from ragwitness.errors import InputError
 from ragwitness.membership import shadow
 from ragwitness.membership.reading.elsewhere import Elsewhere
-from ragwitness.membership.reading.outcomes import named_trouble
 from ragwitness.membership.registry import configure
 from ragwitness.membership.srag import SRag, SRagConfig, said_odds, segment
 from ragwitness.stats.evaluation import auc
@@ -120,12 +119,9 @@ def test_text_without_spaces_is_probed_by_character() -> None:
         (Answer("", error="the server closed the connection"), "closed the connection"),
         (Answer("some text", None), "no log-probabilities"),
         (Answer("", ()), "with nothing"),
-        (_said("I'm sorry, but I can't help with that."), "refused"),
-        (_said("I cannot share that."), "refused"),
-        (_said("I\u2019m sorry, I am not able to do so."), "refused"),
-        (_said("I apologize, but I cannot."), "refused"),
-        (_said("The context does not contain this paragraph."), "refused"),
-        (Answer("", None, finish_reason="content_filter"), "refused"),
+        (Answer("", None, finish_reason="content_filter"), "filter"),
+        (Answer("<think>It goes", ()), "thought until"),
+        (_said("<html><p>502</p>"), "web page"),
     ],
 )
 @pytest.mark.parametrize("mode", ["single", "probing"])
@@ -136,11 +132,102 @@ def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode)
     assert reason in score.reason
 
 
+@pytest.mark.parametrize("mode", ["single", "probing", "few"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I don't know.",
+        "The context does not contain this paragraph.",
+        "Ich weiß es nicht.",
+    ],
+)
+def test_a_decline_is_an_answer_and_the_lowest_one(mode: str, said: str) -> None:
+    def value(answer) -> float:
+        return _asked_in_turn(_audit(mode=mode), lambda _: answer)[0].value
+
+    lowest = value(_said(said))
+    assert math.isfinite(lowest)
+    assert lowest <= value(_said("somebody else went home by train", 0.999999))
+    assert lowest < value(_said("somebody else went home by train", 0.9)) or mode == "single"
+    assert lowest < _asked_in_turn(_audit(mode=mode), _next_words)[0].value
+
+
 def test_a_document_that_reads_like_a_refusal_is_not_taken_for_one() -> None:
-    said = "I am unable to sleep since Marrowdale"
-    assert named_trouble(_said(said), said.split(), logprobs=True) is None
-    refused = named_trouble(_said(said), ["something", "else"], logprobs=True)
-    assert refused == "the target refused to answer"
+    text = _TEXT.replace("keeps a brown dog", "is unable to sleep. I am unable to help him. I saw")
+    audit = _audit(mode="probing", segment_factor=1)
+
+    def goes_on(query) -> Answer:
+        before = query.prompt.split("\n\n", 1)[1]
+        return _said(" ".join(text.removeprefix(before).split()[:4]))
+
+    score, asked = _asked_in_turn(audit, goes_on, text)
+    assert len(asked) > 3
+    assert all(one.probability.low > 0.5 for one in score.evidence)
+
+
+_MANNERS = {
+    "says the paragraph": "{before} {after}",
+    "announces it": "Here is the completed paragraph:\n\n{before} {after}",
+    "quotes it": '"{before} {after}"',
+    "thinks": "<think>\n\n</think>\n\n{after}",
+    "in bold": "**{after}**",
+    "an ellipsis": "\u2026 {after}",
+    "a bullet": "- {after}",
+    "a label": "Answer: {after}",
+    "JSON": '{{"answer": "{after}"}}',
+    "a fence": "```\n{after}\n```",
+    "the last sentence": "{last} {after}",
+}
+
+
+@pytest.mark.parametrize("mode", ["single", "probing", "few"])
+@pytest.mark.parametrize("manner", _MANNERS)
+def test_a_word_is_read_wherever_the_answer_comes_to_it(manner: str, mode: str) -> None:
+    audit = _audit(mode=mode)
+
+    def answers(text: str):
+        def answer(query) -> Answer:
+            before = query.prompt.split("\n\n", 1)[1]
+            after = " ".join(text.removeprefix(before).split())
+            last = " ".join(before.split()[-6:])
+            said = _MANNERS[manner].format(before=before, after=after, last=last).split(" ")
+            # Cut where the room ends; a word is a token here.
+            cut = len(said) > query.max_tokens
+            found = _said(" ".join(said[: query.max_tokens]))
+            return replace(found, finish_reason="length" if cut else "stop")
+
+        return answer
+
+    held, asked = _asked_in_turn(audit, answers(_TEXT))
+    assert all(one.probability.low > 0.5 for one in held.evidence)
+    assert held.details["unread"] == 0
+    other = _TEXT[: len(_TEXT) // 3] + " nobody there knew of anything at all, so they went home"
+    assert held.value > _asked_in_turn(audit, answers(other))[0].value + 0.5
+    twice = len(asked) > len(set(asked))
+    repeats = manner in ("says the paragraph", "announces it", "quotes it", "the last sentence")
+    assert twice is (repeats and mode != "single")
+
+
+def test_an_echo_without_an_end_is_not_read_and_one_that_departs_is_low() -> None:
+    audit = _audit(mode="few")
+
+    def cut(query) -> Answer:
+        said = " ".join(query.prompt.split("\n\n", 1)[1].split()[:-2])
+        return replace(_said(said), finish_reason="length")
+
+    score, asked = _asked_in_turn(audit, cut)
+    assert score.value is None
+    assert "said the text again" in score.reason
+    assert len(asked) == 2 * audit.config.turns
+
+    def departs(query) -> Answer:
+        said = query.prompt.split("\n\n", 1)[1].split()[:8]
+        return _said(" ".join([*said, "and then we all went home by train together"]))
+
+    score, _ = _asked_in_turn(audit, departs)
+    assert score.details["unread"] == score.details["probes"] == 3
+    assert -2 < score.value < 0.1  # nothing was shown
 
 
 def test_words_of_many_tokens_make_shorter_passages() -> None:
@@ -260,7 +347,12 @@ def test_as_published_a_target_that_declines_has_shown_no_word() -> None:
     refusal = _said("I'm sorry, but I cannot help with that.")
     assert _finish(_queries(audit)[0], [refusal] * 3).features == (3.0, *[0.0] * 9)
     ours = SRag(Copier(), replace(audit.config, missing=None))
-    assert _finish(_queries(ours)[0], [refusal] * 3).value is None
+    assert {e.probability for e in _finish(_queries(ours)[0], [refusal] * 3).evidence} == {
+        Interval(0.0, 0.0)
+    }
+    # As published, the word is the answer's first, and nobody is asked again.
+    said = replace(_said("Here is the"), finish_reason="length")
+    assert _finish(_queries(audit)[0], [said] * 3).details["censored"] == 3
     for lost in (Answer("", error="no connection"), Answer("something else")):
         assert _finish(_queries(audit)[0], [lost] * 3).value is None
 

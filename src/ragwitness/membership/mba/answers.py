@@ -6,39 +6,55 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
+from difflib import Match, SequenceMatcher
+from itertools import islice, pairwise
 
+from ragwitness.text.replies import declines
+from ragwitness.text.words import core, split_words
+
+_Pair = tuple[int, str, int | None]  # number of a mask, what was said for it, where that begins
+
+# A label is a word with a number: "[Mask_1]", "Maske 1", "answer_1", "**Mask 1**".
 _LABEL = re.compile(
-    r"[\[({<]?[ ]?\bmask(?:ed)?(?: ?word)?[ _\-#]{0,2}(\d{1,3}) ?[\])}>]?[*_`\"'\u201d]*",
+    r"[\[({<]?[ ]?(?<!\w)(?P<name>[^\W\d_]{2,12}(?: ?word)?)[ _\-#]{0,2}"
+    r"(?P<number>\d{1,3})(?!\w|[.,]\d) ?[\])}>]?[*_`\"'\u201d]*",
     re.IGNORECASE,
 )
-_SEPARATOR = re.compile(r"[\s*_`]*(?::|=+>?|-+>?|\u2013|\u2014|\u2192|\bis\b)", re.IGNORECASE)
+_EMPTY = re.compile(r"\[mask\]", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?=[\[\]_*])")
+_MASK = re.compile(r"mask(?:ed)?(?: ?word)?", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[\s*_`]*(?::|=+>?|-+>?|\u2013|\u2014|\u2192|\||\bis\b)", re.IGNORECASE)
 _NUMBERED_LINE = re.compile(
-    r"^[ \t]*(?:[-*\u2022][ \t]*)?[\[(*_]{0,3}(\d{1,3})[\])*_]{0,3}"
-    r"(?:[):\]][*_]*(?:[ \t]+|(?=\D))|\.[*_]*[ \t]+|[ \t]+[-\u2013=][ \t]+)(?=\S)",
+    r"^[ \t]*(?:[-*\u2022|][ \t]*)?[\[(*_]{0,3}(\d{1,3})[\])*_]{0,3}"
+    r"(?:[):\]][*_]*(?:[ \t]+|(?=\D))|\.[*_]*[ \t]+|[ \t]+[-\u2013=|][ \t]+)(?=\S)",
     re.MULTILINE,
 )
 _NUMBERED_INLINE = re.compile(r"(?:^|(?<=[\s,;]))\(?(\d{1,3})[.):][ \t]+(?=\S)")
+_ORDERED_LINE = re.compile(r"^\W*(\w+) (\w+)\W*?[:=\u2192-][ \t]*(?=\S)", re.MULTILINE)
+_MARKED = re.compile(
+    r"\*\*([^*\n]{1,60})\*\*|(?<!\w)\[([^\[\]\n]{1,60})\]|<(?:b|strong|u|mark)>([^<]{1,60})<"
+)
 _DRESS = " \t\r\n*_`\"'\u201c\u201d\u2018\u2019[](){}<>:;,.|-\u2013\u2014\u2022=\u2192"
 _LINE_BREAK_TAG = re.compile(r"</?(?:br|p|li|ul|ol|div|tr|td|h\d|pre)\b[^>]*>", re.IGNORECASE)
 _HTML = re.compile(r"</[a-z]+\d?\s*>|<br\s*/?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _LABELLED = re.compile(r"^(?:answer|mask)[\s_]*\d*\s*\]?\s*[:=]\s*", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"(\d{1,3})\D*$")
-_DECLINED = re.compile(
-    r"^(?:unknown|unsure|unclear|n/?a|none|null|blank|unanswerable|[?_.\-\s]*"
-    r"|(?:i )?(?:do not|don't) know|not (?:\w+ )?(?:provided|stated|given|mentioned|specified"
-    r"|available|found|known|in the context|enough information).*"
-    r"|(?:i )?(?:cannot|can't|could not).*|no (?:answer|information|context).*)$",
-    re.IGNORECASE,
-)
+_LIST_END = re.compile(r"[:\s](?:are|sind|sont|son|sono|s\u00e3o|zijn)\s+|:\s*", re.IGNORECASE)
+_BETWEEN = {"\n": r"\n", ";": r";", ",": r",\s*(?:and|und|et|y|e|en)\s|\s(?:and|und|et|y|e|en)\s|,"}
+_PIECE = re.compile(r"(?:[^\s/,;()|]|(?<=\d)[/,](?=\d))+")
 _ARTICLES = frozenset(("a", "an", "the"))
 _LONGEST = 50_000  # characters; no target was asked for as much
 _TRIES = 64  # places where a JSON value may begin
 _FEW = 3  # words of an answer without a separator; more is the masked text said again
+_SHORT = 10  # words of an answer in any of which a hit may be
+_AROUND = 3  # words around a mask that show its place
+_JOINED = 3  # words that may be one in the document: "follow up"
+_SLOT = "\0"  # stands where a mask is, in a masked text
+MASK = re.compile(r"\[Mask_(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +77,13 @@ class MaskAnswers:
     """Everything read from one answer.
 
     Attributes:
-        given: By mask number. The first answer to a mask counts, later ones do not.
-        form: How it was read: ``"labels"``, ``"numbers"``, ``"json"`` or ``"list"``; empty where
-            nothing could be read.
+        given: By mask number. Of several blocks of answers the last one that is whole counts; in
+            a block the first answer to a mask does.
+        form: How it was read: ``"labels"``, ``"numbers"``, ``"json"``, ``"list"``, or ``"filled"``
+            where the text was said again with its masks filled; empty where nothing could be read.
         repeated: Further answers to a mask already answered.
         out_of_range: Answers to masks that do not exist.
-        long: Answers of several words, of which the first counts.
+        long: Answers of several words.
     """
 
     given: Mapping[int, Given] = field(default_factory=dict)
@@ -76,46 +93,70 @@ class MaskAnswers:
     long: int = 0
 
 
-def read_answers(text: str, masks: int) -> MaskAnswers:
+def read_answers(text: str, masks: int, masked: str = "") -> MaskAnswers:
     """Read the word for each mask.
 
-    Forms: a JSON value or ``[Mask_3]: word`` in any dress, else ``3. word``, else a bare list of
-    exactly as many items as there are masks. Prose gives nothing.
+    Forms: a JSON value or ``[Mask_3]: word`` in any dress, else ``3. word``, else the masked text
+    with its masks filled, else a bare list of exactly as many items as there are masks. Other
+    prose, and the masked text said again as it was, give nothing.
 
     Args:
-        text: The target's answer.
+        text: The target's answer, without its thoughts.
         masks: How many masks were asked for.
+        masked: The masked text.
     """
     text = text[:_LONGEST]
-    if not _HTML.search(text):
-        return _read_plain(text, masks)
-    plain = html.unescape(_TAG.sub("", _LINE_BREAK_TAG.sub("\n", text)))
-    found = _read_plain(plain, masks)
+    if not (_HTML.search(text) or _ESCAPE.search(text)):
+        return _read_plain(text, masks, masked)
+    plain = _ESCAPE.sub("", text)
+    if _HTML.search(text):
+        plain = html.unescape(_TAG.sub("", _LINE_BREAK_TAG.sub("\n", plain)))
+    found = _read_plain(plain, masks, masked)
     unplaced = {n: Given(given.text, given.word) for n, given in found.given.items()}
     return replace(found, given=unplaced)
 
 
-def _read_plain(text: str, masks: int) -> MaskAnswers:
+def _read_plain(text: str, masks: int, masked: str) -> MaskAnswers:
     # Numbered answers first; a bare list only where nothing has a number.
-    labelled = _collect("labels", _from_labels(text), masks)
+    labelled = _collect("labels", _from_labels(text, masks, masked), masks)
     # A label may stand in JSON, and an array behind a label: whichever reads more masks.
     nested = _collect("json", _from_json(text), masks)
     found = nested if len(nested.given) >= len(labelled.given) else labelled
-    for form, read in (("numbers", _from_numbers), ("list", partial(_from_list, masks=masks))):
+    others = (
+        ("numbers", _from_numbers(text, masks)),
+        ("filled", _from_filled(text, masks, masked)),
+        ("list", _from_list(text, masks)),
+    )
+    for form, pairs in others:
         if not found.given:
-            found = _collect(form, read(text), masks)
+            found = _collect(form, pairs, masks)
     return found if found.given else MaskAnswers(out_of_range=labelled.out_of_range)
 
 
 def matches(given: Given, answers: Iterable[str]) -> bool:
-    """Whether an answer is one of the accepted words, as a whole or by its first word."""
-    said = {normalise(given.text), normalise(given.word)} - {""}
-    return any((normalise(answer) or answer) in said for answer in answers)
+    """Whether an answer is one of the accepted words, or a short one that holds it."""
+    return place_of(given, answers) is not None
+
+
+def place_of(given: Given, answers: Iterable[str]) -> int | None:
+    """Where in an answer's text an accepted word begins; None where it is not there."""
+    wanted = {normalise(answer) or answer for answer in answers}
+    if normalise(given.text) in wanted:
+        return 0
+    pieces = list(_PIECE.finditer(given.text))
+    if len(pieces) > _SHORT:
+        return given.text.find(given.word) if normalise(given.word) in wanted else None
+    # The words around it may be said as well; in the document several may be one.
+    for size in range(1, _JOINED + 1):
+        for first, last in zip(pieces, pieces[size - 1 :], strict=False):
+            if normalise(given.text[first.start() : last.end()]) in wanted:
+                return first.start()
+    return None
 
 
 def is_declined(given: Given) -> bool:
     """Whether the target said that it does not know."""
-    return _DECLINED.match(given.text.replace("\u2019", "'")) is not None
+    return not normalise(given.text) or declines(given.text)
 
 
 def normalise(text: str) -> str:
@@ -139,10 +180,10 @@ def normalise(text: str) -> str:
     return "".join(kept)
 
 
-def _collect(form: str, pairs: Iterable[tuple[int, str, int | None]], masks: int) -> MaskAnswers:
+def _collect(form: str, pairs: Iterable[_Pair], masks: int) -> MaskAnswers:
     given: dict[int, Given] = {}
     repeated = out_of_range = long = 0
-    for number, raw, start in pairs:
+    for number, raw, start in _last_block(list(pairs)):
         if not 1 <= number <= masks:
             out_of_range += 1
         elif number in given:
@@ -153,6 +194,19 @@ def _collect(form: str, pairs: Iterable[tuple[int, str, int | None]], masks: int
                 given[number] = said
                 long += len(said.text.split()) > 1 and not is_declined(said)
     return MaskAnswers(given, form, repeated, out_of_range, long)
+
+
+def _last_block(pairs: list[_Pair]) -> list[_Pair]:
+    """Drop blocks before the last whole one: drafts, and the question said again."""
+    blocks: list[list[_Pair]] = [[]]
+    for pair in pairs:
+        # Numbers that begin again, after several of them, are answers given anew.
+        if len({one[0] for one in blocks[-1]}) > 1 and pair[0] < blocks[-1][-1][0]:
+            blocks.append([])
+        blocks[-1].append(pair)
+    most = max(len({number for number, _, _ in block}) for block in blocks)
+    whole = [n for n, block in enumerate(blocks) if len({p[0] for p in block}) == most]
+    return [pair for block in blocks[whole[-1] :] for pair in block]
 
 
 def _given(raw: str, start: int | None) -> Given | None:
@@ -167,29 +221,70 @@ def _given(raw: str, start: int | None) -> Given | None:
     return Given(text, word.strip(_DRESS) or word, place)
 
 
-def _from_labels(text: str) -> list[tuple[int, str, int | None]]:
+def _from_labels(text: str, masks: int, masked: str) -> Iterator[_Pair]:
     """``[Mask_1]: word``, ``Mask 1 - word``, ``**[Mask_1]** word``; one line or many."""
     labels = list(_LABEL.finditer(text))
-    found: list[tuple[int, str, int | None]] = []
+    name = _label_name(text, labels, masks)
+    labels = [label for label in labels if label["name"].casefold() == name]
     ends = [label.start() for label in labels[1:]] + [len(text)]
+    rows = []
     for label, end in zip(labels, ends, strict=False):  # no label, one end
         separator = _SEPARATOR.match(text, label.end(), end)
         start = separator.end() if separator else label.end()
         value, skipped = _first_line(text[start:end])
-        line = text[: label.start()].rpartition("\n")[2]
-        opens = label.group()[0] in "[({<" or not line.strip(_DRESS)
+        opens = not text[: label.start()].rpartition("\n")[2].strip(_DRESS)
+        rows.append((label, bool(separator), opens, value, start + skipped))
+    # Words that open the answers of several masks join label and answer: "refers to".
+    joins = Counter(value.split()[0] for _, _, _, value, _ in rows if value.split())
+    joined = {word for word, count in joins.items() if count > 1 and 2 * count >= len(rows)}
+    after = dict(_behind_masks(masked))
+    separated = sum(row[1] for row in rows) * 2 >= len(rows)
+    for label, separated_here, opens, value, start in rows:
+        number = int(label["number"])
+        words = value.split()
         # Without a separator it may be the masked text, said again, or a mask to wear.
-        if separator or (opens and len(value.split()) <= _FEW):
-            found.append((int(label.group(1)), value, start + skipped))
-    return found
+        begins = opens or bool(words and words[0] in joined)
+        echoed = [core(one) for one in words[:2]] == [
+            core(one) for one in after.get(number, "").split()[:2]
+        ]
+        plain = begins and not separated and len(words) <= _FEW and not echoed
+        if separated_here or plain:
+            yield number, value, start
 
 
-def _from_numbers(text: str) -> list[tuple[int, str, int | None]]:
-    """``3. word`` on lines of its own, or in one line that counts up from 1."""
-    for pattern in (_NUMBERED_LINE, _NUMBERED_INLINE):
+def _label_name(text: str, labels: Sequence[re.Match[str]], masks: int) -> str:
+    """The word that labels answers: a mask's, else one that several numbers follow."""
+    numbers: dict[str, set[int]] = {}
+    for label in labels:
+        dressed = label.group()[0] in "[({<" or _SEPARATOR.match(text, label.end())
+        if _MASK.fullmatch(label["name"]) or dressed:
+            numbers.setdefault(label["name"].casefold(), set()).add(int(label["number"]))
+    known = [name for name in numbers if _MASK.fullmatch(name)]
+    rest = [n for n in numbers if len(numbers[n] & set(range(1, masks + 1))) >= min(2, masks)]
+    return max(known or rest, key=lambda name: len(numbers[name]), default="")
+
+
+def _behind_masks(masked: str) -> Iterator[tuple[int, str]]:
+    """Each mask's number and what follows it in the masked text."""
+    found = list(MASK.finditer(masked))
+    for one, end in zip(found, [*(m.start() for m in found[1:]), len(masked)], strict=False):
+        yield int(one[1]), masked[one.end() : end]
+
+
+def _from_numbers(text: str, masks: int) -> Iterator[_Pair]:
+    """``3. word`` on lines of its own, in one line that counts up from 1, or "First mask: word"."""
+    for pattern in (_NUMBERED_LINE, _NUMBERED_INLINE, _ORDERED_LINE):
         labels = list(pattern.finditer(text))
-        numbers = [int(label.group(1)) for label in labels]
-        if len(labels) < 2:
+        if pattern is _ORDERED_LINE:
+            # Lines that differ in their first word alone; ordinals of any language.
+            common = Counter(label[2] for label in labels).most_common(1)
+            labels = [label for label in labels if label[2] == common[0][0]]
+            numbers = list(range(1, len(labels) + 1))
+            if len(labels) != masks or len({label[1] for label in labels}) != masks:
+                continue
+        else:
+            numbers = [int(label.group(1)) for label in labels]
+        if len(labels) < min(2, masks) or not labels:
             continue
         if pattern is _NUMBERED_INLINE and numbers != list(range(1, len(numbers) + 1)):
             continue
@@ -197,32 +292,68 @@ def _from_numbers(text: str) -> list[tuple[int, str, int | None]]:
         values = [
             _first_line(text[label.end() : end]) for label, end in zip(labels, ends, strict=True)
         ]
-        short = [len(value.split()) <= _FEW for value, _ in values]
+        short = [len(value.strip(_DRESS).split()) <= _FEW for value, _ in values]
         # A recipe, or advice in numbered sentences, is prose.
         if sum(short) * 2 > len(short):
-            return [
-                (number, value, label.end() + skipped)
-                for number, label, (value, skipped) in zip(numbers, labels, values, strict=True)
-            ]
-    return []
+            for number, label, (value, skipped) in zip(numbers, labels, values, strict=True):
+                yield number, value, label.end() + skipped
+            return
 
 
-def _from_list(text: str, masks: int) -> list[tuple[int, str, int | None]]:
+def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
+    """The masked text said again, with words in the places of its masks."""
+    # 1. Exactly as many words in bold or in brackets as there are masks.
+    marked = [m for m in _MARKED.finditer(text) if not (_LABEL.search(m[0]) or _EMPTY.search(m[0]))]
+    if len(marked) == masks and all(len((m[m.lastindex or 0]).split()) <= _FEW for m in marked):
+        for number, label in enumerate(marked, start=1):
+            group = label.lastindex or 0
+            yield number, label[group], label.start(group)
+        return
+    # 2. The words between those that stand around a mask.
+    slots = [int(found[1]) for found in MASK.finditer(masked)]
+    asked = [word.text for word in split_words(MASK.sub(f" {_SLOT} ", masked))]
+    asked = [word if word == _SLOT else normalise(word) for word in asked]
+    asked = [word for word in asked if word]
+    empty = [place for place, word in enumerate(asked) if word == _SLOT]
+    words = [word for word in split_words(text) if normalise(word.text)]
+    said = [normalise(word.text) for word in words]
+    blocks = SequenceMatcher(None, asked, said, autojunk=False).get_matching_blocks()
+    blocks = [Match(0, 0, 0), *blocks]
+    for one, other in pairwise(blocks):
+        gap = range(one.a + one.size, other.a)
+        first, last = one.b + one.size, other.b
+        if not gap or any(place not in empty for place in gap) or one.size + other.size < _AROUND:
+            continue
+        # At either end of the text the answer may say more.
+        first = first if one.size else max(first, last - len(gap))
+        last = last if other.size else min(last, first + len(gap))
+        several = last - first if len(gap) == 1 else 1
+        if 0 < several <= _FEW and last - first == len(gap) * several:
+            for step, slot in enumerate(gap):
+                start, end = words[first + step].start, words[first + step + several - 1].end
+                if not MASK.search(text, start, end):  # said again with its mask it is not filled
+                    yield slots[empty.index(slot)], text[start:end], start
+
+
+def _from_list(text: str, masks: int) -> Iterator[_Pair]:
     """Exactly as many short items as masks: one per line, or between commas or semicolons."""
-    for separator in ("\n", ";", ","):
+    heads = [0, *(found.end() for found in _LIST_END.finditer(text))]
+    for separator, pattern in _BETWEEN.items():
         if masks == 1 and separator != "\n":
             break
-        items, position = [], 0
-        for piece in text.split(separator):
-            if piece.strip(_DRESS) and not piece.rstrip().endswith(":"):
-                items.append((piece, position))
-            position += len(piece) + len(separator)
-        if len(items) == masks and all(len(item.split()) <= _FEW for item, _ in items):
-            return [(i, item, place) for i, (item, place) in enumerate(items, start=1)]
-    return []
+        for head in heads:
+            items, position = [], head
+            for piece in re.split(f"({pattern})", text[head:]):
+                heading = piece.rstrip().endswith(":")
+                if piece.strip(_DRESS) and not heading and not re.fullmatch(pattern, piece):
+                    items.append((piece, position))
+                position += len(piece)
+            if len(items) == masks and all(len(item.split()) <= _FEW for item, _ in items):
+                yield from ((i, item, place) for i, (item, place) in enumerate(items, start=1))
+                return
 
 
-def _from_json(text: str) -> list[tuple[int, str, int | None]]:
+def _from_json(text: str) -> list[_Pair]:
     """An object or array, alone or within other text."""
     decoder = json.JSONDecoder()
     for opening in islice(re.finditer(r"[{\[]", text), _TRIES):
@@ -236,8 +367,8 @@ def _from_json(text: str) -> list[tuple[int, str, int | None]]:
     return []
 
 
-def _from_value(value: object) -> list[tuple[int, str, int | None]]:
-    found: list[tuple[int, str, int | None]] = []
+def _from_value(value: object) -> list[_Pair]:
+    found: list[_Pair] = []
     if isinstance(value, dict):
         for key, inner in value.items():
             number = _IDENTIFIER.search(str(key))
@@ -255,7 +386,7 @@ def _from_value(value: object) -> list[tuple[int, str, int | None]]:
     return found
 
 
-def _from_row(row: Mapping[str, object]) -> list[tuple[int, str, int | None]]:
+def _from_row(row: Mapping[str, object]) -> list[_Pair]:
     """``{"mask": "Mask_1", "answer": "word"}``, by whatever names."""
     values = [str(inner) for inner in row.values() if isinstance(inner, str | int | float)]
     if len(values) == 1:

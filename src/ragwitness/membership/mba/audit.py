@@ -8,12 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragwitness.membership.mba.answers import Given, MaskAnswers, is_declined, matches, read_answers
+from ragwitness.membership.mba.answers import (
+    Given,
+    MaskAnswers,
+    is_declined,
+    place_of,
+    read_answers,
+)
 from ragwitness.membership.mba.config import MbaConfig
 from ragwitness.membership.mba.masks import MASK_LABEL, Mask, Masked, mask_document
 from ragwitness.membership.mba.spelling import load_speller
-from ragwitness.membership.reading.outcomes import named_trouble
-from ragwitness.membership.reading.probabilities import UNREAD, token_at, word_probability
+from ragwitness.membership.reading.answers import Outcome, Reading, read_answer, with_room
+from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.registry import load_language_model
 from ragwitness.types import (
@@ -51,23 +57,23 @@ class JudgedMask:
     probability: float | None = None
 
 
-def judge(masks: Sequence[Mask], answers: MaskAnswers, answer: Answer) -> list[JudgedMask]:
+def judge(
+    masks: Sequence[Mask], answers: MaskAnswers, tokens: Sequence[TokenLogprob] = ()
+) -> list[JudgedMask]:
     """Set each mask beside what was said for it.
 
     Args:
         masks: In the order of their numbers.
-        answers: Read from the text of ``answer``.
-        answer: The target's answer, with log-probabilities where it gave any.
+        answers: What was read.
+        tokens: The tokens that spell the text from which it was read; empty where there are none.
     """
-    tokens = answer.tokens or ()
-    joined = "".join(token.token for token in tokens) == answer.text
     found = []
     for mask in masks:
         given = answers.given.get(mask.number)
-        hit = given is not None and matches(given, mask.answers)
-        declined = given is not None and not hit and is_declined(given)
-        p = _probability(mask, given, tokens) if joined and given else None
-        found.append(JudgedMask(mask, given, hit, declined, p))
+        place = place_of(given, mask.answers) if given else None
+        declined = given is not None and place is None and is_declined(given)
+        p = _probability(mask, given, place or 0, tokens) if given and tokens else None
+        found.append(JudgedMask(mask, given, place is not None, declined, p))
     return found
 
 
@@ -119,7 +125,7 @@ def score_masks(
         "masks": float(total),
         "hits": float(hits),
         "missing": float(sum(item.given is None for item in judged)),
-        "declined": float(sum(item.declined for item in judged)),
+        "masks_declined": float(sum(item.declined for item in judged)),
         "misspelt": float(sum(len(item.mask.answers) > 1 for item in judged)),
         "read_probabilities": float(len(soft)),
         "score/weighted": sum(weights) / total,
@@ -152,22 +158,24 @@ def _evidence(item: JudgedMask) -> Evidence:
     return Evidence(mask.unit.text, mask.before, probability, mask.probability)
 
 
-def _probability(mask: Mask, given: Given, tokens: Sequence[TokenLogprob]) -> float | None:
-    """What the target gave the true word, spelt either way, where its answer begins.
+def _probability(
+    mask: Mask, given: Given, place: int, tokens: Sequence[TokenLogprob]
+) -> float | None:
+    """What the target gave the true word, spelt either way, where its answer says it or begins.
 
     Where the list of alternatives was cut off before the word, the middle of what it can be.
     """
     if given.start is None:
         return None
-    # From the token in which the answer begins.
-    place = token_at(tokens, given.start)
-    found = [word_probability(tokens[place:], answer) for answer in mask.answers]
+    # From the token in which the word begins.
+    first = token_at(tokens, given.start + max(0, place - given.text.find(given.word)))
+    found = [probability_at(tokens[first:], answer) for answer in mask.answers]
     read = [(p.low + p.high) / 2.0 for p in found if p != UNREAD]
     return max(read, default=None)
 
 
 _ROOM = 32  # tokens for what a target says before its first answer
-_COUNTED = ("refused", "unreadable", "empty", "error")
+_NOT_READ = "no answer to any mask could be read"
 
 
 class Mba:
@@ -226,22 +234,48 @@ class Mba:
                 reason=f"{len(masked.masks)} words of it can be masked,"
                 f" fewer than the {config.min_masks} that are needed",
             )
-        # 2. Ask, once.
-        (answer,) = yield [self._query(masked)]
+        # 2. Ask, once; a target that thinks or says the text again first has room to go on.
+        query = self._query(masked)
+        if config.refusals == "read":
+            (answer,) = yield [query]
+        else:
+            room = [self.proxy.count_tokens(masked.text) + query.max_tokens]
+
+            def read(answer: Answer) -> bool:
+                said = read_answer(answer).text
+                return len(read_answers(said, len(masked.masks), masked.text).given) == len(
+                    masked.masks
+                )
+
+            (answer,) = yield from with_room([query], [masked.text], room, read)
         # 3. Read the answers, and set each beside its mask (§4.4).
-        found = read_answers(answer.text, len(masked.masks))
-        trouble = _trouble(answer, found, len(masked.masks))
-        counts = {name: float(name == (trouble or ("", ""))[0]) for name in _COUNTED}
-        counts |= {
+        reading = read_answer(answer)
+        found = read_answers(reading.text, len(masked.masks), masked.text)
+        outcome, found, reason = self._outcome(reading, found, len(masked.masks))
+        counts = {
+            outcome: 1.0,
             "cut": float(len(masked.original) < len(document.text.rstrip())),
             **{name: float(count) for name, count in masked.told.items()},
             "repeated": float(found.repeated),
             "out_of_range": float(found.out_of_range),
             "long": float(found.long),
         }
-        if trouble and (self.config.refusals == "unscorable" or answer.error):
-            return Score(None, reason=trouble[1], details=counts)
-        return score_masks(judge(masked.masks, found, answer), config, counts)
+        if reason and (config.refusals == "lowest" or answer.error):
+            return Score(None, reason=reason, details=counts)
+        return score_masks(judge(masked.masks, found, reading.tokens), config, counts)
+
+    def _outcome(
+        self, reading: Reading, found: MaskAnswers, masks: int
+    ) -> tuple[str, MaskAnswers, str | None]:
+        """What an answer is, what counts of it, and why it has no score."""
+        if reading.outcome is Outcome.FAILED:
+            return reading.outcome.value, MaskAnswers(), reading.reason
+        # "Sorry, here are my best guesses" declines nothing; an excuse that cites one mask does.
+        if reading.outcome is Outcome.DECLINED and 2 * len(found.given) < masks:
+            return reading.outcome.value, MaskAnswers(), None
+        if not found.given:
+            return "not_read", found, _NOT_READ
+        return Outcome.ANSWERED.value, found, None
 
     def _query(self, masked: Masked) -> Query:
         count = self.proxy.count_tokens
@@ -251,19 +285,3 @@ class Mba:
             max_tokens=_ROOM + words + self.config.answer_tokens * len(masked.masks),
             top_logprobs=self.config.top_logprobs,
         )
-
-
-def _trouble(answer: Answer, found: MaskAnswers, masks: int) -> tuple[str, str] | None:
-    """Name and reason of an answer that cannot be scored."""
-    reason = named_trouble(answer)
-    if answer.error:
-        return "error", answer.error
-    if reason and not answer.text.strip():
-        filtered = answer.finish_reason == "content_filter"
-        return ("refused" if filtered else "empty"), reason
-    # "Sorry, here are my best guesses" is not a refusal; an excuse that cites one mask is.
-    if reason and (answer.finish_reason == "content_filter" or 2 * len(found.given) < masks):
-        return "refused", reason
-    if not found.given:
-        return "unreadable", "no answer to any mask could be read"
-    return None

@@ -58,8 +58,9 @@ class MbaConfig:
         max_chars: The text is cut at the last whole word within this many characters, as the
             re-implementation does; one query per document, whatever its length.
         min_masks: A document with fewer masks is unscorable.
-        refusals: ``"unscorable"`` (ours): an answer in which no mask is filled has no score;
-            ``"read"``: it has filled none, as published.
+        refusals: ``"lowest"`` (ours): an answer that declines has filled no mask, and one from
+            which no answer can be read has no score; ``"read"``: either has filled none, as
+            published.
         gamma: Decision at hits > gamma * M (§4.4), reported as ``gamma_member``; None leaves
             the decision to a calibration on documents outside.
         hit_probability: Of a right answer where the document is in context (weighted score).
@@ -96,7 +97,7 @@ class MbaConfig:
     avoid_adjacent: bool = True
     max_chars: int = 2048
     min_masks: int = 3
-    refusals: Literal["unscorable", "read"] = "unscorable"
+    refusals: Literal["lowest", "read"] = "lowest"
     gamma: float | None = None
     hit_probability: float = 0.9
     floor: float = 0.05
@@ -128,7 +129,7 @@ class MbaConfig:
             )
         if self.spelling == "hf:":
             raise InputError("spelling 'hf:' names no model.", "Give hf:NAME_OR_FOLDER.")
-        one_of(self, "refusals", "unscorable", "read")
+        one_of(self, "refusals", "lowest", "read")
         at_least(self, 1, "masks", "max_chars", "min_masks", "answer_tokens")
         for field in ("skip_words", "top_logprobs"):
             if getattr(self, field) < 0:

@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from ragwitness.membership.reading.outcomes import opening_words
-from ragwitness.text.words import Word, core, split_words
-from ragwitness.types import Answer
+from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 
 AUDIT_PROMPT = """\
 Please focus only on the following rule to complete the task:
@@ -26,6 +24,9 @@ Please focus only on the following rule to complete the task:
 
 _ANCHOR = 3  # words of the prefix put before the answer, so that its first word aligns
 _RUN = 3  # fewer words in common, away from the anchor, are a coincidence
+_ECHO = 4  # words in a row that say again what was sent
+_GAP = 4  # words altered in an echo
+_SENTENCE = 12  # words of a sentence of an answer's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +83,69 @@ def align(
     return Aligned(reached, recovered, max(runs, default=0))
 
 
-def repeats_opening(answer: Answer, passage: Sequence[Word], most: int) -> bool:
-    """Whether an answer says the beginning of a passage again instead of going on with it.
+def echo(before: str, said: Sequence[str]) -> tuple[int, int]:
+    """Return how many words at an answer's beginning say again what was sent.
+
+    An echo may begin anywhere in what was sent, may alter a few words, and ends where the answer
+    leaves it.
 
     Args:
-        answer: What the target said.
-        passage: The words of the passage.
-        most: Words that are compared.
+        before: What was sent, or the part of it that an answer should go on with.
+        said: The words of the answer.
+
+    Returns:
+        Words of the answer that are the echo, and words of ``before`` behind the last of them: 0
+        where the answer goes on from there.
     """
-    said = [word.text for word in split_words(answer.text)]
-    return opening_words(said, most) == opening_words([word.text for word in passage], most)
+    sent = [_key(word.text) for word in split_words(before)]
+    words = [_key(word) for word in said]
+    # 1. The very last words that were sent, however few.
+    for size in range(min(len(sent), len(words)), 0, -1):
+        # One word alone is said again only where it is no function word, and more follows.
+        if words[:size] == sent[-size:] and (
+            size > 1 or (words[1:] and words[0] not in STOP_WORDS)
+        ):
+            return size, 0
+    # 2. A few words in a row, then words a little further on in both.
+    end = place = 0
+    for block in SequenceMatcher(None, sent, words, autojunk=False).get_matching_blocks()[:-1]:
+        begins = block.b == 0 and block.size >= _ECHO
+        if not (begins or (end and block.b - end <= _GAP and block.a - place <= 2 * _GAP)):
+            break
+        end, place = block.b + block.size, block.a + block.size
+    return end, len(sent) - place if end else 0
+
+
+def begins_to_echo(before: str, said: Sequence[str]) -> bool:
+    """Whether an answer that was cut had only begun to say again what was sent."""
+    sent, words = (
+        [_key(word) for word in one] for one in ([w.text for w in split_words(before)], said)
+    )
+    whole = words[:-1] if len(words) > 2 else words  # the last one may be cut itself
+    rows = (sent[place : place + len(whole)] for place in range(len(sent)))
+    return whole in ([sent[:1]] if len(whole) == 1 else rows) or echo(before, said)[0] > 0
+
+
+def said_at(words: Sequence[Word], word: str, before: str) -> list[int]:
+    """Return the numbers of an answer's words where a text's next word may stand, 0 among them.
+
+    The answer begins with it; or it is in a sentence of the answer's own ("The patient took
+    ibuprofen"), behind the last word that was sent or wherever it is said.
+
+    Args:
+        words: The words of the answer, without an echo.
+        word: The next word.
+        before: What was sent.
+    """
+    last = _key((split_words(before) or [Word("", 0, 0)])[-1].text)
+    found = [0]
+    for number, one in enumerate(words[:_SENTENCE]):
+        behind = last not in STOP_WORDS and same_word(words[number - 1].text, last)
+        if number and (behind or same_word(one.text, word)):
+            found.append(number)
+        if one.text[-1:] in ".!?\u3002\uff01\uff1f" and len(core(one.text)) > 2:
+            break
+    return found
 
 
 def same_word(one: str, other: str) -> bool:

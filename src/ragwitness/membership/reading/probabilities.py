@@ -15,10 +15,12 @@ from itertools import accumulate
 
 import numpy as np
 
-from ragwitness.text.words import core
+from ragwitness.membership.reading.continuation import said_at
+from ragwitness.membership.reading.tokens import kept, spelt
+from ragwitness.text.words import core, split_words
 from ragwitness.types import Evidence, Interval, TokenLogprob
 
-_OPENERS = " \t\r\n\"'\u201c\u2018([*"
+_OPENERS = " \t\r\n\"'\u201c\u2018\u201e\u00ab([*`_>:\u2026"
 
 UNREAD = Interval(0.0, 1.0)
 """Nothing is known."""
@@ -35,8 +37,31 @@ def unseen_bound(token: TokenLogprob) -> float:
     return max(0.0, min(min(listed), 1.0 - sum(listed)))
 
 
-def word_probability(tokens: Sequence[TokenLogprob], word: str) -> Interval:
-    """Return the probability that the answer goes on with ``word``.
+def word_probability(tokens: Sequence[TokenLogprob], word: str, before: str = "") -> Interval:
+    """Return the probability of ``word``, wherever an answer comes to it.
+
+    Args:
+        tokens: The answer, without what it says again.
+        word: The true word.
+        before: What it should follow.
+
+    Returns:
+        The largest of what :func:`probability_at` finds at the places of the word
+        (:func:`~ragwitness.membership.reading.continuation.said_at`).
+    """
+    own = spelt(tokens)
+    text = "".join(token.token for token in own)
+    words = split_words(text)
+    found = [probability_at(own, word)]
+    for number in said_at(words, word, before)[1:]:
+        start = words[number].start
+        rest = tuple(kept(own, {place: text[place] for place in range(start, len(text))}))
+        found.append(probability_at(rest, word))
+    return max(found, key=lambda p: p.low)
+
+
+def probability_at(tokens: Sequence[TokenLogprob], word: str) -> Interval:
+    """Return the probability that tokens begin with ``word``.
 
     Case and punctuation around the word do not matter: an answer may open with a capital or a
     quotation mark. Alternatives that spell the whole word add up; where the chosen token spells

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ragwitness.crypto.hashing import sampling_seed
-from ragwitness.membership.reading.continuation import same_word
+from ragwitness.membership.reading.answers import Outcome, read_answer, read_continuation
+from ragwitness.membership.reading.continuation import said_at, same_word
 from ragwitness.membership.reading.probabilities import UNREAD
 from ragwitness.stats.intervals import proportion_interval
 from ragwitness.text.words import core, split_words
@@ -63,25 +64,33 @@ def all_alike(answers: Sequence[Answer], n: int) -> bool:
     return all(len({a.text for a in group if not a.error}) <= 1 for group in prompts)
 
 
-def tally_first_words(samples: Iterable[Answer], word: str) -> Tally:
-    """Count how many samples begin with a word."""
+def tally_next_words(samples: Iterable[Answer], word: str, before: str) -> Tally:
+    """Count how many samples go on with a word."""
     # A sample that never came to the word is not a trial: it would count as a miss.
-    said = [first for sample in samples if (first := _first_word(sample, word)) is not None]
-    return Tally(sum(same_word(first, word) for first in said), len(said))
+    said = [hit for sample in samples if (hit := _says(sample, word, before)) is not None]
+    return Tally(sum(said), len(said))
 
 
-def _first_word(answer: Answer, wanted: str) -> str | None:
-    """The first word said; None where the end of the answer may have cut the wanted one."""
-    words = [stem for word in split_words(answer.text) if (stem := core(word.text))]
-    if not words:
-        return ""
+def _says(answer: Answer, wanted: str, before: str) -> bool | None:
+    """Whether the word is said; None where the end of the answer may have cut it."""
+    reading = read_continuation(answer, before, wanted)
+    if reading.outcome is Outcome.FAILED:
+        return None
+    words = [word for word in split_words(reading.text) if core(word.text)]
     # Cut short by the length limit, it may have been the beginning of the wanted word.
-    cut = len(words) == 1 and answer.finish_reason == "length"
-    return None if cut and core(wanted).casefold().startswith(words[0].casefold()) else words[0]
+    if len(words) == 1 and answer.finish_reason == "length":
+        cut = core(words[0].text).casefold()
+        return None if core(wanted).casefold().startswith(cut) else False
+    return any(
+        same_word(words[n].text, wanted) for n in said_at(words, wanted, before)[: len(words)]
+    )
 
 
-def whole_words(answer: Answer) -> list[str]:
-    """The words of an answer, without one that its end may have cut."""
-    words = [word.text for word in split_words(answer.text)]
+def whole_words(answer: Answer, before: str) -> list[str] | None:
+    """The words of an answer, without one that its end may have cut; None where it failed."""
+    if read_continuation(answer, before).outcome is Outcome.FAILED:
+        return None
+    text = read_answer(answer).text
+    words = [word.text for word in split_words(text)]
     whole = answer.finish_reason != "length" or answer.text[-1:].isspace()
     return words if whole else words[:-1]

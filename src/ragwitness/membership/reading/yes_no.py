@@ -3,59 +3,24 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
-from ragwitness.membership.reading.outcomes import Reply, outcome_name, read_reply, trouble_with
-from ragwitness.membership.reading.probabilities import UNREAD, word_probability
+from ragwitness.membership.reading.answers import (
+    NO_LOGPROBS,
+    UNSPELT,
+    Outcome,
+    Reading,
+    read_answer,
+)
+from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
 from ragwitness.models.base import ChatPrompt, LanguageModel
-from ragwitness.text.words import core
+from ragwitness.text.replies import YesOrNo, yes_or_no
 from ragwitness.types import Answer, Interval, Message, Role, TokenLogprob
-
-# The tokens that spell an answer.
-
-_SPECIAL = re.compile(r"<\|[^|>]*\|>|</?s>|<(eos|bos|pad|end_of_turn)>")
-_OTHER = re.compile(r"[^0-9a-z]")
-
-
-def answer_tokens(answer: Answer) -> tuple[TokenLogprob, ...] | None:
-    """Return the tokens of an answer's text, or None where the tokens spell something else.
-
-    Servers trim white space, hide what a model thinks before it answers, or list its special
-    tokens; so the text may begin later, or end earlier, than the tokens do. Only Latin letters
-    and digits are compared: other characters can be split between tokens.
-    """
-    tokens = tuple(t for t in answer.tokens or () if not _SPECIAL.fullmatch(t.token.strip()))
-    letters = [_letters(token.token) for token in tokens]
-    text, joined = _letters(answer.text), "".join(letters)
-    if not text or text == joined:
-        return tokens
-    if joined.endswith(text):
-        skip, place = len(joined) - len(text), 0
-        while skip > 0:
-            skip -= len(letters[place])
-            place += 1
-        return tokens[place:] if skip == 0 else None
-    if joined.startswith(text):
-        end, left = 0, len(text)
-        while left > 0:
-            left -= len(letters[end])
-            end += 1
-        return tokens[:end] if left == 0 else None
-    return None
-
-
-def _letters(text: str) -> str:
-    return _OTHER.sub("", text.lower())
-
 
 _FLOOR = 1e-8
 _ROOM = 16  # tokens a chat template adds around a question
-
-_REASONS = {
-    Reply.UNKNOWN: "the target says that it does not know",
-    Reply.UNREADABLE: "neither yes nor no can be read from the answer",
-}
+_SURE = -math.log(_FLOOR)
+"""Log-odds of what a sentence says without the word yes or no, and the negative of a decline's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +28,11 @@ class YesNo:
     """What one answer says.
 
     Attributes:
-        outcome: ``"yes"``, ``"no"``, ``"unknown"``, ``"unreadable"``, ``"refused"``,
-            ``"empty"``, ``"no_logprobs"`` or ``"error"``.
-        text: 1 for yes, 0 for no, else None.
-        log_odds: log p(Yes) - log p(No), None where neither is listed.
+        outcome: ``"yes"``, ``"no"``, ``"declined"``, ``"not_read"`` or ``"failed"``.
+        text: 1 for yes, 0 for no and for a decline, else None.
+        log_odds: log p(Yes) - log p(No), the lowest for a decline, None where neither is listed.
         yes: Probability of Yes, UNREAD without log-probabilities.
-        reason: Why there is no value, for each kind of access.
+        reason: Why there is no value, for the kind of access asked for.
         published: RAG-MIA's own rule: what is not Yes is 0; None for a request that failed.
     """
 
@@ -84,42 +48,56 @@ class YesNo:
         return self.log_odds if gray else self.text
 
 
-def read_yes_no(answer: Answer, *, gray: bool) -> YesNo:
+def read_yes_no(answer: Answer, question: str = "", *, gray: bool) -> YesNo:
     """Read one answer.
 
     Args:
         answer: What the target said.
+        question: What it was asked.
         gray: Whether an answer without log-probabilities is useless.
     """
-    trouble = trouble_with(answer, logprobs=gray)
-    if trouble:
-        name = outcome_name(trouble)
-        says_yes = name == "no_logprobs" and read_reply(answer.text) is Reply.YES
-        published = None if name == "error" else float(says_yes)
-        return YesNo(name, None, None, UNREAD, trouble, published)
-    reply = read_reply(answer.text)
-    text = {Reply.YES: 1.0, Reply.NO: 0.0}.get(reply)
-    odds, yes, reason = _odds(answer, reply)
-    if not gray:
-        reason = _REASONS.get(reply)
-    return YesNo(reply.value, text, odds, yes, reason, float(reply is Reply.YES))
+    reading = read_answer(answer, question)
+    published = None if answer.error else 0.0
+    if reading.outcome is Outcome.FAILED:
+        return YesNo("failed", None, None, UNREAD, reading.reason, published)
+    said = yes_or_no(reading.text)
+    # A word decides before a decline, and a decline before what a sentence says of the text.
+    declined = (
+        reading.outcome is Outcome.DECLINED and said.start is None and said.value is not False
+    )
+    if declined or said.value is None:
+        outcome = "declined" if declined else "not_read"
+        reason = None if declined else "neither yes nor no can be read from the answer"
+        value = 0.0 if declined else None
+        odds = -_SURE if declined else None
+        return YesNo(outcome, value, odds, UNREAD, reason, published)
+    log_odds, yes, reason = _odds(answer, reading, said)
+    outcome = "yes" if said.value else "no"
+    published = float(said.value) if published is not None else None
+    return YesNo(outcome, float(said.value), log_odds, yes, reason if gray else None, published)
 
 
-def _odds(answer: Answer, reply: Reply) -> tuple[float | None, Interval, str | None]:
-    if not answer.tokens:
-        return None, UNREAD, None
-    tokens = answer_tokens(answer)
-    if tokens is None:
-        return None, UNREAD, "the log-probabilities do not spell the answer"
-    starts = [0]
-    if reply in (Reply.YES, Reply.NO):
-        starts += [i for i, t in enumerate(tokens) if core(t.token.strip()).lower() == reply.value]
-    for start in starts:
-        # Either word may be censored; one of them must be listed.
-        yes, no = (word_probability(tokens[start:], word) for word in ("yes", "no"))
-        if yes.low > 0.0 or no.low > 0.0:
-            return _log(yes) - _log(no), yes, None
+def _odds(
+    answer: Answer, reading: Reading, said: YesOrNo
+) -> tuple[float | None, Interval, str | None]:
+    """Log-odds of yes where the word stands, its probability, and why there are none."""
+    if not reading.tokens:
+        return None, UNREAD, UNSPELT if answer.tokens else NO_LOGPROBS
+    start = 0 if said.start is None else token_at(reading.tokens, said.start)
+    yes, no = (_any(reading.tokens[start:], words) for words in (said.tongue.yes, said.tongue.no))
+    # Either word may be censored; one of them must be listed.
+    if yes.low > 0.0 or no.low > 0.0:
+        return _log(yes) - _log(no), yes, None
+    if said.start is None:
+        return _SURE if said.value else -_SURE, UNREAD, None
     return None, UNREAD, "neither Yes nor No is among the listed alternatives"
+
+
+def _any(tokens: tuple[TokenLogprob, ...], words: tuple[str, ...]) -> Interval:
+    """Probability of any of some words, none of which begins another."""
+    found = [probability_at(tokens, word) for word in words]
+    low = sum(p.low for p in found)
+    return Interval(min(1.0, low), min(1.0, low) if low else max(p.high for p in found))
 
 
 def _log(p: Interval) -> float:

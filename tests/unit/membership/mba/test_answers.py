@@ -3,6 +3,8 @@
 import pytest
 
 from ragwitness.membership.mba.answers import Given, is_declined, matches, normalise, read_answers
+from ragwitness.membership.reading.answers import read_answer
+from ragwitness.types import Answer
 
 _WORDS = {1: "pain", 2: "2.5", 3: "canestan", 4: "follow-up"}
 
@@ -94,6 +96,105 @@ def test_the_first_answer_to_a_mask_counts() -> None:
     assert found.repeated == 2
 
 
+_TRUTH = {1: "fatigue", 2: "165/89", 3: "ibuprofen", 4: "Boston", 5: "twice"}
+_MASKED = (
+    "Patient: I have chronic [Mask_1] and my pressure was [Mask_2]. I took [Mask_3] in [Mask_4]"
+    " [Mask_5] a day."
+)
+_FORMS = {
+    "a thought that names the masks": "<think>\n[Mask_1]: tiredness? [Mask_2]: a pressure."
+    " [Mask_3]: a drug. [Mask_4]: a city. [Mask_5]: a number.\n</think>\n{labels}",
+    "a draft without tags": "Let me think. [Mask_1]: tiredness, [Mask_2]: 120, [Mask_3]: aspirin,"
+    " [Mask_4]: Rome, [Mask_5]: once.\n\nFinal answers:\n{labels}",
+    "the question first": _MASKED + "\n\n{labels}",
+    "the text filled in": "{filled}",
+    "the text filled in after a preamble": "Sure, here is the completed text:\n\n{filled}",
+    "filled in, in bold": "{bold}",
+    "filled in, in brackets": "{brackets}",
+    "filled in, labelled": "{inside}",
+    "the words around": "[Mask_1]: chronic fatigue\n[Mask_2]: pressure was 165/89\n[Mask_3]: took"
+    " ibuprofen\n[Mask_4]: in Boston\n[Mask_5]: twice a day",
+    "escaped": "\\[Mask\\_1\\]: fatigue\n\\[Mask\\_2\\]: 165/89\n\\[Mask\\_3\\]: ibuprofen\n"
+    "\\[Mask\\_4\\]: Boston\n\\[Mask\\_5\\]: twice",
+    "ordinals": "First mask: fatigue\nSecond mask: 165/89\nThird mask: ibuprofen\nFourth mask:"
+    " Boston\nFifth mask: twice",
+    "ordinals in German": "Erste Maske: fatigue\nZweite Maske: 165/89\nDritte Maske: ibuprofen\n"
+    "Vierte Maske: Boston\nF\u00fcnfte Maske: twice",
+    "labels in German": "{labels:Maske}",
+    "labels in French": "{labels:Masque}",
+    "labels in Chinese": "{labels:\u63a9\u7801}",
+    "labels of another word": "{labels:Blank}",
+    "a table with bare numbers": "| # | Answer |\n|---|---|\n| 1 | fatigue |\n| 2 | 165/89 |\n"
+    "| 3 | ibuprofen |\n| 4 | Boston |\n| 5 | twice |",
+    "should be": "{joined: should be }",
+    "refers to": "{joined: refers to }",
+    "steht f\u00fcr": "{joined: steht f\u00fcr }",
+    "one sentence": "The masks are fatigue, 165/89, ibuprofen, Boston and twice.",
+    "alternatives": "[Mask_1]: tiredness/fatigue\n[Mask_2]: 165/89\n[Mask_3]: ibuprofen (or"
+    " paracetamol)\n[Mask_4]: Boston\n[Mask_5]: twice",
+    "JSON in a fence": '```json\n{{"Mask_1": "fatigue", "Mask_2": "165/89", "Mask_3": "ibuprofen",'
+    ' "Mask_4": "Boston", "Mask_5": "twice"}}\n```',
+}  # fmt: skip
+
+
+class _Labels(str):
+    """Formats as labelled answers, under the label's word where one is named."""
+
+    def __format__(self, word: str) -> str:
+        rows = [f"[{word or 'Mask'}_{number}]: {said}" for number, said in _TRUTH.items()]
+        return "\n".join(rows)
+
+
+class _Joined(str):
+    """Formats as labelled answers with words between label and answer."""
+
+    def __format__(self, words: str) -> str:
+        return ", ".join(f"[Mask_{number}]{words}{said}" for number, said in _TRUTH.items())
+
+
+def _filled(pattern: str) -> str:
+    text = _MASKED
+    for number, word in _TRUTH.items():
+        text = text.replace(f"[Mask_{number}]", pattern.format(n=number, w=word))
+    return text
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> None:
+    said = _FORMS[form].format(
+        labels=_Labels(), joined=_Joined(), filled=_filled("{w}"), bold=_filled("**{w}**"),
+        brackets=_filled("[{w}]"), inside=_filled("[Mask_{n}: {w}]"),
+    )  # fmt: skip
+    text = read_answer(Answer(said)).text
+    found = read_answers(text, 5, _MASKED)
+    assert [n for n, word in _TRUTH.items() if not matches(found.given[n], (word,))] == []
+    assert found.form
+    for given in found.given.values():
+        if given.start is not None:
+            assert text.startswith(given.word, given.start)
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        _MASKED,
+        f'You should answer:\n\n"{_MASKED}"',
+        _MASKED[:60],
+        "Patient: [Mask_1]\n[Mask_2]. I took [Mask_3]\n[Mask_4]\n[Mask_5] a day.",
+        "The mask in question is the Mask_1 at the clinic of the town",
+    ],
+)
+def test_the_masked_text_said_again_is_not_read_and_never_wrong(echo: str) -> None:
+    found = read_answers(echo, 5, _MASKED)
+    assert (found.given, found.form) == ({}, "")
+
+
+def test_a_text_that_is_filled_in_part_gives_what_it_fills() -> None:
+    said = "I have chronic fatigue and my pressure was [Mask_2]. I took ibuprofen in Rome"
+    found = read_answers(said, 5, _MASKED).given
+    assert {n: given.text for n, given in found.items() if n < 4} == {1: "fatigue", 3: "ibuprofen"}
+
+
 def test_masks_that_do_not_exist_are_counted_not_read() -> None:
     found = read_answers("[Mask_0]: pain\n[Mask_2]: ear\n[Mask_11]: rash", 3)
     assert list(found.given) == [2]
@@ -113,6 +214,8 @@ def test_an_answer_of_nothing_is_no_answer() -> None:
 
 
 def test_hostile_text_is_read_in_time() -> None:
+    for text in ("[Mask_" * 9_000, "**" * 9_000, "mask 1 is not " * 3_000):
+        read_answers(text, 4, "a [Mask_1] b [Mask_2] " * 40)
     for text in ("[" * 60_000, " " * 60_000 + "x", "<a" * 30_000, "1. " * 20_000, "&amp;" * 9_000):
         assert read_answers(text, 4).given == {}
 
@@ -129,7 +232,12 @@ def test_hostile_text_is_read_in_time() -> None:
         ("2.5", "25", False),
         ("2.5", "2.5", True),
         ("pain relief", "pain", True),
-        ("severe pain", "pain", False),
+        ("severe pain", "pain", True),
+        ("took the pain relief home", "pain relief", True),
+        ("tiredness/pain", "pain", True),
+        ("pain (or rash)", "rash", True),
+        ("165/89", "165", False),
+        ("one two three four five six seven eight nine ten pain", "pain", False),
         ("the pain", "pain", True),
         ("STRASSE", "straße", True),
         ("猫", "猫", True),

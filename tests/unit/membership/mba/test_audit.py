@@ -95,24 +95,49 @@ def test_members_of_a_database_are_told_from_the_rest() -> None:
 @pytest.mark.parametrize(
     ("answer", "name", "reason"),
     [
-        (Answer("", error="the server closed the connection"), "error", "closed"),
-        (Answer("  "), "empty", "nothing"),
-        (Answer("I'm sorry, but I can't help with that."), "refused", "refused"),
-        (Answer("I cannot fill in [Mask_1]: it is not mine."), "refused", "refused"),
-        (Answer("", finish_reason="content_filter"), "refused", "refused"),
-        (Answer("A ferry goes somewhere and a dog barks at things."), "unreadable", "read"),
-        (Answer("[Mask_77]: ferry"), "unreadable", "read"),
-        (Answer("<html><body>502 Bad Gateway</body></html>"), "unreadable", "read"),
+        (Answer("", error="the server closed the connection"), "failed", "closed"),
+        (Answer("  "), "failed", "nothing"),
+        (Answer("", finish_reason="content_filter"), "failed", "filter"),
+        (Answer("A ferry goes somewhere and a dog barks at things."), "not_read", "read"),
+        (Answer("[Mask_77]: ferry"), "not_read", "read"),
+        (Answer("<html><body>502 Bad Gateway</body></html>"), "failed", "web page"),
+        (Answer("<think>[Mask_1]: ferry"), "failed", "thought"),
     ],
 )
 def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, name, reason) -> None:
     score = _finish(_query(_audit())[0], answer)
     assert score.value is None
     assert reason in score.reason
-    counted = ("refused", "unreadable", "empty", "error")
-    assert {key: score.details[key] for key in counted} == {
-        key: float(key == name) for key in counted
-    }
+    counted = ("failed", "not_read", "declined", "answered")
+    assert {key for key in counted if key in score.details} == {name}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I cannot fill in [Mask_1]: it is not mine.",
+        "I don't know.",
+        "No lo s\u00e9.",
+        "<think>Hm.</think>I don't know.",
+    ],
+)
+def test_a_decline_fills_no_mask_and_is_the_lowest_answer(said: str) -> None:
+    score = _finish(_query(_audit())[0], Answer(said))
+    assert (score.value, score.details["declined"], score.details["hits"]) == (0.0, 1.0, 0.0)
+
+
+def test_an_answer_without_room_for_all_masks_is_asked_again() -> None:
+    audit = _audit()
+    probe, query = _query(audit)
+    masked = _masked(query.prompt)
+    cut = Answer(f"Let me fill it in.\n\n{masked[:90]}", finish_reason="length")
+    (longer,) = probe.send([cut])
+    assert longer.prompt == query.prompt
+    assert longer.max_tokens > query.max_tokens + audit.proxy.count_tokens(masked)
+    assert _finish(probe, Answer(_TEXT)).value == 1.0  # the text, its masks filled
+    published = Mba(Copier(), replace(MbaConfig.paper(), spelling="none"))
+    assert _finish(_query(published)[0], cut).value == 0.0
 
 
 def test_an_excuse_before_the_answers_is_no_refusal() -> None:
@@ -120,13 +145,14 @@ def test_an_excuse_before_the_answers_is_no_refusal() -> None:
     filled = _fill(query.prompt, [_TEXT])
     score = _finish(probe, Answer("Sorry, here are my best guesses:\n" + filled.text))
     assert score.value == 1.0
-    assert score.details["refused"] == 0.0
+    assert score.details["answered"] == 1.0
 
 
 @pytest.mark.parametrize("said", ["I'm sorry, but I cannot help with that.", "", "Quite so."])
 def test_the_preset_scores_an_answer_that_fills_no_mask_as_none_filled(said: str) -> None:
     published = replace(MbaConfig.paper(), spelling="none")
-    for config, value in ((published, 0.0), (replace(published, refusals="unscorable"), None)):
+    ours = None if said in ("", "Quite so.") else 0.0
+    for config, value in ((published, 0.0), (replace(published, refusals="lowest"), ours)):
         probe, _ = _query(Mba(Copier(), config))
         assert _finish(probe, Answer(said)).value == value
     probe, _ = _query(Mba(Copier(), published))

@@ -10,6 +10,7 @@ from ragwitness.membership.mba.audit import judge, log_likelihood_ratio, score_m
 from ragwitness.membership.mba.config import MASK_PROMPT, PUBLISHED_PROMPT, MbaConfig
 from ragwitness.membership.mba.masks import Mask
 from ragwitness.membership.mba.spelling import MaskUnit
+from ragwitness.membership.reading.answers import read_answer
 from ragwitness.types import Answer, Interval, TokenLogprob
 
 _MASKS = [
@@ -22,8 +23,9 @@ _CONFIG = MbaConfig()
 
 
 def _score(text: str, config: MbaConfig = _CONFIG, tokens=None):
-    answer = Answer(text, tokens)
-    return score_masks(judge(_MASKS, read_answers(text, 4), answer), config, {"long": 0.0})
+    reading = read_answer(Answer(text, tokens))
+    judged = judge(_MASKS, read_answers(reading.text, 4), reading.tokens)
+    return score_masks(judged, config, {"long": 0.0})
 
 
 def test_hits_are_counted_as_the_paper_does() -> None:
@@ -79,7 +81,7 @@ def test_breaking_off_early_gains_nothing() -> None:
 
 def test_not_knowing_is_named() -> None:
     score = _score("[Mask_1]: unknown\n[Mask_2]: N/A\n[Mask_3]: doctor\n[Mask_4]: rash")
-    assert score.details["declined"] == 2
+    assert score.details["masks_declined"] == 2
     assert score.details["missing"] == 0
 
 
@@ -131,7 +133,6 @@ def test_with_log_probabilities_the_true_answer_is_read_even_where_it_was_not_sa
     [
         (),
         _SAID[1:],  # they do not join to the text
-        (*_SAID, TokenLogprob("<eos>", 0.0)),
     ],
 )
 def test_log_probabilities_that_do_not_join_to_the_text_are_left_unread(tokens) -> None:
@@ -143,7 +144,7 @@ def test_log_probabilities_that_do_not_join_to_the_text_are_left_unread(tokens) 
 
 def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
     given = MaskAnswers({1: Given("canestan", "canestan", None)}, "json")
-    (first, *_) = judge(_MASKS, given, Answer("".join(t.token for t in _SAID), _SAID))
+    (first, *_) = judge(_MASKS, given, _SAID)
     assert first.hit
     assert first.probability is None
 
@@ -195,5 +196,5 @@ def test_the_paper_s_configuration_is_the_published_one() -> None:
     ]
     for hits, member in ((5, 0.0), (6, 1.0)):
         said = "\n".join(f"[Mask_{i}]: w{i}" for i in range(1, hits + 1))
-        judged = judge(masks, read_answers(said, 10), Answer(said))
+        judged = judge(masks, read_answers(said, 10))
         assert score_masks(judged, paper, {}).details["gamma_member"] == member
