@@ -122,15 +122,23 @@ def _read_plain(text: str, masks: int, masked: str) -> MaskAnswers:
     # A label may stand in JSON, and an array behind a label: whichever reads more masks.
     nested = _collect("json", _from_json(text), masks)
     found = nested if len(nested.given) >= len(labelled.given) else labelled
+    filled = _collect("filled", _from_filled(text, masks, masked), masks)
     others = (
         ("numbers", _from_numbers(text, masks)),
-        ("filled", _from_filled(text, masks, masked)),
-        ("list", _from_list(text, masks)),
+        ("list", () if filled.given else _from_list(text, masks)),
     )
     for form, pairs in others:
         if not found.given:
             found = _collect(form, pairs, masks)
-    return found if found.given else MaskAnswers(out_of_range=labelled.out_of_range)
+    if not found.given:
+        return filled if filled.given else MaskAnswers(out_of_range=labelled.out_of_range)
+    # Under any label, a sentence of the text with its mask filled answers that mask.
+    vague = {n for n in filled.given if n not in found.given or _is_long(found.given[n])}
+    return replace(found, given={**found.given, **{n: filled.given[n] for n in vague}})
+
+
+def _is_long(given: Given) -> bool:
+    return len(given.text.split()) > _FEW
 
 
 def matches(given: Given, answers: Iterable[str]) -> bool:
@@ -315,7 +323,9 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
     asked = [word if word == _SLOT else normalise(word) for word in asked]
     asked = [word for word in asked if word]
     empty = [place for place, word in enumerate(asked) if word == _SLOT]
-    words = [word for word in split_words(text) if normalise(word.text)]
+    # A mask said again fills nothing.
+    bare = MASK.sub(lambda mask: " " * len(mask[0]), text)
+    words = [word for word in split_words(bare) if normalise(word.text)]
     said = [normalise(word.text) for word in words]
     blocks = SequenceMatcher(None, asked, said, autojunk=False).get_matching_blocks()
     blocks = [Match(0, 0, 0), *blocks]
@@ -331,8 +341,7 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
         if 0 < several <= _FEW and last - first == len(gap) * several:
             for step, slot in enumerate(gap):
                 start, end = words[first + step].start, words[first + step + several - 1].end
-                if not MASK.search(text, start, end):  # said again with its mask it is not filled
-                    yield slots[empty.index(slot)], text[start:end], start
+                yield slots[empty.index(slot)], text[start:end], start
 
 
 def _from_list(text: str, masks: int) -> Iterator[_Pair]:

@@ -189,6 +189,12 @@ def test_the_masked_text_said_again_is_not_read_and_never_wrong(echo: str) -> No
     assert (found.given, found.form) == ({}, "")
 
 
+def test_a_sentence_under_the_wrong_label_answers_the_mask_that_it_fills() -> None:
+    said = "[Mask_1]: my pressure was 165/89.\n[Mask_2]: I took ibuprofen in Boston"
+    found = read_answers(said, 5, _MASKED).given
+    assert [n for n in (2, 3) if matches(found[n], (_TRUTH[n],))] == [2, 3]
+
+
 def test_a_text_that_is_filled_in_part_gives_what_it_fills() -> None:
     said = "I have chronic fatigue and my pressure was [Mask_2]. I took ibuprofen in Rome"
     found = read_answers(said, 5, _MASKED).given
