@@ -251,10 +251,10 @@ def preamble(text: str, *, cut: bool = False) -> int:
         cut: Whether it was cut, so that its end may be within the announcement.
     """
     kinds = _preambles()
-    if found := kinds["unspaced"].match(text) or _LINE.match(text):
-        # A line that ends in a colon may hold other words, where it opens as announcements do.
-        if found.re is not _LINE or kinds["opener"].match(found[1]):
-            return found.end()
+    found = kinds["unspaced"].match(text) or _LINE.match(text)
+    # A line that ends in a colon may hold other words, where it opens as announcements do.
+    if found and (found.re is not _LINE or kinds["opener"].match(found[1])):
+        return found.end()
     for form in (_COPULA, _HEAD):
         found = form.match(text)
         words = re.findall(r"[^\W\d_]+(?:['\u2019/][^\W\d_]+)?|\d+", found[1]) if found else []

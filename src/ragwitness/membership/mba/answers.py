@@ -50,7 +50,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _LONGEST = 50_000  # characters; no target was asked for as much
 _TRIES = 64  # places where a JSON value may begin
 _FEW = 3  # words of an answer without a separator; more is the masked text said again
-_SHORT = 10  # words of an answer in any of which a hit may be
+SHORT = 10  # words of an answer in any of which a hit may be
 _AROUND = 3  # words around a mask that show its place
 _JOINED = 3  # words that may be one in the document: "follow up"
 _SLOT = "\0"  # stands where a mask is, in a masked text
@@ -146,13 +146,20 @@ def matches(given: Given, answers: Iterable[str]) -> bool:
     return place_of(given, answers) is not None
 
 
-def place_of(given: Given, answers: Iterable[str]) -> int | None:
-    """Where in an answer's text an accepted word begins; None where it is not there."""
+def place_of(given: Given, answers: Iterable[str], short: int = SHORT) -> int | None:
+    """Where in an answer's text an accepted word begins; None where it is not there.
+
+    Args:
+        given: The answer.
+        answers: The accepted words.
+        short: Most words of an answer in any of which it may be; in a longer one the first word
+            counts.
+    """
     wanted = {normalise(answer) or answer for answer in answers}
     if normalise(given.text) in wanted:
         return 0
     pieces = list(_PIECE.finditer(given.text))
-    if len(pieces) > _SHORT:
+    if len(pieces) > short:
         return given.text.find(given.word) if normalise(given.word) in wanted else None
     # The words around it may be said as well; in the document several may be one.
     for size in range(1, _JOINED + 1):
