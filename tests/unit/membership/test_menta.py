@@ -165,7 +165,6 @@ def test_claims_can_be_held_against_the_document() -> None:
     ("answer", "key"),
     [
         (Answer("", error="lost"), "failed"),
-        (Answer("I'm sorry, I cannot do that."), "refused"),
         (Answer(""), "empty"),
     ],
 )

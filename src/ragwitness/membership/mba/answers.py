@@ -23,10 +23,14 @@ _LABEL = re.compile(
     r"(?P<number>\d{1,3})(?!\w|[.,]\d) ?[\])}>]?[*_`\"'\u201d]*",
     re.IGNORECASE,
 )
+_REASON = re.compile(r"\s[(\u2013\u2014-]|[,;] ")
+_SAID_MASK = re.compile(r"[\[(]?\bmask[ _]?\d{1,3}\b[\])]?", re.IGNORECASE)
 _EMPTY = re.compile(r"\[mask\]", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?=[\[\]_*])")
 _MASK = re.compile(r"mask(?:ed)?(?: ?word)?", re.IGNORECASE)
-_SEPARATOR = re.compile(r"[\s*_`]*(?::|=+>?|-+>?|\u2013|\u2014|\u2192|\||\bis\b)", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    r"[\s*_`]*(?::|\uff1a|=+>?|-+>?|\u2013|\u2014|\u2192|\||\bis\b)", re.IGNORECASE
+)
 _NUMBERED_LINE = re.compile(
     r"^[ \t]*(?:[-*\u2022|][ \t]*)?[\[(*_]{0,3}(\d{1,3})[\])*_]{0,3}"
     r"(?:[):\]][*_]*(?:[ \t]+|(?=\D))|\.[*_]*[ \t]+|[ \t]+[-\u2013=|][ \t]+)(?=\S)",
@@ -37,7 +41,7 @@ _ORDERED_LINE = re.compile(r"^\W*(\w+) (\w+)\W*?[:=\u2192-][ \t]*(?=\S)", re.MUL
 _MARKED = re.compile(
     r"\*\*([^*\n]{1,60})\*\*|(?<!\w)\[([^\[\]\n]{1,60})\]|<(?:b|strong|u|mark)>([^<]{1,60})<"
 )
-_DRESS = " \t\r\n*_`\"'\u201c\u201d\u2018\u2019[](){}<>:;,.|-\u2013\u2014\u2022=\u2192"
+_DRESS = "\uff1a \t\r\n*_`\"'\u201c\u201d\u2018\u2019[](){}<>:;,.|-\u2013\u2014\u2022=\u2192"
 _LINE_BREAK_TAG = re.compile(r"</?(?:br|p|li|ul|ol|div|tr|td|h\d|pre)\b[^>]*>", re.IGNORECASE)
 _HTML = re.compile(r"</[a-z]+\d?\s*>|<br\s*/?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
@@ -250,21 +254,32 @@ def _from_labels(text: str, masks: int, masked: str) -> Iterator[_Pair]:
         opens = not text[: label.start()].rpartition("\n")[2].strip(_DRESS)
         rows.append((label, bool(separator), opens, value, start + skipped))
     # Words that open the answers of several masks join label and answer: "refers to".
-    joins = Counter(value.split()[0] for _, _, _, value, _ in rows if value.split())
-    joined = {word for word, count in joins.items() if count > 1 and 2 * count >= len(rows)}
+    joined = _shared_opening([value for *_, value, _ in rows])
     after = dict(_behind_masks(masked))
     separated = sum(row[1] for row in rows) * 2 >= len(rows)
     for label, separated_here, opens, value, start in rows:
         number = int(label["number"])
-        words = value.split()
+        joins = bool(joined) and value.split()[: len(joined)] == joined
+        words = value.split()[len(joined) if joins else 0 :]
         # Without a separator it may be the masked text, said again, or a mask to wear.
-        begins = opens or bool(words and words[0] in joined)
         echoed = [core(one) for one in words[:2]] == [
             core(one) for one in after.get(number, "").split()[:2]
         ]
-        plain = begins and not separated and len(words) <= _FEW and not echoed
+        plain = (opens or joins) and not separated and len(words) <= _FEW and not echoed
         if separated_here or plain:
             yield number, value, start
+
+
+def _shared_opening(values: Sequence[str]) -> list[str]:
+    """The words with which at least half of several values begin."""
+    shared: list[str] = []
+    while True:
+        rows = [words for value in values if (words := value.split())[: len(shared)] == shared]
+        following = Counter(words[len(shared)] for words in rows if len(words) > len(shared) + 1)
+        word, count = next(iter(following.most_common(1)), ("", 0))
+        if count < 2 or 2 * count < len(values):
+            return shared
+        shared.append(word)
 
 
 def _label_name(text: str, labels: Sequence[re.Match[str]], masks: int) -> str:
@@ -307,7 +322,7 @@ def _from_numbers(text: str, masks: int) -> Iterator[_Pair]:
         values = [
             _first_line(text[label.end() : end]) for label, end in zip(labels, ends, strict=True)
         ]
-        short = [len(value.strip(_DRESS).split()) <= _FEW for value, _ in values]
+        short = [len(_REASON.split(value.strip(_DRESS))[0].split()) <= _FEW for value, _ in values]
         # A recipe, or advice in numbered sentences, is prose.
         if sum(short) * 2 > len(short):
             for number, label, (value, skipped) in zip(numbers, labels, values, strict=True):
@@ -331,7 +346,7 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
     asked = [word for word in asked if word]
     empty = [place for place, word in enumerate(asked) if word == _SLOT]
     # A mask said again fills nothing.
-    bare = MASK.sub(lambda mask: " " * len(mask[0]), text)
+    bare = _SAID_MASK.sub(lambda mask: " " * len(mask[0]), text)
     words = [word for word in split_words(bare) if normalise(word.text)]
     said = [normalise(word.text) for word in words]
     blocks = SequenceMatcher(None, asked, said, autojunk=False).get_matching_blocks()
@@ -383,32 +398,26 @@ def _from_json(text: str) -> list[_Pair]:
     return []
 
 
-def _from_value(value: object) -> list[_Pair]:
-    found: list[_Pair] = []
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            number = _IDENTIFIER.search(str(key))
-            if number and isinstance(inner, str | int | float):
-                found.append((int(number.group(1)), str(inner), None))
-        # {"answers": {...}} or {"masks": [...]}
-        nested = (inner for inner in value.values() if isinstance(inner, dict | list))
-        return found or next((pairs for pairs in map(_from_value, nested) if pairs), [])
+def _from_value(value: object, number: int = 0) -> list[_Pair]:
+    """Answers of a JSON value that stands under a mask's number, 0 for none."""
+    if isinstance(value, str | int | float):
+        return [(number, str(value), None)] if number else []
     if isinstance(value, list):
-        for place, inner in enumerate(value, start=1):
-            if isinstance(inner, dict):
-                found += _from_row(inner)
-            elif isinstance(inner, str):
-                found.append((place, inner, None))
-    return found
-
-
-def _from_row(row: Mapping[str, object]) -> list[_Pair]:
-    """``{"mask": "Mask_1", "answer": "word"}``, by whatever names."""
-    values = [str(inner) for inner in row.values() if isinstance(inner, str | int | float)]
-    if len(values) == 1:
-        return _from_value(dict(row))
-    number = _IDENTIFIER.search(values[0]) if len(values) == 2 else None
-    return [(int(number.group(1)), values[1], None)] if number else []
+        rows = [_from_value(inner, place) for place, inner in enumerate(value, start=1)]
+        return [pair for row in rows for pair in row]
+    if not isinstance(value, dict):
+        return []
+    # {"Mask_1": "word"}, else {"mask": "Mask_1", "answer": "word"} by whatever names.
+    named = [(found, inner) for key, inner in value.items() if (found := _IDENTIFIER.search(key))]
+    if named:
+        return [pair for found, inner in named for pair in _from_value(inner, int(found[1]))]
+    plain = [str(inner) for inner in value.values() if isinstance(inner, str | int | float)]
+    label = _IDENTIFIER.search(plain[0]) if len(plain) == 2 else None
+    if label or (number and len(plain) == 1):
+        return [(int(label[1]) if label else number, plain[-1], None)]
+    # {"answers": {...}} or {"masks": [...]}
+    nested = (inner for inner in value.values() if isinstance(inner, dict | list))
+    return next((pairs for pairs in map(_from_value, nested) if pairs), [])
 
 
 def _first_line(text: str) -> tuple[str, int]:

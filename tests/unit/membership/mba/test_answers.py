@@ -129,6 +129,14 @@ _FORMS = {
     "should be": "{joined: should be }",
     "refers to": "{joined: refers to }",
     "steht f\u00fcr": "{joined: steht f\u00fcr }",
+    "can be filled with": "{joined: can be filled with }",
+    "Chinese labels and colons": "{joined:\uff1a}",
+    "a reason in brackets": "1. fatigue (says the text)\n2. 165/89 (a pressure)\n3. ibuprofen\n"
+    "4. Boston (a city)\n5. twice",
+    "filled in, labels behind": "{behind}",
+    "nested JSON": '{{"masks": {{"[Mask_1]": {{"answer": "fatigue"}}, "[Mask_2]": {{"answer":'
+    ' "165/89"}}, "[Mask_3]": {{"answer": "ibuprofen"}}, "[Mask_4]": {{"answer": "Boston"}},'
+    ' "[Mask_5]": {{"answer": "twice"}}}}}}',
     "one sentence": "The masks are fatigue, 165/89, ibuprofen, Boston and twice.",
     "alternatives": "[Mask_1]: tiredness/fatigue\n[Mask_2]: 165/89\n[Mask_3]: ibuprofen (or"
     " paracetamol)\n[Mask_4]: Boston\n[Mask_5]: twice",
@@ -164,6 +172,7 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
     said = _FORMS[form].format(
         labels=_Labels(), joined=_Joined(), filled=_filled("{w}"), bold=_filled("**{w}**"),
         brackets=_filled("[{w}]"), inside=_filled("[Mask_{n}: {w}]"),
+        behind=_filled("{w} [Mask_{n}]"),
     )  # fmt: skip
     text = read_answer(Answer(said)).text
     found = read_answers(text, 5, _MASKED)
