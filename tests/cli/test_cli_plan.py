@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
@@ -240,8 +239,7 @@ def test_doctor_says_what_the_admitted_audits_would_cost(
     assert "cost: at most, at 2 and 8 per million tokens" in _shown(priced)
     found = json.loads(out.read_text())
     assert "top_logprobs" in found["capabilities"]
-    assert found["audits_by_sampling"] == {}
-    assert found["samples_differ"] is None
+    assert set(found["pilots"]) == {"runon", "s-rag:few", "mba", "rag-mia"}
     assert {m: one["cost_most"] > 0 for m, one in found["forecast"]["methods"].items()} == (
         dict.fromkeys(_QUICK.split(","), True)
     )
@@ -281,46 +279,20 @@ def _fixed(question: str) -> str:
     return "Hello there."
 
 
-def _lively(question: str) -> str:
-    return f"Hello, {next(_COUNT)} times."
-
-
-_COUNT = itertools.count()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "differ", "says"), [("_fixed", False, "alike samples"), ("_lively", True, "differ at")]
-)
-def test_doctor_offers_sampling_where_log_probabilities_are_missing(
-    command, files, tmp_path, monkeypatch, name: str, differ: bool, says: str
-) -> None:
-    monkeypatch.setattr("ragwitness.cli.doctor.admitted", lambda _: (["rag-mia"], []))
+def test_doctor_names_why_a_method_cannot_read_a_target(command, tmp_path) -> None:
     out = tmp_path / "doctor.json"
-    arguments = ["--documents", files["documents"], "--known-out", files["known"], "--json", out]
-    code, said = command("doctor", f"python:{__name__}:{name}", *arguments)
+    code, said = command("doctor", f"python:{__name__}:_fixed", "--json", out)
     assert code == 0, said
-    assert "s-rag by sampling" in said
-    assert "--set sampled=20, 20 times the queries" in said
-    assert says in _shown(said)
     found = json.loads(out.read_text())
-    assert (found["samples_differ"], found["audits_by_sampling"]) == (differ, {"s-rag": 20})
-    assert found["requests"] == 4
-    methods = found["forecast"]["methods"]
-    assert methods["s-rag"]["queries"] == 20 * methods["rag-mia"]["queries"]
-
-
-@pytest.mark.long
-def test_sampled_s_rag_is_planned_at_its_price(command, files, tmp_path) -> None:
-    out = tmp_path / "plan.json"
-    arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]
-    arguments += ["--method", "s-rag", "--json", out]
-    assert command(*arguments)[0] == 0
-    plain = json.loads(out.read_text())["methods"]["s-rag"]
-    assert command(*arguments, "--set", "s-rag.sampled=7")[0] == 0
-    sampled = json.loads(out.read_text())["methods"]["s-rag"]
-    assert sampled["queries"] == 7 * plain["queries"]
-    assert sampled["tokens_most"]["sent"] == pytest.approx(7 * plain["tokens_most"]["sent"], 0.01)
+    assert {name: one["possible"] for name, one in found["pilots"].items()} == dict.fromkeys(
+        ("runon", "mba", "rag-mia"), False
+    )
+    assert not {"runon", "mba", "rag-mia"} & set(found["audits"])
+    assert "pilot of runon" in said
+    assert "only 0 of 4 texts shown in the question stood out" in _shown(said)
+    code, said = command("doctor", f"python:{__name__}:_fixed", "--no-pilot")
+    assert code == 0
+    assert "pilot of" not in said
 
 
 @pytest.fixture

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from ragwitness.asking.worker import Worker
-from ragwitness.membership.srag import SRag, SRagConfig
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.models.registry import load_language_model
@@ -55,7 +51,6 @@ def test_doctor_finds_what_it_can_do(command: Command, llama_server: str, tmp_pa
     assert {"text", "top_logprobs"} <= set(found["capabilities"])
     assert (found["dropped_logprobs"], found["alternatives"]) == (False, 20)
     assert {"s-rag", "min-k"} <= set(found["audits"])
-    assert found["audits_by_sampling"] == {}
 
 
 def test_an_audit_of_log_probabilities_runs(
@@ -103,19 +98,3 @@ def test_its_log_probabilities_are_the_readers(llama_server: str) -> None:
     print(f"{len(chosen)} tokens: {max(chosen):.1e}; {len(others)} listed: {max(others):.1e} nats")
     assert len(chosen) >= 100
     assert max(*chosen, *others) < _NEAREST
-
-
-def test_it_samples_and_the_shares_are_its_probabilities(llama_server: str) -> None:
-    audit = SRag(load_language_model("reader"), SRagConfig(sampled=4))
-
-    async def main() -> list:
-        opened = await open_target(llama_server)
-        try:
-            return await Worker(opened).run(audit, load_sample()[:1], "one")
-        finally:
-            await opened.close()
-
-    (outcome,) = asyncio.run(main())
-    assert (outcome.queries, outcome.score.details["alike"]) == (4, 0.0)
-    assert all(not math.isnan(e.probability.low) for e in outcome.score.evidence)
-    assert np.isfinite(outcome.score.value)

@@ -1,4 +1,4 @@
-"""A chat model behind an endpoint that reads what is shown in a question, and holds nothing else."""
+"""A chat model at an endpoint that reads what a question shows, and holds nothing else."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from ragwitness.asking.worker import Spender, Worker
@@ -77,11 +77,9 @@ async def require_capabilities(
     missing = sorted(audit.requires - found.capabilities)
     if missing:
         because = "; it leaves them out without a word" if found.dropped_logprobs else ""
-        sampled = hasattr(getattr(audit, "config", None), "sampled")
-        instead = ", or estimate them from samples: --set sampled=20" if sampled else ""
         raise CapabilityError(
             f"{audit.name} needs {', '.join(missing)}, which {target.name} does not give{because}.",
-            f"{_REMEDY.get(missing[0], _LOGPROBS)}{instead}; 'ragwitness doctor TARGET' shows what"
+            f"{_REMEDY.get(missing[0], _LOGPROBS)}; 'ragwitness doctor TARGET' shows what"
             " this one gives.",
         )
     _keep(run, found)
@@ -129,7 +127,9 @@ def _governed(target: Target, governor: Spender | None) -> Target:
 def seen_before(run: Path) -> CapabilityReport | None:
     """Return what an earlier start in a folder saw of its target; None where it saw nothing."""
     try:
-        row = json.loads((run / TARGET).read_bytes())
+        stored = json.loads((run / TARGET).read_bytes())
+        # Earlier versions kept more.
+        row = {one.name: stored[one.name] for one in fields(CapabilityReport) if one.name in stored}
         seen = frozenset(map(Capability, row.pop("capabilities")))
         return CapabilityReport(**row | {"capabilities": seen, "notes": tuple(row["notes"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

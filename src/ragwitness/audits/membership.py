@@ -219,27 +219,10 @@ def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
         return {"documents whose words were said again": f"{again} of {said}"}
     if not total["probes"]:
         return {}
-    read = {
+    return {
         "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
         f" {total['censored']} of them only as a bound"
     }
-    sampled = [o.score.details["alike"] for o in outcomes if o.score.details.get("samples")]
-    if any(sampled):
-        read["samples that never differed"] = (
-            f"of {int(sum(sampled))} of {len(sampled)} documents, counted as one each"
-        )
-    return read
-
-
-def unvaried(outcomes: Sequence[Outcome]) -> list[str]:
-    """Say so where answers were sampled, and none of any document's ever differed."""
-    sampled = [o for o in outcomes if o.score.details.get("samples")]
-    if not sampled or not all(o.score.details["alike"] for o in sampled):
-        return []
-    return [
-        "The target does not seem to sample: every answer was like the first one to the same"
-        " question. They count as one each, so probabilities are known only within wide intervals."
-    ]
 
 
 def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
@@ -497,7 +480,6 @@ def conclude(
         *([LOOKS.format(looks, plan.alpha, ordered)] if looks else []),
         *doubts(plan, calibration, len(judged) - lost, seen),
         *cautions(plan.alpha, stages.reference, known, (lost, len(judged))),
-        *unvaried(asked),
         *answers_kept([*statistic.asked, *asked]),
     )
     # 3. Conformal p-values, corrected for the number of documents asked about; what rests on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from ragwitness.targets.probe import CapabilityReport
     from ragwitness.targets.transport import TransportOptions
 
-_SAMPLES = 20  # shown as an example; 95 % intervals are then at most .46 wide
-_DRAWN = {
-    True: "differ at temperature 1",
-    False: "alike at temperature 1: it may not sample, and alike samples count as one",
-    None: "could not be asked for",
-}
-
 
 def doctor(
     target: Address,
@@ -74,10 +67,9 @@ def doctor(
     """Find out what a target can do and which audits it admits.
 
     It sends a few harmless queries, then those of a pilot, some hundred at most (--no-pilot leaves
-    them out). A target without log-probabilities is also asked whether its answers differ when they
-    are sampled. With --documents it also says what each audit would cost (in money too, where
-    prices are given), how long it would take and what share of the members it could find;
-    ragwitness plan says so without asking the target.
+    them out). With --documents it also says what each audit would cost (in money too, where prices
+    are given), how long it would take and what share of the members it could find; ragwitness plan
+    says so without asking the target.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee, names_of
@@ -98,24 +90,18 @@ def doctor(
     possible, broken = admitted(found.capabilities)
     pilots = wait(_pilots(target, options, found, plan)) if pilot else {}
     possible = [one for one in possible if one not in pilots or pilots[one].possible]
-    sampled = _by_sampling(found.capabilities)
     screen = console()
     lines = (
         *_seen(found),
         *((f"pilot of {name}", one.told) for name, one in pilots.items()),
         ("audits possible", ", ".join(possible) or "none"),
-        *(
-            (f"{name} by sampling", f"--set sampled={_SAMPLES}, {_SAMPLES} times the queries")
-            for name in sampled
-        ),
-        *((("samples", _DRAWN[found.samples_differ]),) if sampled else ()),
         *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
         *(("note", note) for note in (*found.notes, *broken)),
     )
     screen.print(_beside(lines))
     outlook = None
     if plan is not None and possible:
-        configs = dict.fromkeys(possible) | sampled
+        configs: dict[str, Any] = dict.fromkeys(possible)
         if wanted is not None:
             configs = {name: configs[name] for name in wanted if name in configs}
         if not configs:
@@ -128,7 +114,7 @@ def doctor(
         screen.print(forecast_terminal(outlook))
     # The file is written before the last refusal: whoever asked for it gets it in that case, too.
     if json_out is not None:
-        _store(json_out, found, possible, sampled, pilots, outlook)
+        _store(json_out, found, possible, pilots, outlook)
     if not possible:
         raise CapabilityError(
             "No audit can be run: the target answers with nothing that can be read.",
@@ -137,18 +123,13 @@ def doctor(
 
 
 async def examine(target: str, options: TransportOptions) -> CapabilityReport:
-    """Ask the target what it can do, and where it shows text alone, whether its answers differ."""
-    from ragwitness.targets.probe import probe_capabilities, probe_sampling
+    """Ask the target what it can do."""
+    from ragwitness.targets.probe import probe_capabilities
     from ragwitness.targets.resolve import open_target
 
     opened = await open_target(target, options)
     try:
-        found = await probe_capabilities(opened)
-        # Sampling costs more queries and is only of use where log-probabilities are missing
-        # (docs/design/sampling.md).
-        if Capability.TOP_LOGPROBS in found.capabilities:
-            return found
-        return await probe_sampling(opened, found)
+        return await probe_capabilities(opened)
     finally:
         await opened.close()
 
@@ -208,7 +189,6 @@ def _store(
     path: Path,
     found: CapabilityReport,
     possible: list[str],
-    sampled: Mapping[str, Any],
     pilots: Mapping[str, Pilot],
     outlook: Outlook | None,
 ) -> None:
@@ -219,7 +199,6 @@ def _store(
         "capabilities": sorted(found.capabilities),
         "notes": list(found.notes),
         "audits": possible,
-        "audits_by_sampling": {name: config.sampled for name, config in sampled.items()},
         "pilots": {n: {"possible": one.possible, "told": one.told} for n, one in pilots.items()},
         "forecast": None if outlook is None else forecast_json(outlook),
     }
@@ -256,20 +235,6 @@ async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> Non
     audits = {name: build_audit(name, proxy, config) for name, config in configs.items()}
     parts = {"documents": plan.documents, "known-out documents": plan.known_out}
     await refuse_all_unscorable(audits, parts)
-
-
-def _by_sampling(capabilities: frozenset[Capability]) -> dict[str, Any]:
-    """Configurations of the audits that can estimate the log-probabilities a target lacks."""
-    from ragwitness.membership.registry import AUDITS, configure
-
-    if Capability.TOP_LOGPROBS in capabilities:
-        return {}
-    configs = {name: configure(name) for name in AUDITS}
-    return {
-        name: replace(config, sampled=_SAMPLES)
-        for name, config in configs.items()
-        if hasattr(config, "sampled")
-    }
 
 
 def admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:

@@ -153,7 +153,9 @@ def document_tokens(halves: Halves, tokens: Sequence[TokenLogprob]) -> list[Toke
     half = sum(word.start < len(halves.first) for word in words)
     aligned = align(words, half, [1.0] * (len(words) - half), [word.text for word in said])
     found: list[TokenLogprob] = []
-    for index, place in sorted(aligned.places.items()):
+    # Of an answer that has nothing of the document, its first word is where it should go on.
+    places = aligned.places or ({half: 0} if said and half < len(words) else {})
+    for index, place in sorted(places.items()):
         first, last = token_at(tokens, said[place].start), token_at(tokens, said[place].end - 1)
         if same_word(said[place].text, words[index].text):
             found += tokens[first : last + 1]

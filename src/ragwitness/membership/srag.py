@@ -8,7 +8,6 @@ features is trained on a shadow system (:mod:`ragwitness.membership.shadow`, §4
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -26,7 +25,7 @@ from ragwitness.membership.reading.answers import (
     read_continuation,
     with_room,
 )
-from ragwitness.membership.reading.continuation import AUDIT_PROMPT, Aligned, align, same_word
+from ragwitness.membership.reading.continuation import AUDIT_PROMPT, Aligned, align
 from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.halves import words_before
 from ragwitness.membership.reading.probabilities import (
@@ -36,13 +35,6 @@ from ragwitness.membership.reading.probabilities import (
     probability_at,
     token_at,
     word_probability,
-)
-from ragwitness.membership.reading.samples import (
-    Tally,
-    all_alike,
-    samples_of,
-    tally_next_words,
-    whole_words,
 )
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.words import word_scores
@@ -90,9 +82,6 @@ class SRagConfig:
         classifier: ``"best"`` of three families, ours; ``"paper"`` is AutoGluon where it is
             installed, else a random forest, and no score of ours breaks its ties.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
-        sampled: 0 reads log-probabilities. Otherwise that many answers are drawn at temperature 1
-            in place of each, and probabilities are their shares, with intervals (ours): for
-            targets that show text alone, at so many times the queries.
         skip_stop_words: Leave function words out of the probe words (ours; the proxy ranks
             some of them as hard at the start of a sentence, where they tell nothing).
         fewest: Least number of probe words, where floor(l/k) of Alg. 1 is fewer (ours).
@@ -127,7 +116,6 @@ class SRagConfig:
     features: Literal["frequencies", "counts", "none"] = "frequencies"
     classifier: Literal["best", "paper"] = "best"
     top_logprobs: int = 20
-    sampled: int = 0
     skip_stop_words: bool = True
     fewest: int = 3
     missing: float | None = None
@@ -154,11 +142,6 @@ class SRagConfig:
                 f"A probe stops above sure, over 0, and asks about words of a probability up to"
                 f" guessed, from 0 to 1; not {self.sure:g} and {self.guessed:g}.",
                 "Leave both out for 12 and .0001.",
-            )
-        if self.sampled < 0 or self.sampled == 1:
-            raise InputError(
-                f"sampled must be 0 or at least 2, not {self.sampled}.",
-                "20 answers per query tell a probability to within about .2.",
             )
         if self.max_passage_words < 2 * self.min_words:
             raise InputError(
@@ -337,62 +320,6 @@ def gain(segmented: Segmented, read: Mapping[int, Interval]) -> float:
     return sum(log_odds(p, math.exp(-expected[i - segmented.half])) for i, p in read.items())
 
 
-def read_samples(
-    segmented: Segmented, answers: Iterable[Answer], *, alike: bool = False
-) -> PassageReading:
-    """Read every suffix word from whole completions of a passage (single-answer mode).
-
-    A sample is a trial for a word where it came to the word's place; which samples do so depends on
-    the words before it, as in one answer that is read with its log-probabilities.
-
-    Args:
-        segmented: The passage and its probe words.
-        answers: Samples that hold text.
-        alike: As for :meth:`Tally.interval`.
-    """
-    hits: Counter[int] = Counter()
-    trials: Counter[int] = Counter()
-    recovered, runs = [], []
-    for answer in answers:
-        words = whole_words(answer, segmented.prefix)
-        if words is None:
-            continue
-        aligned = segmented.align(words)
-        recovered.append(aligned.recovered)
-        runs.append(aligned.run)
-        trials.update(list(aligned.places))  # a mapping would add its values
-        hits.update(
-            index
-            for index, place in aligned.places.items()
-            if same_word(words[place], segmented.words[index].text)
-        )
-    read = {i: Tally(hits[i], trials[i]).interval(alike=alike) for i in sorted(trials)}
-    count = max(1, len(runs))
-    return PassageReading(
-        probabilities=tuple(read.get(probe.index, UNREAD) for probe in segmented.probes),
-        recovered=sum(recovered) / count,
-        run=round(sum(runs) / count),
-        log_odds=gain(segmented, read),
-    )
-
-
-def read_next_words(
-    segmented: Segmented, answers: Sequence[Sequence[Answer]], *, alike: bool = False
-) -> PassageReading:
-    """Read each probe word from its own samples (probing mode).
-
-    Args:
-        segmented: The passage and its probe words.
-        answers: Samples that hold text, per probe word.
-        alike: As for :meth:`Tally.interval`.
-    """
-    tallies = [
-        tally_next_words(samples, probe.word.text, segmented.before(probe.word))
-        for probe, samples in zip(segmented.probes, answers, strict=True)
-    ]
-    return PassageReading(tuple(tally.interval(alike=alike) for tally in tallies))
-
-
 # From word probabilities to what the audit classifier reads (§4.2.3).
 #
 # ``counts`` are the paper's features: how many probabilities fall in each of m intervals. Counts
@@ -489,14 +416,13 @@ class SRag:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        """Log-probabilities, or text where they are estimated from samples."""
-        return frozenset({Capability.TEXT if self.config.sampled else Capability.TOP_LOGPROBS})
+        """Log-probabilities of the words that it asks for."""
+        return frozenset({Capability.TOP_LOGPROBS})
 
     @property
     def name(self) -> str:
         """Registered name with its mode."""
-        n = self.config.sampled
-        return f"s-rag ({self.config.mode}{f', {n} samples' if n else ''})"
+        return f"s-rag ({self.config.mode})"
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
@@ -509,11 +435,7 @@ class SRag:
                 else f"hardest 1/{config.segment_factor} of the second half, "
                 f"{'without' if config.skip_stop_words else 'with'} stop words"
             ),
-            **(
-                {"probabilities": f"shares of {config.sampled} samples, 95 % Clopper-Pearson"}
-                if config.sampled
-                else {"alternatives per token": str(config.top_logprobs)}
-            ),
+            "alternatives per token": str(config.top_logprobs),
             "features": f"{config.features}, {config.intervals} intervals"
             if config.learns
             else "none: the score itself is ranked",
@@ -544,19 +466,18 @@ class SRag:
         batches = [self._queries(part) for part in segments]
         answers = yield from self._asked(segments, batches)
         # 3. Probabilities of the probe words, each beside the proxy's.
-        alike = bool(config.sampled) and all_alike(answers, config.sampled)
         evidence: list[Evidence] = []
         readings: list[PassageReading] = []
         trouble: list[str] = []
         for part, batch in zip(segments, batches, strict=True):
             own, answers = answers[: len(batch)], answers[len(batch) :]
-            found = self._read(part, own, trouble, alike=alike)
+            found = self._read(part, own, trouble)
             if found is not None:
                 readings.append(found)
                 evidence += _evidence(part, found.probabilities)
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
-        return self._score(evidence, readings, alike=alike)
+        return self._score(evidence, readings)
 
     def _few(self, segments: Sequence[Segmented]) -> Probe:
         """Ask about the words that tell most until their log-odds are sure (ours).
@@ -581,21 +502,19 @@ class SRag:
         left = sorted(words, key=turn)[: config.turns]
         # Fewer than these cannot be sure, so they are asked about at once; then one by one.
         at_once = 1 + int(config.sure / math.log1p(1 / _LUCK))
-        alike = bool(config.sampled)
         while left and total <= config.sure:
             now, left, at_once = left[:at_once], left[at_once:], 1
             batches = [self._queries(one) for one in now]
             answers = yield from self._asked(now, batches)
-            alike = alike and all_alike(answers, config.sampled)
             for one, batch in zip(now, batches, strict=True):
                 own, answers = answers[: len(batch)], answers[len(batch) :]
-                found = self._read(one, own, trouble, alike=alike)
+                found = self._read(one, own, trouble)
                 if found is not None:
                     evidence += _evidence(one, found.probabilities)
                     total += said_odds(evidence[-1])
         if not evidence:
             return Score(None, reason=trouble[0] if trouble else "no answer could be read")
-        score = self._score(evidence, (), alike=alike)
+        score = self._score(evidence, ())
         # Beyond the bound the sum says only that it was passed. The mean over what was asked tells
         # those apart that stopped there.
         return replace(score, value=min(total, config.sure) + 1e-3 * (score.value or 0.0))
@@ -611,7 +530,7 @@ class SRag:
             most //= 2
 
     def _queries(self, part: Segmented) -> list[Query]:
-        """One query for each place where the answer begins, or its samples."""
+        """One query for each place where the answer begins."""
         config, count = self.config, self.proxy.count_tokens
         fewest = config.word_tokens if config.missing is not None else _FORM
         room = {
@@ -620,7 +539,7 @@ class SRag:
             else max(fewest, config.word_tokens, count(part.words[start].text) + 1)
             for start in part.starts(config.mode)
         }
-        queries = [
+        return [
             Query(
                 config.prompt.replace("{prefix}", part.before(part.words[start])),
                 max_tokens=most,
@@ -628,8 +547,6 @@ class SRag:
             )
             for start, most in room.items()
         ]
-        n = config.sampled
-        return [one for query in queries for one in (samples_of(query, n) if n else [query])]
 
     def _sent(self, part: Segmented, start: int) -> str:
         """What is sent up to a word of the passage; a target may say all of it again."""
@@ -643,34 +560,22 @@ class SRag:
         if self.config.missing is not None:
             return (yield queries)
         before = [
-            self._sent(part, start)
-            for part in segments
-            for start in part.starts(self.config.mode)
-            for _ in range(self.config.sampled or 1)
+            self._sent(part, start) for part in segments for start in part.starts(self.config.mode)
         ]
         room = [self.proxy.count_tokens(text) + _ROOM for text in before]
         return (yield from with_room(queries, before, room))
 
     def _read(
-        self, part: Segmented, answers: Sequence[Answer], trouble: list[str], *, alike: bool
+        self, part: Segmented, answers: Sequence[Answer], trouble: list[str]
     ) -> PassageReading | None:
         """Read the probe words; None where most answers failed."""
-        n, starts = self.config.sampled or 1, part.starts(self.config.mode)
-        placed = [(answer, starts[i // n]) for i, answer in enumerate(answers)]
+        starts = part.starts(self.config.mode)
+        placed = zip(answers, starts, strict=True)
         readings = [self._what(part, answer, start) for answer, start in placed]
         failed = [one.reason or "" for one in readings if one.outcome is Outcome.FAILED]
         trouble += failed
         if len(failed) * 2 > len(readings):
             return None
-        if self.config.sampled:
-            usable = [
-                [a for a, r in zip(answers[i : i + n], readings[i : i + n], strict=True)
-                 if r.outcome is not Outcome.FAILED]
-                for i in range(0, len(answers), n)
-            ]  # fmt: skip
-            if self.config.mode == "single":
-                return read_samples(part, usable[0], alike=alike)
-            return read_next_words(part, usable, alike=alike)
         if self.config.mode == "single" and readings[0].outcome is Outcome.ANSWERED:
             return read_probes(part, readings[0].tokens)
         if self.config.mode == "single":
@@ -695,7 +600,7 @@ class SRag:
         # As published, a target that says nothing has not shown the word: it counts as missing.
         if published and found.outcome is Outcome.FAILED and not answer.error:
             return replace(found, outcome=Outcome.DECLINED)
-        if not (self.config.sampled or found.tokens or found.outcome is not Outcome.ANSWERED):
+        if not (found.tokens or found.outcome is not Outcome.ANSWERED):
             said = bool(answer.tokens) or "echo" in found.removed
             return found if said else replace(found, outcome=Outcome.FAILED, reason=NO_LOGPROBS)
         return found
@@ -711,9 +616,7 @@ class SRag:
             return UNREAD
         return word_probability(reading.tokens, probe.word.text, part.before(probe.word))
 
-    def _score(
-        self, evidence: Sequence[Evidence], readings: Sequence[PassageReading], *, alike: bool
-    ) -> Score:
+    def _score(self, evidence: Sequence[Evidence], readings: Sequence[PassageReading]) -> Score:
         m = self.config.intervals
         probabilities = [self._counted(item.probability) for item in evidence]
         # Features (§4.2.3): the paper's counts, or ours with what counts cannot hold.
@@ -737,12 +640,7 @@ class SRag:
                 "probes": float(len(evidence)),
                 "unread": float(sum(item.probability == UNREAD for item in evidence)),
                 "censored": float(sum(self._censored(item.probability) for item in evidence)),
-            }
-            | (
-                {"samples": float(self.config.sampled), "alike": float(alike)}
-                if self.config.sampled
-                else {}
-            ),
+            },
         )
 
     def _counted(self, p: Interval) -> Interval:
@@ -752,8 +650,8 @@ class SRag:
         return Interval(missing, missing) if hidden and missing is not None else p
 
     def _censored(self, p: Interval) -> bool:
-        """Whether only a bound is known: no list or, where all are intervals, no sample had it."""
-        return p.low < p.high < 1.0 and not (self.config.sampled and p.low)
+        """Whether only a bound is known."""
+        return p.low < p.high < 1.0
 
 
 def _evidence(part: Segmented, probabilities: Sequence[Interval]) -> list[Evidence]:

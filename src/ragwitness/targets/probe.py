@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
@@ -63,8 +63,6 @@ class CapabilityReport:
         requests: Questions asked of it.
         text: What it answered.
         notes: What else there is to know, a line each.
-        samples_differ: Whether answers at temperature 1 differ; None where that was not asked, or
-            fewer than two came.
     """
 
     target: str
@@ -78,7 +76,6 @@ class CapabilityReport:
     requests: int
     text: str
     notes: tuple[str, ...] = ()
-    samples_differ: bool | None = None
 
 
 async def probe_capabilities(
@@ -131,30 +128,6 @@ async def probe_capabilities(
         text=answer.text,
         notes=tuple(notes),
     )
-
-
-async def probe_sampling(target: Target, found: CapabilityReport) -> CapabilityReport:
-    """Ask one open question several times at temperature 1, and add whether the answers differ.
-
-    Where they do, the target samples. Where they do not, it may be sure of its answer, or may
-    never sample.
-
-    Args:
-        target: The system under audit.
-        found: What it was seen to do.
-    """
-    if isinstance(target, Recorded):
-        return found
-    said: list[str] = []
-    for seed in range(1, _SAMPLES + 1):
-        query = Query(_OPEN_QUESTION, _OPEN_TOKENS, temperature=1.0, seed=seed)
-        try:
-            said.append((await target.ask(query)).text)
-        except (CapabilityError, TargetError):
-            continue
-    # Alike answers prove nothing: the target may be sure, or may never sample.
-    differ = len(set(said)) > 1 if len(said) > 1 else None
-    return replace(found, requests=found.requests + _SAMPLES, samples_differ=differ)
 
 
 def _recorded(name: str, answers: Sequence[Answer]) -> CapabilityReport:

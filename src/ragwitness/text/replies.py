@@ -31,7 +31,8 @@ _HEDGED = re.compile(
 )
 _SURE = re.compile(r"\b(?:no|without(?: a| any)?|beyond) doubt\b", re.IGNORECASE)
 _FOLLOWS = (  # what may stand behind a yes or no: nothing, a sign, or the beginning of a sentence
-    r"(?=\W*$|\s*[^\w\s]|\s+(?:the|there|i|we|as|because|since|in|le|la|il|el|der|die|o|a)\b"
+    r"(?=\W*$|\s*[^\w\s]|[ \t]*\n"
+    r"|\s+(?:the|there|i|we|as|because|since|in|le|la|il|el|der|die|o|a)\b"
     r"|\s+(?:{pointer}|{source})\b)"
 )
 _LONGEST = 300  # characters of a sentence that declines
@@ -78,9 +79,10 @@ class Tongue:
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
         """Make the expressions of a row of the table."""
-        edge, gap = ("", r".{0,5}?") if row.get("unspaced") else (r"\b", r"(?:\W+\w+){0,3}?\W+")
+        edge, gap = ("", r".{0,8}?") if row.get("unspaced") else (r"\b", r"(?:\W+\w+){0,3}?\W+")
         yes, no, negation = row["yes"], row["no"], row["negation"]
         source, pointer, holds = row["source"], row["pointer"], row["holds"]
+        what = f"{holds}|{source}"
         follows = _FOLLOWS.format(pointer=pointer, source=source)
 
         def words(text: str) -> re.Pattern[str]:
@@ -109,8 +111,8 @@ class Tongue:
             holds=words(holds),
             negation=words(negation),
             denied=words(
-                rf"(?:{negation}){edge}{gap}{edge}(?:{holds}|{source})|(?:{negation})$"
-                + (rf"|(?:{holds}){edge}{gap}{edge}(?:{negation})" if row.get("after") else "")
+                rf"(?:{negation}){edge}{gap}{edge}(?:{what})|(?:{negation})$"
+                + (rf"|(?:{what}){edge}{gap}{edge}(?:{negation})" if row.get("after") else "")
             ),
             bare=re.compile(rf"\W*(?:{row['bare']})\W*", re.IGNORECASE),
             examples=(tuple(row["declined"]), row["affirmed"], row["denied"]),
@@ -174,9 +176,11 @@ def yes_or_no(text: str) -> YesOrNo:
         if (value := _stated(tongue, clause.strip())) is not None:
             return YesOrNo(value, None, tongue)
     # 4. The only one of the words that it holds.
-    for tongue in tongues():
+    words = set(re.findall(r"\w+", plain.casefold()))
+    both = any(words & {*tongue.yes} and words & {*tongue.no} for tongue in tongues())
+    for tongue in () if both or _HEDGED.search(plain) else tongues():
         several = list(tongue.single.finditer(plain, start))
-        if len({bool(one[1]) for one in several}) == 1 and not _HEDGED.search(plain):
+        if len({bool(one[1]) for one in several}) == 1:
             return YesOrNo(bool(several[0][1]), several[0].start(1 if several[0][1] else 2), tongue)
     return YesOrNo(None, None, tongues()[0])
 
@@ -251,10 +255,10 @@ def preamble(text: str, *, cut: bool = False) -> int:
         cut: Whether it was cut, so that its end may be within the announcement.
     """
     kinds = _preambles()
-    if found := kinds["unspaced"].match(text) or _LINE.match(text):
-        # A line that ends in a colon may hold other words, where it opens as announcements do.
-        if found.re is not _LINE or kinds["opener"].match(found[1]):
-            return found.end()
+    found = kinds["unspaced"].match(text) or _LINE.match(text)
+    # A line that ends in a colon may hold other words, where it opens as announcements do.
+    if found and (found.re is not _LINE or kinds["opener"].match(found[1])):
+        return found.end()
     for form in (_COPULA, _HEAD):
         found = form.match(text)
         words = re.findall(r"[^\W\d_]+(?:['\u2019/][^\W\d_]+)?|\d+", found[1]) if found else []
@@ -307,10 +311,15 @@ _SORRY = (
     r"(can't|cannot|can not|won't|will not|unable|not able|not allowed|do not|don't)\b)"
     rf"(?![^.!?\n]*[.!?\n]\W*{_DECLINES}))"
 )
+_TELLING = (
+    r"(?:help|assist|answer|share|provide|disclose|reveal|discuss|repeat|quote|comply|do|find|say|tell"
+    r"|determine|complete|continue|fill|give|confirm|verify|respond|fulfill|process|access|locate"
+    r"|identify|predict|guess|generate|output|write|offer|speculate|be|actually|currently)"
+)
 _REFUSAL = re.compile(
     rf"^\W*((i'm|i am|we are|we're) (very |so )?({_SORRY}|(unable|afraid|not able|not allowed)\b)"
     rf"|{_SORRY}|apologies\b"
-    r"|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)\b"
+    rf"|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)(?=\W*$|\W*[.!,;\n]| {_TELLING}\b)"
     r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
     r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
     r"|there is no (information|mention)\b)",

@@ -166,6 +166,8 @@ def test_what_stands_around_the_second_half_costs_nothing(manner: str) -> None:
     (query,) = next(probe)
     (longer,) = probe.send([Answer(" ".join(first.split()[:9]), finish_reason="length")])
     assert longer.max_tokens > query.max_tokens + 14
+    for finish, value in (("stop", 0.0), (None, 0.0)):
+        assert _ask(_audit(), Answer(first, finish_reason=finish))[1].value == value
     published = S2Mia(Copier(), configure("s2mia:s")).probe(Document("d", _TEXT))
     next(published)
     with pytest.raises(StopIteration):

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import TargetResponseError, TargetUnreachableError
+from ragwitness.errors import TargetResponseError
 from ragwitness.targets.openai import Endpoint, OpenAITarget
 from ragwitness.targets.probe import (
     CapabilityReport,
     probe_capabilities,
-    probe_sampling,
 )
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from ragwitness.types import Answer, Capability, Query
@@ -130,60 +129,3 @@ def test_what_is_written_after_an_echo_is_left_out() -> None:
     # None at all means no limit to llama.cpp's server.
     assert server.requests[0][1]["max_tokens"] == 1
     assert probe(full(20), reply(body)).echo is True
-
-
-@pytest.mark.parametrize(
-    ("answers", "differ"),
-    [
-        (["a", "a", "a"], False),
-        (["a", "b", "a"], True),
-        (["a", None, "a"], False),
-        (["a", None, None], None),
-        ([None, None, None], None),
-    ],
-)
-def test_answers_to_one_question_differ_or_not(answers: list[str | None], differ) -> None:
-    asked: list[Query] = []
-
-    class Drawing:
-        name = "drawing"
-        capabilities = frozenset({Capability.TEXT})
-
-        async def ask(self, query: Query) -> Answer:
-            asked.append(query)
-            said = answers[len(asked) - 2]
-            if said is None and len(asked) > 1:
-                raise TargetUnreachableError("gone")
-            return Answer(said or "hi")
-
-        async def close(self) -> None: ...
-
-    async def main() -> CapabilityReport:
-        target = Drawing()
-        return await probe_sampling(target, await probe_capabilities(target))
-
-    found = asyncio.run(main())
-    assert found.samples_differ is differ
-    assert (found.requests, len(asked)) == (4, 4)
-    assert [query.temperature for query in asked[1:]] == [1.0] * 3
-    assert len({query.seed for query in asked[1:]}) == 3
-    assert len({query.prompt for query in asked[1:]}) == 1
-
-
-def test_recorded_answers_are_not_asked_to_differ() -> None:
-    class Tape:
-        name = "tape"
-        capabilities = frozenset({Capability.TEXT})
-
-        def recorded_answers(self) -> list[Answer]:
-            return [Answer("hi")]
-
-        async def ask(self, query: Query) -> Answer:
-            raise AssertionError(query)
-
-        async def close(self) -> None: ...
-
-    async def main() -> CapabilityReport:
-        return await probe_sampling(Tape(), await probe_capabilities(Tape()))
-
-    assert asyncio.run(main()).samples_differ is None

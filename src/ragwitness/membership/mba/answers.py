@@ -23,10 +23,14 @@ _LABEL = re.compile(
     r"(?P<number>\d{1,3})(?!\w|[.,]\d) ?[\])}>]?[*_`\"'\u201d]*",
     re.IGNORECASE,
 )
+_REASON = re.compile(r"\s[(\u2013\u2014-]|[,;] ")
+_SAID_MASK = re.compile(r"[\[(]?\bmask[ _]?\d{1,3}\b[\])]?", re.IGNORECASE)
 _EMPTY = re.compile(r"\[mask\]", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?=[\[\]_*])")
 _MASK = re.compile(r"mask(?:ed)?(?: ?word)?", re.IGNORECASE)
-_SEPARATOR = re.compile(r"[\s*_`]*(?::|=+>?|-+>?|\u2013|\u2014|\u2192|\||\bis\b)", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    r"[\s*_`]*(?::|\uff1a|=+>?|-+>?|\u2013|\u2014|\u2192|\||\bis\b)", re.IGNORECASE
+)
 _NUMBERED_LINE = re.compile(
     r"^[ \t]*(?:[-*\u2022|][ \t]*)?[\[(*_]{0,3}(\d{1,3})[\])*_]{0,3}"
     r"(?:[):\]][*_]*(?:[ \t]+|(?=\D))|\.[*_]*[ \t]+|[ \t]+[-\u2013=|][ \t]+)(?=\S)",
@@ -37,7 +41,7 @@ _ORDERED_LINE = re.compile(r"^\W*(\w+) (\w+)\W*?[:=\u2192-][ \t]*(?=\S)", re.MUL
 _MARKED = re.compile(
     r"\*\*([^*\n]{1,60})\*\*|(?<!\w)\[([^\[\]\n]{1,60})\]|<(?:b|strong|u|mark)>([^<]{1,60})<"
 )
-_DRESS = " \t\r\n*_`\"'\u201c\u201d\u2018\u2019[](){}<>:;,.|-\u2013\u2014\u2022=\u2192"
+_DRESS = "\uff1a \t\r\n*_`\"'\u201c\u201d\u2018\u2019[](){}<>:;,.|-\u2013\u2014\u2022=\u2192"
 _LINE_BREAK_TAG = re.compile(r"</?(?:br|p|li|ul|ol|div|tr|td|h\d|pre)\b[^>]*>", re.IGNORECASE)
 _HTML = re.compile(r"</[a-z]+\d?\s*>|<br\s*/?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
@@ -50,7 +54,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _LONGEST = 50_000  # characters; no target was asked for as much
 _TRIES = 64  # places where a JSON value may begin
 _FEW = 3  # words of an answer without a separator; more is the masked text said again
-_SHORT = 10  # words of an answer in any of which a hit may be
+SHORT = 10  # words of an answer in any of which a hit may be
 _AROUND = 3  # words around a mask that show its place
 _JOINED = 3  # words that may be one in the document: "follow up"
 _SLOT = "\0"  # stands where a mask is, in a masked text
@@ -122,15 +126,23 @@ def _read_plain(text: str, masks: int, masked: str) -> MaskAnswers:
     # A label may stand in JSON, and an array behind a label: whichever reads more masks.
     nested = _collect("json", _from_json(text), masks)
     found = nested if len(nested.given) >= len(labelled.given) else labelled
+    filled = _collect("filled", _from_filled(text, masks, masked), masks)
     others = (
         ("numbers", _from_numbers(text, masks)),
-        ("filled", _from_filled(text, masks, masked)),
-        ("list", _from_list(text, masks)),
+        ("list", () if filled.given else _from_list(text, masks)),
     )
     for form, pairs in others:
         if not found.given:
             found = _collect(form, pairs, masks)
-    return found if found.given else MaskAnswers(out_of_range=labelled.out_of_range)
+    if not found.given:
+        return filled if filled.given else MaskAnswers(out_of_range=labelled.out_of_range)
+    # Under any label, a sentence of the text with its mask filled answers that mask.
+    vague = {n for n in filled.given if n not in found.given or _is_long(found.given[n])}
+    return replace(found, given={**found.given, **{n: filled.given[n] for n in vague}})
+
+
+def _is_long(given: Given) -> bool:
+    return len(given.text.split()) > _FEW
 
 
 def matches(given: Given, answers: Iterable[str]) -> bool:
@@ -138,13 +150,20 @@ def matches(given: Given, answers: Iterable[str]) -> bool:
     return place_of(given, answers) is not None
 
 
-def place_of(given: Given, answers: Iterable[str]) -> int | None:
-    """Where in an answer's text an accepted word begins; None where it is not there."""
+def place_of(given: Given, answers: Iterable[str], short: int = SHORT) -> int | None:
+    """Where in an answer's text an accepted word begins; None where it is not there.
+
+    Args:
+        given: The answer.
+        answers: The accepted words.
+        short: Most words of an answer in any of which it may be; in a longer one the first word
+            counts.
+    """
     wanted = {normalise(answer) or answer for answer in answers}
     if normalise(given.text) in wanted:
         return 0
     pieces = list(_PIECE.finditer(given.text))
-    if len(pieces) > _SHORT:
+    if len(pieces) > short:
         return given.text.find(given.word) if normalise(given.word) in wanted else None
     # The words around it may be said as well; in the document several may be one.
     for size in range(1, _JOINED + 1):
@@ -235,21 +254,32 @@ def _from_labels(text: str, masks: int, masked: str) -> Iterator[_Pair]:
         opens = not text[: label.start()].rpartition("\n")[2].strip(_DRESS)
         rows.append((label, bool(separator), opens, value, start + skipped))
     # Words that open the answers of several masks join label and answer: "refers to".
-    joins = Counter(value.split()[0] for _, _, _, value, _ in rows if value.split())
-    joined = {word for word, count in joins.items() if count > 1 and 2 * count >= len(rows)}
+    joined = _shared_opening([value for *_, value, _ in rows])
     after = dict(_behind_masks(masked))
     separated = sum(row[1] for row in rows) * 2 >= len(rows)
     for label, separated_here, opens, value, start in rows:
         number = int(label["number"])
-        words = value.split()
+        joins = bool(joined) and value.split()[: len(joined)] == joined
+        words = value.split()[len(joined) if joins else 0 :]
         # Without a separator it may be the masked text, said again, or a mask to wear.
-        begins = opens or bool(words and words[0] in joined)
         echoed = [core(one) for one in words[:2]] == [
             core(one) for one in after.get(number, "").split()[:2]
         ]
-        plain = begins and not separated and len(words) <= _FEW and not echoed
+        plain = (opens or joins) and not separated and len(words) <= _FEW and not echoed
         if separated_here or plain:
             yield number, value, start
+
+
+def _shared_opening(values: Sequence[str]) -> list[str]:
+    """The words with which at least half of several values begin."""
+    shared: list[str] = []
+    while True:
+        rows = [words for value in values if (words := value.split())[: len(shared)] == shared]
+        following = Counter(words[len(shared)] for words in rows if len(words) > len(shared) + 1)
+        word, count = next(iter(following.most_common(1)), ("", 0))
+        if count < 2 or 2 * count < len(values):
+            return shared
+        shared.append(word)
 
 
 def _label_name(text: str, labels: Sequence[re.Match[str]], masks: int) -> str:
@@ -292,7 +322,7 @@ def _from_numbers(text: str, masks: int) -> Iterator[_Pair]:
         values = [
             _first_line(text[label.end() : end]) for label, end in zip(labels, ends, strict=True)
         ]
-        short = [len(value.strip(_DRESS).split()) <= _FEW for value, _ in values]
+        short = [len(_REASON.split(value.strip(_DRESS))[0].split()) <= _FEW for value, _ in values]
         # A recipe, or advice in numbered sentences, is prose.
         if sum(short) * 2 > len(short):
             for number, label, (value, skipped) in zip(numbers, labels, values, strict=True):
@@ -315,7 +345,9 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
     asked = [word if word == _SLOT else normalise(word) for word in asked]
     asked = [word for word in asked if word]
     empty = [place for place, word in enumerate(asked) if word == _SLOT]
-    words = [word for word in split_words(text) if normalise(word.text)]
+    # A mask said again fills nothing.
+    bare = _SAID_MASK.sub(lambda mask: " " * len(mask[0]), text)
+    words = [word for word in split_words(bare) if normalise(word.text)]
     said = [normalise(word.text) for word in words]
     blocks = SequenceMatcher(None, asked, said, autojunk=False).get_matching_blocks()
     blocks = [Match(0, 0, 0), *blocks]
@@ -331,8 +363,7 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
         if 0 < several <= _FEW and last - first == len(gap) * several:
             for step, slot in enumerate(gap):
                 start, end = words[first + step].start, words[first + step + several - 1].end
-                if not MASK.search(text, start, end):  # said again with its mask it is not filled
-                    yield slots[empty.index(slot)], text[start:end], start
+                yield slots[empty.index(slot)], text[start:end], start
 
 
 def _from_list(text: str, masks: int) -> Iterator[_Pair]:
@@ -367,32 +398,26 @@ def _from_json(text: str) -> list[_Pair]:
     return []
 
 
-def _from_value(value: object) -> list[_Pair]:
-    found: list[_Pair] = []
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            number = _IDENTIFIER.search(str(key))
-            if number and isinstance(inner, str | int | float):
-                found.append((int(number.group(1)), str(inner), None))
-        # {"answers": {...}} or {"masks": [...]}
-        nested = (inner for inner in value.values() if isinstance(inner, dict | list))
-        return found or next((pairs for pairs in map(_from_value, nested) if pairs), [])
+def _from_value(value: object, number: int = 0) -> list[_Pair]:
+    """Answers of a JSON value that stands under a mask's number, 0 for none."""
+    if isinstance(value, str | int | float):
+        return [(number, str(value), None)] if number else []
     if isinstance(value, list):
-        for place, inner in enumerate(value, start=1):
-            if isinstance(inner, dict):
-                found += _from_row(inner)
-            elif isinstance(inner, str):
-                found.append((place, inner, None))
-    return found
-
-
-def _from_row(row: Mapping[str, object]) -> list[_Pair]:
-    """``{"mask": "Mask_1", "answer": "word"}``, by whatever names."""
-    values = [str(inner) for inner in row.values() if isinstance(inner, str | int | float)]
-    if len(values) == 1:
-        return _from_value(dict(row))
-    number = _IDENTIFIER.search(values[0]) if len(values) == 2 else None
-    return [(int(number.group(1)), values[1], None)] if number else []
+        rows = [_from_value(inner, place) for place, inner in enumerate(value, start=1)]
+        return [pair for row in rows for pair in row]
+    if not isinstance(value, dict):
+        return []
+    # {"Mask_1": "word"}, else {"mask": "Mask_1", "answer": "word"} by whatever names.
+    named = [(found, inner) for key, inner in value.items() if (found := _IDENTIFIER.search(key))]
+    if named:
+        return [pair for found, inner in named for pair in _from_value(inner, int(found[1]))]
+    plain = [str(inner) for inner in value.values() if isinstance(inner, str | int | float)]
+    label = _IDENTIFIER.search(plain[0]) if len(plain) == 2 else None
+    if label or (number and len(plain) == 1):
+        return [(int(label[1]) if label else number, plain[-1], None)]
+    # {"answers": {...}} or {"masks": [...]}
+    nested = (inner for inner in value.values() if isinstance(inner, dict | list))
+    return next((pairs for pairs in map(_from_value, nested) if pairs), [])
 
 
 def _first_line(text: str) -> tuple[str, int]:

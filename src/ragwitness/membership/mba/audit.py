@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ragwitness.membership.mba.answers import (
+    SHORT,
     Given,
     MaskAnswers,
     is_declined,
@@ -58,19 +59,23 @@ class JudgedMask:
 
 
 def judge(
-    masks: Sequence[Mask], answers: MaskAnswers, tokens: Sequence[TokenLogprob] = ()
+    masks: Sequence[Mask],
+    answers: MaskAnswers,
+    config: MbaConfig,
+    tokens: Sequence[TokenLogprob] = (),
 ) -> list[JudgedMask]:
     """Set each mask beside what was said for it.
 
     Args:
         masks: In the order of their numbers.
         answers: What was read.
+        config: As published, the first word of an answer counts; else any word of a short one.
         tokens: The tokens that spell the text from which it was read; empty where there are none.
     """
-    found = []
+    found, short = [], 0 if config.refusals == "read" else SHORT
     for mask in masks:
         given = answers.given.get(mask.number)
-        place = place_of(given, mask.answers) if given else None
+        place = place_of(given, mask.answers, short) if given else None
         declined = given is not None and place is None and is_declined(given)
         p = _probability(mask, given, place or 0, tokens) if given and tokens else None
         found.append(JudgedMask(mask, given, place is not None, declined, p))
@@ -262,7 +267,7 @@ class Mba:
         }
         if reason and (config.refusals == "lowest" or answer.error):
             return Score(None, reason=reason, details=counts)
-        return score_masks(judge(masked.masks, found, reading.tokens), config, counts)
+        return score_masks(judge(masked.masks, found, config, reading.tokens), config, counts)
 
     def _outcome(
         self, reading: Reading, found: MaskAnswers, masks: int

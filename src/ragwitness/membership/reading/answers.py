@@ -57,6 +57,7 @@ THINKING = "it thought until its tokens were spent"
 FILTERED = "a content filter withheld the answer"
 CUT = "it said the text again until its tokens were spent"
 REPEATED = "it only said the question again"
+HIDDEN = "its tokens were spent before it said anything, as a hidden thought does"
 NOTHING = "the target answered with nothing"
 UNSPELT = "the log-probabilities do not spell the answer"
 NO_LOGPROBS = "the target returned no log-probabilities"
@@ -97,7 +98,8 @@ def read_answer(answer: Answer, question: str = "", expected: str = "") -> Readi
         page = "the target answered with a web page"
         return replace(reading, outcome=Outcome.FAILED, reason=page)
     if not plain.strip():
-        reason = REPEATED if "echo" in named else NOTHING
+        cut = HIDDEN if answer.finish_reason == "length" else NOTHING
+        reason = REPEATED if "echo" in named else cut
         return replace(reading, outcome=Outcome.FAILED, reason=reason)
     return replace(reading, outcome=Outcome.DECLINED, reason=DECLINED) if declined else reading
 

@@ -129,6 +129,14 @@ _FORMS = {
     "should be": "{joined: should be }",
     "refers to": "{joined: refers to }",
     "steht f\u00fcr": "{joined: steht f\u00fcr }",
+    "can be filled with": "{joined: can be filled with }",
+    "Chinese labels and colons": "{joined:\uff1a}",
+    "a reason in brackets": "1. fatigue (says the text)\n2. 165/89 (a pressure)\n3. ibuprofen\n"
+    "4. Boston (a city)\n5. twice",
+    "filled in, labels behind": "{behind}",
+    "nested JSON": '{{"masks": {{"[Mask_1]": {{"answer": "fatigue"}}, "[Mask_2]": {{"answer":'
+    ' "165/89"}}, "[Mask_3]": {{"answer": "ibuprofen"}}, "[Mask_4]": {{"answer": "Boston"}},'
+    ' "[Mask_5]": {{"answer": "twice"}}}}}}',
     "one sentence": "The masks are fatigue, 165/89, ibuprofen, Boston and twice.",
     "alternatives": "[Mask_1]: tiredness/fatigue\n[Mask_2]: 165/89\n[Mask_3]: ibuprofen (or"
     " paracetamol)\n[Mask_4]: Boston\n[Mask_5]: twice",
@@ -164,6 +172,7 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
     said = _FORMS[form].format(
         labels=_Labels(), joined=_Joined(), filled=_filled("{w}"), bold=_filled("**{w}**"),
         brackets=_filled("[{w}]"), inside=_filled("[Mask_{n}: {w}]"),
+        behind=_filled("{w} [Mask_{n}]"),
     )  # fmt: skip
     text = read_answer(Answer(said)).text
     found = read_answers(text, 5, _MASKED)
@@ -187,6 +196,12 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
 def test_the_masked_text_said_again_is_not_read_and_never_wrong(echo: str) -> None:
     found = read_answers(echo, 5, _MASKED)
     assert (found.given, found.form) == ({}, "")
+
+
+def test_a_sentence_under_the_wrong_label_answers_the_mask_that_it_fills() -> None:
+    said = "[Mask_1]: my pressure was 165/89.\n[Mask_2]: I took ibuprofen in Boston"
+    found = read_answers(said, 5, _MASKED).given
+    assert [n for n in (2, 3) if matches(found[n], (_TRUTH[n],))] == [2, 3]
 
 
 def test_a_text_that_is_filled_in_part_gives_what_it_fills() -> None:

@@ -24,7 +24,7 @@ _CONFIG = MbaConfig()
 
 def _score(text: str, config: MbaConfig = _CONFIG, tokens=None):
     reading = read_answer(Answer(text, tokens))
-    judged = judge(_MASKS, read_answers(reading.text, 4), reading.tokens)
+    judged = judge(_MASKS, read_answers(reading.text, 4), config, reading.tokens)
     return score_masks(judged, config, {"long": 0.0})
 
 
@@ -77,6 +77,12 @@ def test_breaking_off_early_gains_nothing() -> None:
     assert whole.value == broken.value
     assert whole.details["score/weighted"] == broken.details["score/weighted"]
     assert broken.details["missing"] == 3
+
+
+def test_the_words_around_are_no_hit_as_published() -> None:
+    said = "[Mask_1]: a tube of canestan\n[Mask_4]: the rash on it"
+    assert _score(said).details["hits"] == 2
+    assert _score(said, MbaConfig.paper()).details["hits"] == 1  # by its first word
 
 
 def test_not_knowing_is_named() -> None:
@@ -144,7 +150,7 @@ def test_log_probabilities_that_do_not_join_to_the_text_are_left_unread(tokens) 
 
 def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
     given = MaskAnswers({1: Given("canestan", "canestan", None)}, "json")
-    (first, *_) = judge(_MASKS, given, _SAID)
+    (first, *_) = judge(_MASKS, given, _CONFIG, _SAID)
     assert first.hit
     assert first.probability is None
 
@@ -196,5 +202,5 @@ def test_the_paper_s_configuration_is_the_published_one() -> None:
     ]
     for hits, member in ((5, 0.0), (6, 1.0)):
         said = "\n".join(f"[Mask_{i}]: w{i}" for i in range(1, hits + 1))
-        judged = judge(masks, read_answers(said, 10))
+        judged = judge(masks, read_answers(said, 10), paper)
         assert score_masks(judged, paper, {}).details["gamma_member"] == member
