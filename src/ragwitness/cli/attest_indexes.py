@@ -18,6 +18,7 @@ from ragwitness.attest.policy import WindowPolicy
 from ragwitness.cli.common import read_documents
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.stored_names import unset
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import check_rows, quantise
 
@@ -75,7 +76,8 @@ def artifacts(embedder: str, prompt: str | None = None) -> dict[str, str]:
         from ragwitness.rag.config import load_template
 
         shown = load_template(prompt)
-        text = canonical({"join": shown.join, "system": shown.system})
+        parts = {"join", "system", *shown.later} - unset(shown)
+        text = canonical({part: getattr(shown, part) for part in parts})
         found["template"] = hashlib.sha256(text).hexdigest()
     if embedder.partition(":")[0] == "hashing":  # its name says all: there is no model
         found["hashing"] = found["name"]

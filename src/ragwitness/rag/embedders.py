@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from typing import Annotated
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ragwitness.errors import InputError, TargetError, TargetResponseError
 from ragwitness.kit.registry import Listing, Registry
 from ragwitness.models.base import Embedder
+from ragwitness.models.endpoint import close_with, wait_for
 from ragwitness.models.registry import EMBEDDERS
 from ragwitness.models.registry import load_embedder as load_local
 from ragwitness.targets.failures import find_key
@@ -57,8 +57,6 @@ def _endpoint(spec: str) -> EndpointEmbedder:
 class EndpointEmbedder:
     """Asks an OpenAI-compatible endpoint for embeddings; safe across threads.
 
-    Every call opens its connections and closes them: an embedder has no end of its own.
-
     Args:
         spec: ``URL#MODEL``; the URL without ``/embeddings``.
         options: Limits of the connection; ``key_env`` None takes :data:`KEY_VARIABLE`.
@@ -69,10 +67,11 @@ class EndpointEmbedder:
 
     def __init__(self, spec: str, options: TransportOptions | None = None) -> None:
         endpoint = _read(spec)
-        self._options = options or TransportOptions()
+        options = options or TransportOptions()
         own = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
-        variable = self._options.key_env or own
-        self._key = find_key(endpoint.url, variable)
+        key = find_key(endpoint.url, options.key_env or own)
+        self._client = JsonClient(endpoint.url, key, options)
+        close_with(self, self._client.close)
         self._url, self._model = endpoint.url, endpoint.model
         self._dim: int | None = None
 
@@ -92,24 +91,18 @@ class EndpointEmbedder:
         if not texts:
             return np.empty((0, self._dim or 0), np.float32)
         try:
-            # A thread of its own: systems are built inside a running loop too.
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(lambda: asyncio.run(self._embed(list(texts)))).result()
+            return wait_for(self._embed(list(texts)))
         except TargetError as error:
             hint = f"Check that it serves this model; its key belongs into {KEY_VARIABLE}."
             raise type(error)(error.message, hint) from error
 
     async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
-        client = JsonClient(self._url, self._key, self._options)
-        try:
-            return np.concatenate(await asyncio.gather(*(self._ask(client, b) for b in batches)))
-        finally:
-            await client.close()
+        return np.concatenate(await asyncio.gather(*map(self._ask, batches)))
 
-    async def _ask(self, client: JsonClient, texts: list[str]) -> NDArray[np.float32]:
+    async def _ask(self, texts: list[str]) -> NDArray[np.float32]:
         payload = {"model": self._model, "input": texts, "encoding_format": "float"}
-        reply = await client.post("/embeddings", payload)
+        reply = await self._client.post("/embeddings", payload)
         try:
             # All vectors of one endpoint have one size, from call to call.
             vectors = _vectors(reply, len(texts))
