@@ -204,7 +204,7 @@ class EndpointModel:
             return None
         said = {**listed, **(listed.get("meta") or {})}
         lengths = (said.get(name) for name in _LENGTHS)
-        return next((one for one in lengths if isinstance(one, int) and one > 0), None)
+        return next((one for one in lengths if type(one) is int and one > 0), None)
 
 
 class GgufModel(EndpointModel):
@@ -269,13 +269,14 @@ def _parameters(library: Any, path: Path, context: int, key: str, verbosity: int
     return made
 
 
-_CAUSES = (
-    # What llama.cpp says of a file it cannot load, and what helps.
-    ("invalid magic", "This is no GGUF file. Of transformers, name the folder: hf:FOLDER."),
-    ("architecture", "A newer release may know it: pip install --upgrade xllamacpp."),
-    ("incomplete", "The file is cut short: fetch it again, and compare its sha256."),
-    ("failed to read", "The file is cut short: fetch it again, and compare its sha256."),
-)
+# What llama.cpp says of a file that it cannot load, and what helps.
+_CAUSES = {
+    "invalid magic": "This is no GGUF file. Of transformers, name the folder: hf:FOLDER.",
+    "architecture": "A newer release may know it: pip install --upgrade xllamacpp.",
+    "incomplete|failed to read|file size": (
+        "The file is cut short: fetch it again, and compare its sha256."
+    ),
+}
 
 
 def _unloadable(library: Any, path: Path) -> ModelError:
@@ -294,7 +295,7 @@ def _unloadable(library: Any, path: Path) -> ModelError:
         text = said.read().decode("utf-8", "replace")
     lines = [line.split(" E ", 1)[1] for line in text.splitlines() if " E " in line]
     reason = lines[0].split(":", 1)[-1].strip() if lines else "it does not say why"
-    hint = next((hint for sign, hint in _CAUSES if sign in reason), "")
+    hint = next((hint for sign, hint in _CAUSES.items() if re.search(sign, reason)), "")
     return ModelError(f"llama.cpp cannot load {path}: {reason}.", hint)
 
 
