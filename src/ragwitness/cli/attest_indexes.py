@@ -104,7 +104,7 @@ def _documents(
     source: str, mechanism: Mechanism, embedder: str, text_field: str | None
 ) -> Contents:
     """Embed documents and put them into slots drawn by lot, one each."""
-    from ragwitness.rag.embedders import tenant_embedder
+    from ragwitness.models.registry import load_embedder
 
     documents = read_documents(source, text_field)
     if len(documents) > mechanism.capacity:
@@ -114,7 +114,7 @@ def _documents(
         )
     # The embedder of the service itself: a window whose vectors were made otherwise would not match
     # it.
-    model = tenant_embedder(embedder)
+    model = load_embedder(embedder)
     # All slots, free ones as zero vectors: how many are taken must not show.
     rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
     digests, names = [""] * mechanism.capacity, [""] * mechanism.capacity

@@ -187,7 +187,7 @@ def compare(
     from ragwitness.audits.variants import ComparisonPlan
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.kit.run_files import REPORT
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.models.registry import load_embedder
 
     # Step 1, the options: conditions, variants, budget, limits.
     outputs = Outputs.wanted("comparison", files, fail_on)

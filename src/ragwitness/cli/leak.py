@@ -127,7 +127,7 @@ def leak(
     from ragwitness.extraction.transcript import read_transcripts
     from ragwitness.kit.run_files import REPORT
     from ragwitness.lab import open_model
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.models.registry import load_embedder
     from ragwitness.rag.target import LabTarget
     from ragwitness.results.leak import leak_sheet, pick_examples
     from ragwitness.targets.resolve import open_target

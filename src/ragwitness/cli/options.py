@@ -116,7 +116,8 @@ Proxy = Annotated[
     PathRole.ADDRESS,
     typer.Option(
         help="The auditor's own language model, which ranks words by difficulty: reader (the"
-        " embedded one) or hf:NAME."
+        " embedded one) or hf:NAME. Chat models (gguf:FILE, URL#MODEL) write and do not score: only"
+        " methods that let a model write can use them."
     ),
 ]
 Retrieval = Annotated[
@@ -131,16 +132,16 @@ Generator = Annotated[
     str,
     PathRole.ADDRESS,
     typer.Option(
-        help="The model that answers: reader (the embedded one), hf:NAME, or repeat, which is no"
-        " model and repeats its passages."
+        help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
+        " chat endpoint), or repeat, which is no model and repeats its passages."
     ),
 ]
 Template = Annotated[
     str,
     PathRole.ADDRESS,
     typer.Option(
-        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), another name"
-        " of docs/targets.md, or FILE.toml."
+        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
+        " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
     ),
 ]
 PassagesPerQuery = Annotated[int, typer.Option(help="The number of passages for each query.")]
@@ -168,9 +169,9 @@ ChatModel = Annotated[
     str | None,
     PathRole.ADDRESS,
     typer.Option(
-        help="The chat model of methods that ask one, addressed like a target, e.g. openai/MODEL;"
-        " reader is the embedded reader, and rules no model at all. It is shown the records"
-        " (the private methods do not show them)."
+        help="The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,"
+        " or any target; reader is the embedded reader, and rules no model at all. It is shown the"
+        " records (the private methods do not show them)."
     ),
 ]
 RolePlayers = Annotated[

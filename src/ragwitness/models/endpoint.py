@@ -1,6 +1,6 @@
-"""Chat models behind an OpenAI-compatible endpoint: another machine's, or a GGUF file's in here.
+"""Models behind an OpenAI-compatible endpoint: another machine's, or a GGUF file's in here.
 
-They write texts with log-probabilities of what they wrote. They do not score a given text and do
+Chat models write texts with log-probabilities of what they wrote. They do not score a given text and do
 not go on from a given beginning: the protocol's chat has no place for either.
 """
 
@@ -16,12 +16,17 @@ import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragwitness.errors import (
     CapabilityError,
     InputError,
     ModelError,
+    TargetError,
     TargetResponseError,
     import_extra,
 )
@@ -29,8 +34,8 @@ from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError
 from ragwitness.models.hf_files import files_digest
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.models.reader.tokens import ReaderTokenizer
-from ragwitness.targets.failures import Key
-from ragwitness.targets.openai import Endpoint, OpenAITarget
+from ragwitness.targets.failures import Key, find_key
+from ragwitness.targets.openai import Endpoint, OpenAITarget, parse_endpoint
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.transport import JsonClient, TransportOptions
 from ragwitness.types import Answer, Query
@@ -316,3 +321,125 @@ def _whole_number(variable: str) -> int | None:
 @cache
 def _estimator() -> ReaderTokenizer:
     return ReaderTokenizer(PACKAGED_WEIGHTS)
+
+
+# Embeddings of an endpoint.
+
+KEY_VARIABLE = "RAGWITNESS_EMBEDDINGS_KEY"
+"""Environment variable with the key of the embeddings endpoint; unset, ``OPENAI_API_KEY`` goes
+to ``https://api.openai.com`` alone, as for targets."""
+
+_BATCH = 64
+"""Texts per request."""
+
+
+class EndpointEmbedder:
+    """Asks an OpenAI-compatible endpoint for embeddings; safe across threads.
+
+    Args:
+        spec: ``URL#MODEL``; the URL without ``/embeddings``.
+        options: Limits of the connection; ``key_env`` None takes :data:`KEY_VARIABLE`.
+
+    Raises:
+        InputError: The address has no model or cannot be read, or the key is unusable.
+    """
+
+    def __init__(self, spec: str, options: TransportOptions | None = None) -> None:
+        endpoint = _read(spec)
+        options = options or TransportOptions()
+        own = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+        key = find_key(endpoint.url, options.key_env or own)
+        self._client = JsonClient(endpoint.url, key, options)
+        close_with(self, self._client.close)
+        self._url, self._model = endpoint.url, endpoint.model
+        self._dim: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Base URL and model; what stands behind them cannot be seen."""
+        return f"{self._url}#{self._model}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit-length vectors, shape (n, dim).
+
+        Raises:
+            TargetUnreachableError: No connection or complete reply after all retries.
+            TargetResponseError: A refusal, a server that keeps failing, or a reply that holds
+                no usable vectors.
+        """
+        if not texts:
+            return np.empty((0, self._dim or 0), np.float32)
+        try:
+            return wait_for(self._embed(list(texts)))
+        except TargetError as error:
+            hint = f"Check that it serves this model; its key belongs into {KEY_VARIABLE}."
+            raise type(error)(error.message, hint) from error
+
+    async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
+        return np.concatenate(await asyncio.gather(*map(self._ask, batches)))
+
+    async def _ask(self, texts: list[str]) -> NDArray[np.float32]:
+        payload = {"model": self._model, "input": texts, "encoding_format": "float"}
+        reply = await self._client.post("/embeddings", payload)
+        try:
+            # All vectors of one endpoint have one size, from call to call.
+            vectors = _vectors(reply, len(texts))
+            if self._dim not in (None, vectors.shape[1]):
+                raise _UnusableError("the vectors' size has changed")
+        except _UnusableError as error:
+            raise TargetResponseError(f"{self._url} gave no usable embeddings: {error}.") from None
+        self._dim = vectors.shape[1]
+        return vectors
+
+
+class _UnusableError(Exception):
+    """Why a reply holds no embeddings."""
+
+
+class _EmbeddingRow(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    index: int
+    embedding: Annotated[list[float], Field(min_length=1)]
+
+
+class _EmbeddingReply(BaseModel):
+    data: list[_EmbeddingRow]
+
+
+def _read(spec: str) -> Endpoint:
+    try:
+        endpoint = parse_endpoint(spec)
+    except InputError:
+        endpoint = None
+    if endpoint is None or endpoint.model is None:
+        # Not repeated here: what stands there may be a secret.
+        raise InputError(
+            "The embedder's address names no model, or cannot be read.",
+            "Write URL#MODEL, e.g. http://host:port/v1#bge-small, without user name, password "
+            f"or query; a key belongs into the environment variable {KEY_VARIABLE}.",
+        )
+    return endpoint
+
+
+def _vectors(reply: object, count: int) -> NDArray[np.float32]:
+    """Read a reply's vectors in the order of the texts and scale them to unit length.
+
+    Raises:
+        _UnusableError: Another form, number or size of vectors, or one without direction.
+    """
+    try:
+        rows = sorted(_EmbeddingReply.model_validate(reply).data, key=lambda row: row.index)
+    except ValidationError:
+        raise _UnusableError("a field of the protocol is missing or has another type") from None
+    if [row.index for row in rows] != list(range(count)):
+        raise _UnusableError(f"{len(rows)} vectors for {count} texts, or wrongly numbered")
+    if len({len(row.embedding) for row in rows}) > 1:
+        raise _UnusableError("vectors of several sizes")
+    vectors = np.array([row.embedding for row in rows])
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not lengths.all():
+        raise _UnusableError("a vector of zeros, which has no direction")
+    units: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+    return units

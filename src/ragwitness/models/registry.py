@@ -50,10 +50,13 @@ EMBEDDERS = Registry(
             "any model of sentence-transformers",
             "hf:NAME_OR_FOLDER",
         ),
+        "hashing": Listing(
+            "ragwitness.models.embedders:hashing", "hashed words, no model", "hashing:DIMENSION"
+        ),
     },
     more=", URL#MODEL",
 )
-"""Embedders that run here; :func:`ragwitness.rag.embedders.load_embedder` also opens endpoints."""
+"""Embedders that run here; :func:`load_embedder` also opens endpoints."""
 
 _loaded: dict[tuple[str, str], Any] = {}
 _lock = threading.RLock()
@@ -83,7 +86,9 @@ def load_embedder(spec: str = "minilm") -> Embedder:
     """Return the embedder ``spec`` names, loaded once per process.
 
     Args:
-        spec: ``minilm`` (from its package) or ``hf:NAME_OR_FOLDER`` (transformers).
+        spec: ``minilm`` (from its package), ``hf:NAME_OR_FOLDER`` (transformers),
+            ``hashing:DIMENSION``, or ``URL#MODEL`` of anything that answers
+            ``POST URL/embeddings`` as OpenAI does, e.g. ``http://host:port/v1#bge``.
 
     Raises:
         InputError: ``spec`` has no valid form.
@@ -107,10 +112,10 @@ def _load(registry: Registry[Listing], spec: str) -> Any:
 
 def _maker(registry: Registry[Listing], spec: str) -> tuple[Callable[..., Any], str]:
     """Return what makes the model of an address, and what it is given."""
-    if registry is LANGUAGE_MODELS and _ENDPOINT.match(spec):
-        from ragwitness.models.endpoint import EndpointModel
+    if _ENDPOINT.match(spec):
+        from ragwitness.models.endpoint import EndpointEmbedder, EndpointModel
 
-        return EndpointModel.load, spec
+        return EndpointModel.load if registry is LANGUAGE_MODELS else EndpointEmbedder, spec
     name, option = registry.split(spec)
     make = registry.load(name)
     if name == "reader" and (size := workers()) > 1:

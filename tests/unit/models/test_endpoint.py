@@ -156,9 +156,8 @@ def test_a_refusal_for_length_is_too_long(said: str) -> None:
 def test_an_endpoint_that_is_no_chat_model_is_named_before_anything_is_asked(
     step: Step, said: str
 ) -> None:
-    with loopback(NO_LIST, step) as server:
-        with pytest.raises(TargetError, match=said) as caught:
-            lab_target(CORPUS, rag_config(generator=f"{server.url}#m"), "none")
+    with loopback(NO_LIST, step) as server, pytest.raises(TargetError, match=said) as caught:
+        lab_target(CORPUS, rag_config(generator=f"{server.url}#m"), "none")
     assert server.url in caught.value.message or "The target" in caught.value.message
     assert "answers chats: URL#MODEL" in caught.value.hint
     assert len(server.requests) == 2

@@ -80,7 +80,9 @@ def test_one_message_is_the_users_and_holds_all(name: str) -> None:
 
 def test_langchains_and_llamaindexs_prompts_are_theirs() -> None:
     (asked,) = TEMPLATES["langchain"].messages(["a", "b"], "Q?")
-    assert asked.content.endswith("keep the answer concise.\nQuestion: Q? \nContext: a\n\nb \nAnswer:")
+    assert asked.content.endswith(
+        "keep the answer concise.\nQuestion: Q? \nContext: a\n\nb \nAnswer:"
+    )
     (asked,) = TEMPLATES["llamaindex"].messages(["a", "b"], "Q?")
     assert asked.content == (
         "Context information is below.\n---------------------\na\n\nb\n---------------------\n"
@@ -95,7 +97,8 @@ def test_sources_are_numbered_where_they_are_to_be_cited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"), [("strict", "say that you do not know"), ("json", '{"answer": "...", "found"')]
+    ("name", "rule"),
+    [("strict", "say that you do not know"), ("json", '{"answer": "...", "found"')],
 )
 def test_instructions_stand_before_the_passages(name: str, rule: str) -> None:
     system, asked = TEMPLATES[name].messages(_PASSAGES, "Q?")
@@ -104,7 +107,9 @@ def test_instructions_stand_before_the_passages(name: str, rule: str) -> None:
 
 
 def test_a_file_may_hold_one_message_and_labels() -> None:
-    made = parse_template('name = "n"\nuser = "{context}|{question}"\nlabel = "[{number}] "\njoin = ";"')
+    made = parse_template(
+        'name = "n"\nuser = "{context}|{question}"\nlabel = "[{number}] "\njoin = ";"'
+    )
     assert made.messages(["a", "b"], "Q?") == (Message(Role.USER, "[1] a;[2] b|Q?"),)
 
 

@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import select, update
 
 from ragwitness.errors import ModelError, TargetUnreachableError
+from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
 from ragwitness.rag.config import TEMPLATES
-from ragwitness.rag.embedders import HashingEmbedder
 from ragwitness.service.answers import Generator
 from ragwitness.service.meters import MeterReading, limit_headers
 from ragwitness.service.overview import budget_of

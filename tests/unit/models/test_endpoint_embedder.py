@@ -21,9 +21,10 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.models.endpoint import KEY_VARIABLE, EndpointEmbedder
+from ragwitness.models.registry import load_embedder
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.embedders import KEY_VARIABLE, EndpointEmbedder, load_embedder
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from ragwitness.types import Query
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel, served
@@ -214,9 +215,9 @@ def test_an_embedder_of_a_window_needs_neither_the_service_nor_its_database() ->
     program = """
 import sys
 sys.modules["sqlalchemy"] = None  # as where it is not installed
-from ragwitness import tenant_embedder
+from ragwitness import load_embedder
 import ragwitness.cli.attest_indexes
-print(tenant_embedder("hashing:32").embed(["one door"]).shape)
+print(load_embedder("hashing:32").embed(["one door"]).shape)
 assert "ragwitness.service" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
