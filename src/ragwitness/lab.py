@@ -1,4 +1,4 @@
-"""RAG systems of ours by address: ``lab:CORPUS[?...]`` and ``hf/MODEL?corpus=FILE``.
+"""RAG systems of ours by address, ``lab:CORPUS[?...]``, and models alone.
 
 Heavy imports are local: the command line reads this file for every verb.
 """
@@ -109,28 +109,23 @@ async def open_lab(address: Address) -> LabTarget:
     return _opened(corpus, options)
 
 
-async def open_hf(address: Address) -> LabTarget:
-    """Open ``hf/MODEL?corpus=FILE[&k=4]``: short for ``lab:FILE?generator=hf:MODEL``.
-
-    ``hf/MODEL?retrieve=off`` without a corpus is the model alone.
+async def open_alone(address: Address) -> LabTarget:
+    """Open ``hf:NAME_OR_FOLDER`` or ``gguf:FILE``: a model alone, without a system around it.
 
     Raises:
-        InputError: No model or corpus, or no such file or setting.
-        MissingExtraError: The extra ``hf`` is not installed.
+        InputError: The address has options.
+        MissingExtraError: The extra ``hf`` or ``chat`` is not installed.
         ModelError: The model cannot be loaded.
     """
     address.without_key()
-    model, options = address.split((_SETTINGS - {"generator"}) | _OTHERS | {"corpus"})
-    corpus = options.pop("corpus", "")
-    if model and not corpus and set(options) == {"retrieve"} and _off(options["retrieve"]):
-        return bare_target(f"hf:{model}")
-    if not (model and corpus):
+    name = f"{address.scheme}:{address.rest}"
+    model, mark, _ = name.partition("?")
+    if mark:
         raise InputError(
-            f"hf/ needs a {'corpus' if model else 'model'}.",
-            "Write hf/MODEL?corpus=FILE, MODEL being a name or a folder; the model alone is"
-            " hf/MODEL?retrieve=off.",
+            f"{model} is a model alone and takes no options.",
+            f"A RAG system over it is lab:CORPUS?generator={model}.",
         )
-    return _opened(corpus, {**options, "generator": f"hf:{model}"})
+    return bare_target(model)
 
 
 def bare_target(generator: str) -> LabTarget:
@@ -145,7 +140,7 @@ def bare_target(generator: str) -> LabTarget:
         ModelError: The model cannot be loaded.
         TargetError: The endpoint does not answer.
     """
-    if generator.partition(":")[0] in ("reader", "repeat"):
+    if _is_ours(generator):
         raise InputError(
             f"{generator!r} is not served without a corpus.",
             "Give a corpus, or another model: gguf:FILE, hf:NAME_OR_FOLDER or URL#MODEL.",
@@ -160,21 +155,21 @@ def _alone(generator: str) -> LabTarget:
     return LabTarget(BareSystem(load_language_model(generator), generator))
 
 
+def _is_ours(model: str) -> bool:
+    return model.partition(":")[0] in ("reader", "repeat")
+
+
 async def open_model(address: str, options: TransportOptions | None = None) -> Target:
-    """Open a chat model: one that runs in this process, or any target that answers.
+    """Open a chat model: any target that answers, or the reader alone.
 
     Raises:
         InputError: The address cannot be used.
         ModelError: The model cannot be loaded.
         TargetError: It does not answer.
     """
-    from ragwitness.models.registry import LANGUAGE_MODELS
     from ragwitness.targets.resolve import open_target
 
-    # hf:MODEL is the model alone here; hf/MODEL?corpus=FILE stays a system.
-    if address.partition(":")[0] in LANGUAGE_MODELS and "?" not in address:
-        return _alone(address)
-    return await open_target(address, options)
+    return _alone(address) if _is_ours(address) else await open_target(address, options)
 
 
 async def open_chat(

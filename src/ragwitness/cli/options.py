@@ -23,8 +23,9 @@ _TARGET = (
     "The system to be audited. It is the base URL of an OpenAI-compatible endpoint"
     " (http://host:port/v1, with #MODEL where it has several), lab:CORPUS (a RAG system over that"
     " corpus in this process, with options after ?, e.g. lab:corpus.jsonl?retrieval=minilm&k=4),"
-    " hf/MODEL?corpus=FILE, openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml (any JSON"
-    " service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See docs/targets.md."
+    " hf:MODEL or gguf:FILE (a model alone), openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml"
+    " (any JSON service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See"
+    " docs/targets.md."
 )
 Address = Annotated[str, PathRole.ADDRESS, typer.Argument(help=_TARGET)]
 AddressIfAny = Annotated[str | None, PathRole.ADDRESS, typer.Argument(help=_TARGET)]

@@ -22,7 +22,7 @@ def serve(
         str,
         PathRole.ADDRESS,
         typer.Option(
-            help="The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (a chat endpoint)."
+            help="The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (an endpoint)."
         ),
     ] = "reader",
     template: Template = "plain",

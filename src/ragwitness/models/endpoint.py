@@ -1,7 +1,7 @@
 """Models behind an OpenAI-compatible endpoint: another machine's, or a GGUF file's in here.
 
-Chat models write texts with log-probabilities of what they wrote. They do not score a given text and do
-not go on from a given beginning: the protocol's chat has no place for either.
+Chat models write texts with log-probabilities of what they wrote. They do not score a given text
+and do not go on from a given beginning: the protocol's chat has no place for either.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def test_addresses_that_cannot_be_used(spec: str) -> None:
 
 def test_other_names_are_those_of_local_models() -> None:
     for spec in ("bge", "reader", "", "ftp://host#m"):
-        with pytest.raises(InputError, match=r"minilm, hf:NAME_OR_FOLDER, URL#MODEL"):
+        with pytest.raises(InputError, match=r"hf:NAME_OR_FOLDER, hashing:DIMENSION, URL#MODEL"):
             load_embedder(spec)
 
 

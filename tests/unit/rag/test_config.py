@@ -80,9 +80,7 @@ def test_one_message_is_the_users_and_holds_all(name: str) -> None:
 
 def test_langchains_and_llamaindexs_prompts_are_theirs() -> None:
     (asked,) = TEMPLATES["langchain"].messages(["a", "b"], "Q?")
-    assert asked.content.endswith(
-        "keep the answer concise.\nQuestion: Q? \nContext: a\n\nb \nAnswer:"
-    )
+    assert asked.content.endswith(" concise.\nQuestion: Q? \nContext: a\n\nb \nAnswer:")
     (asked,) = TEMPLATES["llamaindex"].messages(["a", "b"], "Q?")
     assert asked.content == (
         "Context information is below.\n---------------------\na\n\nb\n---------------------\n"
@@ -98,7 +96,7 @@ def test_sources_are_numbered_where_they_are_to_be_cited() -> None:
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [("strict", "say that you do not know"), ("json", '{"answer": "...", "found"')],
+    [("strict", "say that you do not know"), ("json", '{"answer": "..."')],
 )
 def test_instructions_stand_before_the_passages(name: str, rule: str) -> None:
     system, asked = TEMPLATES[name].messages(_PASSAGES, "Q?")
