@@ -207,7 +207,8 @@ class EndpointModel:
             listed = await self._target.listed()
         except TargetResponseError:  # many a chat endpoint has no list of its models
             return None
-        said = {**listed, **(listed.get("meta") or {})}
+        within = listed.get("meta")
+        said = listed | (within if isinstance(within, dict) else {})
         lengths = (said.get(name) for name in _LENGTHS)
         return next((one for one in lengths if type(one) is int and one > 0), None)
 

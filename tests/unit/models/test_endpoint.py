@@ -89,7 +89,7 @@ def test_what_the_endpoint_does_not_count_is_counted_here() -> None:
         (listed(meta={"n_ctx": 8192, "n_ctx_train": 32768}), 8192),  # llama.cpp
         (listed(max_model_len=2048), 2048),  # vLLM
         (listed(context_window=131072), 131072),
-        (listed(n_ctx=True, context_length="8k"), 4096),  # nothing that can be read
+        (listed(n_ctx=True, context_length="8k", meta="none"), 4096),  # nothing that can be read
         (listed(), 4096),
         (NO_LIST, 4096),
     ],
