@@ -107,7 +107,7 @@ class EndpointModel:
     can_score = False
 
     def __init__(self, target: OpenAITarget, context: int | None = None) -> None:
-        self._target = target
+        self._target, self._answers = target, False
         close_with(self, target.close)
         self.context_length = context or wait_for(self._said_context()) or _UNKNOWN_CONTEXT
 
@@ -183,14 +183,16 @@ class EndpointModel:
                 "Ask it through /chat/completions, or use hf:NAME_OR_FOLDER.",
             )
         try:
-            return await self._target.chat(prompt.messages, query, stop)
+            answer = await self._target.chat(prompt.messages, query, stop)
         except TargetResponseError as error:
             if _TOO_LONG.search(error.message):
                 raise PromptTooLongError(error.message) from None
-            raise TargetResponseError(
-                error.message,
-                f"{error.hint} A model is named by an endpoint that answers chats: URL#MODEL.",
-            ) from None
+            if self._answers:
+                raise
+            hint = f"{error.hint} What is named as a model must answer chats: URL#MODEL."
+            raise TargetResponseError(error.message, hint) from None
+        self._answers = True
+        return answer
 
     def _read(self, prompt: ChatPrompt, answer: Answer) -> Generation:
         """Turn an answer into a generation; what the endpoint does not count is counted here."""

@@ -159,7 +159,7 @@ def test_an_endpoint_that_is_no_chat_model_is_named_before_anything_is_asked(
     with loopback(NO_LIST, step) as server, pytest.raises(TargetError, match=said) as caught:
         lab_target(CORPUS, rag_config(generator=f"{server.url}#m"), "none")
     assert server.url in caught.value.message or "The target" in caught.value.message
-    assert "answers chats: URL#MODEL" in caught.value.hint
+    assert "must answer chats: URL#MODEL" in caught.value.hint
     assert len(server.requests) == 2
     assert "door" not in str(server.requests).lower()  # no word of the corpus
 
