@@ -101,10 +101,11 @@ def main() -> None:
         if url == line:
             return
         mine, never = chosen.folder / "mine.jsonl", chosen.folder / "never-shared.jsonl"
+        command = os.path.relpath(Path(sys.executable).with_name("ragwitness"))
         print(
-            f"\nTry in a second terminal ({sys.prefix}/bin is where ragwitness lies):\n\n"
-            f"  ragwitness doctor {url}\n"
-            f"  ragwitness audit {url} --documents {mine} --known-out {never}\n\n"
+            "\nTry in a second terminal:\n\n"
+            f"  {command} doctor {url}\n"
+            f"  {command} audit {url} --documents {mine} --known-out {never}\n\n"
             "Ctrl-C ends it.",
             flush=True,
         )
