@@ -7,10 +7,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Compiled once for all processes of the tests, not once in each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow docs help-golden services llama lint format bench hf clean
+.PHONY: demo chat test test-slow docs help-golden services llama lint format bench hf clean
 
 demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
+
+# A RAG system over a small real chat model, which is fetched first (98 MB); CHAT="--port 8001 --threads 2".
+chat: $(VENV)/.core
+	$(PIP) -e '.[chat]'
+	$(BIN)/python experiments/real/chat.py $(CHAT)
 
 test: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long"

@@ -32,9 +32,9 @@ from ragwitness.defenses.base import defend
 from ragwitness.defenses.registry import load_defense
 from ragwitness.extraction.attacks.base import Limits
 from ragwitness.extraction.registry import build_attack
+from ragwitness.models.registry import load_embedder
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.embedders import load_embedder
 from ragwitness.rag.index.dense import DenseIndex
 from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.types import Answer, Document, Query

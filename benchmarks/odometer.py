@@ -84,11 +84,11 @@ def _costs() -> None:
 
 
 def _vectors(source: str, field: str | None, embedder: str) -> NDArray[np.float64]:
-    from ragwitness.rag.embedders import tenant_embedder
+    from ragwitness.models.registry import load_embedder
     from ragwitness.text.documents import load_documents
 
     texts = [document.text for document in load_documents(source, text_field=field).documents]
-    vectors = tenant_embedder(embedder).embed(texts).astype(np.float64)
+    vectors = load_embedder(embedder).embed(texts).astype(np.float64)
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 

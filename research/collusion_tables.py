@@ -30,10 +30,10 @@ from ragwitness.collusion.separation import (
 from ragwitness.collusion.topk import TopHits, hit_probability, transfer_factor
 from ragwitness.errors import InputError
 from ragwitness.extraction.utility import rouge_l
+from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
-from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.app import create_app
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
@@ -275,7 +275,7 @@ async def _asked(
     if principal is None:
         raise InputError("The key that was just made opens nothing.")
     mechanism = principal.policy.mechanism
-    embedder = tenant_embedder(claim.embedder)
+    embedder = load_embedder(claim.embedder)
     filled = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
     for document in named[: claim.capacity]:
         filled[found[document.id]] = quantise(embedder.embed([document.text])[0], mechanism)

@@ -139,13 +139,13 @@ class Run:
         from ragwitness.attest.accounts import sign_request
         from ragwitness.attest.window import Request, Window
         from ragwitness.crypto.keys import PrivateKey, read_key
+        from ragwitness.models.registry import load_embedder
         from ragwitness.privacy.mechanism.release import quantise
-        from ragwitness.rag.embedders import tenant_embedder
 
         tenant, rows = self.config["tenant"], _rows(self.paths.queries)
         policy = policy_of(self.config)
         started = time.process_time()
-        vectors = tenant_embedder(self.config["embedder"]).embed([row["text"] for row in rows])
+        vectors = load_embedder(self.config["embedder"]).embed([row["text"] for row in rows])
         embedded = time.process_time() - started
         integers = quantise(vectors, policy.tenants[tenant])
         key = read_key(self.paths.key)

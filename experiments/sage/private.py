@@ -23,7 +23,7 @@ from ragwitness.defenses.synthetic.private.evolution import (
     PrivateConfig,
     PrivateEvolution,
 )
-from ragwitness.rag.embedders import load_embedder
+from ragwitness.models.registry import load_embedder
 from ragwitness.stats.intervals import bootstrap_interval
 from ragwitness.text.documents import load_documents
 from ragwitness.types import Document

@@ -106,7 +106,7 @@ def _run(
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.registry import build_attack
     from ragwitness.lab import rag_config
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.models.registry import load_embedder
     from research.reproduce.compare_report import Done
 
     attack = None

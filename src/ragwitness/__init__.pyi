@@ -31,6 +31,7 @@ from ragwitness.membership.registry import configure as configure
 from ragwitness.membership.shadow import ShadowConfig as ShadowConfig
 from ragwitness.membership.srag import SRag as SRag
 from ragwitness.membership.srag import SRagConfig as SRagConfig
+from ragwitness.models.registry import load_embedder as load_embedder
 from ragwitness.models.registry import load_language_model as load_language_model
 from ragwitness.privacy.accounting.gaussian import epsilon_at as epsilon_at
 from ragwitness.privacy.accounting.gaussian import mu_of as mu_of
@@ -40,8 +41,6 @@ from ragwitness.privacy.odometer.spectral import Odometer as Odometer
 from ragwitness.privacy.odometer.spectral import Terms as Terms
 from ragwitness.rag.build import build_system as build_system
 from ragwitness.rag.config import RagConfig as RagConfig
-from ragwitness.rag.embedders import load_embedder as load_embedder
-from ragwitness.rag.embedders import tenant_embedder as tenant_embedder
 from ragwitness.rag.target import LabTarget as LabTarget
 from ragwitness.report.html import write_html as write_html
 from ragwitness.results.leak import LeakResult as LeakResult

@@ -1,4 +1,4 @@
-"""RAG systems of ours by address: ``lab:CORPUS[?...]`` and ``hf/MODEL?corpus=FILE``.
+"""RAG systems of ours by address, ``lab:CORPUS[?...]``, and models alone.
 
 Heavy imports are local: the command line reads this file for every verb.
 """
@@ -81,8 +81,8 @@ def lab_target(
         rewriter: The model that a paraphrasing defense asks; None goes by rules.
 
     Raises:
-        InputError: No document holds text, an original is missing, or a setting or the defense
-            is unusable.
+        InputError: No document holds text, an original is missing, a setting or the defense is
+            unusable, or the model does not read so much as most prompts would be.
     """
     from ragwitness.defenses.base import defend
     from ragwitness.defenses.registry import load_defense
@@ -90,6 +90,7 @@ def lab_target(
     from ragwitness.rag.target import LabTarget
 
     system = build_system(documents, config, originals=originals, index_folder=index_folder)
+    system.check_room()
     return LabTarget(defend(system, load_defense(defense, rewriter)))
 
 
@@ -108,50 +109,67 @@ async def open_lab(address: Address) -> LabTarget:
     return _opened(corpus, options)
 
 
-async def open_hf(address: Address) -> LabTarget:
-    """Open ``hf/MODEL?corpus=FILE[&k=4]``: short for ``lab:FILE?generator=hf:MODEL``.
-
-    ``hf/MODEL?retrieve=off`` without a corpus is the model alone.
+async def open_alone(address: Address) -> LabTarget:
+    """Open ``hf:NAME_OR_FOLDER`` or ``gguf:FILE``: a model alone, without a system around it.
 
     Raises:
-        InputError: No model or corpus, or no such file or setting.
-        MissingExtraError: The extra ``hf`` is not installed.
+        InputError: The address has options.
+        MissingExtraError: The extra ``hf`` or ``chat`` is not installed.
         ModelError: The model cannot be loaded.
     """
     address.without_key()
-    model, options = address.split((_SETTINGS - {"generator"}) | _OTHERS | {"corpus"})
-    corpus = options.pop("corpus", "")
-    if model and not corpus and set(options) == {"retrieve"} and _off(options["retrieve"]):
-        return bare_target(f"hf:{model}")
-    if not (model and corpus):
+    name = f"{address.scheme}:{address.rest}"
+    model, mark, _ = name.partition("?")
+    if mark:
         raise InputError(
-            f"hf/ needs a {'corpus' if model else 'model'}.",
-            "Write hf/MODEL?corpus=FILE, MODEL being a name or a folder; the model alone is"
-            " hf/MODEL?retrieve=off.",
+            f"{model} is a model alone and takes no options.",
+            f"A RAG system over it is lab:CORPUS?generator={model}.",
         )
-    return _opened(corpus, {**options, "generator": f"hf:{model}"})
+    return bare_target(model)
 
 
 def bare_target(generator: str) -> LabTarget:
     """Return a model alone as a target: it reads the query and nothing else.
 
     Args:
-        generator: ``hf:NAME_OR_FOLDER``; the reader reads no raw text.
+        generator: A model by its address; the reader is none to be served alone.
 
     Raises:
-        InputError: It is another one.
-        MissingExtraError: The extra ``hf`` is not installed.
+        InputError: There is no such model, or it is the reader or the repeater.
+        MissingExtraError: The model needs an extra that is not installed.
         ModelError: The model cannot be loaded.
+        TargetError: The endpoint does not answer.
     """
+    if _is_ours(generator):
+        raise InputError(
+            f"{generator!r} is not served without a corpus.",
+            "Give a corpus, or another model: gguf:FILE, hf:NAME_OR_FOLDER or URL#MODEL.",
+        )
+    return _alone(generator)
+
+
+def _alone(generator: str) -> LabTarget:
     from ragwitness.models.registry import load_language_model
     from ragwitness.rag.target import BareSystem, LabTarget
 
-    if not generator.startswith("hf:"):
-        raise InputError(
-            f"{generator!r} is not served without a corpus.",
-            "Give a corpus, or a model of transformers: hf:NAME_OR_FOLDER.",
-        )
     return LabTarget(BareSystem(load_language_model(generator), generator))
+
+
+def _is_ours(model: str) -> bool:
+    return model.partition(":")[0] in ("reader", "repeat")
+
+
+async def open_model(address: str, options: TransportOptions | None = None) -> Target:
+    """Open a chat model: any target that answers, or the reader alone.
+
+    Raises:
+        InputError: The address cannot be used.
+        ModelError: The model cannot be loaded.
+        TargetError: It does not answer.
+    """
+    from ragwitness.targets.resolve import open_target
+
+    return _alone(address) if _is_ours(address) else await open_target(address, options)
 
 
 async def open_chat(
@@ -160,7 +178,7 @@ async def open_chat(
     """Open the chat model of a run, and those of single roles beside it.
 
     Args:
-        model: Address of a target, ``reader[:NAME]`` for the embedded reader; None for none.
+        model: Its address; None for none.
         roles: Addresses by role.
         options: How models are reached.
 
@@ -173,22 +191,11 @@ async def open_chat(
     """
     from ragwitness.defenses.synthetic.roles import ByRole, others_of
 
-    usual = None if model is None else await _open_one(model, options)
-    others = {address: await _open_one(address, options) for address in others_of(roles)}
+    usual = None if model is None else await open_model(model, options)
+    others = {address: await open_model(address, options) for address in others_of(roles)}
     if usual is None and not others:
         raise InputError("There is no chat model.", "Name one with --model.")
     return usual if usual is not None and not others else ByRole(usual, others)
-
-
-async def _open_one(address: str, options: TransportOptions | None) -> Target:
-    from ragwitness.targets.resolve import open_target
-
-    if address.partition(":")[0] != "reader":
-        return await open_target(address, options)
-    from ragwitness.models.registry import load_language_model
-    from ragwitness.rag.target import BareSystem, LabTarget
-
-    return LabTarget(BareSystem(load_language_model(address), address))
 
 
 def _off(value: str) -> bool:

@@ -19,8 +19,8 @@ from ragwitness.attest.commitments import proof_shape
 from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
+from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.rag.embedders import HashingEmbedder
 from tests.support.windows import stand_in
 
 Command = Callable[..., tuple[int, str]]

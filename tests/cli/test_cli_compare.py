@@ -38,7 +38,7 @@ def _write(path: Path, rows: list[dict[str, object]]) -> Path:
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     parrot_speaks(monkeypatch)
-    monkeypatch.setattr("ragwitness.rag.embedders.load_embedder", lambda _spec="": Letters())
+    monkeypatch.setattr("ragwitness.models.registry.load_embedder", lambda _spec="": Letters())
     rows = [
         {
             "id": one.id,

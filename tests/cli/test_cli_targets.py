@@ -115,7 +115,7 @@ def test_a_run_is_repeated_without_the_system(files: Path) -> None:
         ("python:no_such_module:x", "no_such_module"),
         ("replay/none", "There is no recording"),
         ("openai-api/nobody/m", "NOBODY_BASE_URL"),
-        ("hf/gpt2", "needs a corpus"),
+        ("hf/gpt2?corpus=x", "takes no options"),
     ],
 )
 def test_unusable_targets_end_in_one_line(files: Path, target: str, says: str) -> None:
@@ -128,5 +128,14 @@ def test_unusable_targets_end_in_one_line(files: Path, target: str, says: str) -
 @pytest.mark.parametrize("verb", ["audit", "owner", "doctor"])
 def test_help_names_every_scheme(verb: str, tmp_path: Path) -> None:
     text = " ".join(call(tmp_path, verb, "--help").stdout.split())
-    for scheme in ("http/", "python:", "replay/", "openai-api/", "hf/", "lab:", "targets.md"):
+    for scheme in (
+        "http/",
+        "python:",
+        "replay/",
+        "openai-api/",
+        "hf:",
+        "gguf:",
+        "lab:",
+        "targets.md",
+    ):
         assert scheme in text

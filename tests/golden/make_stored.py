@@ -173,8 +173,8 @@ def make_windows(out: Path) -> None:
     """An open window, the same closed and proved, and all that goes with a bundle."""
     from ragwitness.attest.window import Request, Window
     from ragwitness.crypto.keys import read_key
+    from ragwitness.models.embedders import HashingEmbedder
     from ragwitness.privacy.mechanism.release import quantise
-    from ragwitness.rag.embedders import HashingEmbedder
 
     Path("policy.toml").write_text(POLICY, encoding="utf-8")
     done("setup", "--policy", "policy.toml", "-o", "setup")

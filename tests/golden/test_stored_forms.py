@@ -321,10 +321,10 @@ def test_a_stored_window_verifies(attest: Path) -> None:
     """One of before the beacon: everything in it holds, and the verdict names what it lacks."""
     from ragwitness.attest.trust import parse_trust
     from ragwitness.attest.verifier import verify
-    from ragwitness.rag.embedders import tenant_embedder
+    from ragwitness.models.registry import load_embedder
 
     receipts = [path.read_bytes() for path in sorted((attest / "receipts").iterdir())]
-    trust, embed = parse_trust((attest / "trust.json").read_bytes()), tenant_embedder("hashing:16")
+    trust, embed = parse_trust((attest / "trust.json").read_bytes()), load_embedder("hashing:16")
     data, seen = (attest / "bundle.zip").read_bytes(), (attest / "seen").read_bytes()
     found = verify(data, trust, receipts=receipts, seen=[seen], embed=embed.embed)
     assert (found.outcome, found.failures) == ("inconclusive", ())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -57,32 +56,12 @@ def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixtur
     assert asyncio.run(target.ask(Query("one two three", 3))).text
 
 
-def test_hf_is_lab_with_a_generator(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
-
-    def make(documents: Any, config: Any, defense: str, *_more: Any) -> Any:
-        given.update(n=len(documents), config=config, defense=defense)
-        return "target"
-
-    monkeypatch.setattr(ragwitness.lab, "lab_target", make)
-    asyncio.run(open_target(f"hf/org/model?corpus={corpus}&k=2&defense=mirabel"))
-    assert given["config"].generator == "hf:org/model"
-    assert (given["n"], given["config"].k, given["defense"]) == (2, 2, "mirabel")
-    asyncio.run(open_target(f"hf//folder/model?corpus={corpus}"))
-    assert given["config"].generator == "hf:/folder/model"
-
-
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("hf/", "needs a model"),
-        ("hf/?corpus=x", "needs a model"),
-        ("hf/gpt2", "needs a corpus"),
-        ("hf/gpt2?k=4", "needs a corpus"),
-        ("hf/gpt2?retrieve=on", "needs a corpus"),
-        ("hf/gpt2?retrieve=off&k=4", "needs a corpus"),
-        ("hf/gpt2?corpus=x&generator=reader", "Unknown hf option 'generator'"),
-        ("hf/gpt2?corpus=nowhere.jsonl", r"nowhere\.jsonl"),
+        ("hf:", "malformed"),
+        ("hf/gpt2?corpus=x", "a model alone and takes no options"),
+        ("gguf:m.gguf?k=4", "a model alone and takes no options"),
         ("lab:", "text"),
         ("lab:x?corpus=y", "Unknown lab option 'corpus'"),
     ],

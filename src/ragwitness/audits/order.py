@@ -253,6 +253,9 @@ def stored_settings(order: Order) -> dict[str, Any]:
     for one in fields(AuditPlan):
         if not one.repr and getattr(order.plan, one.name) == one.default:
             del plan[one.name]
+    rag = order.plan.shadow.rag
+    for name in unset(rag.template):
+        del plan["shadow"]["rag"]["template"][name]
     return {
         "target": order.target,
         "method": order.method,

@@ -18,6 +18,7 @@ from ragwitness.attest.policy import WindowPolicy
 from ragwitness.cli.common import read_documents
 from ragwitness.crypto.canonical import canonical
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.stored_names import unset
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import check_rows, quantise
 
@@ -75,7 +76,8 @@ def artifacts(embedder: str, prompt: str | None = None) -> dict[str, str]:
         from ragwitness.rag.config import load_template
 
         shown = load_template(prompt)
-        text = canonical({"join": shown.join, "system": shown.system})
+        parts = {"join", "system", *shown.later} - unset(shown)
+        text = canonical({part: getattr(shown, part) for part in parts})
         found["template"] = hashlib.sha256(text).hexdigest()
     if embedder.partition(":")[0] == "hashing":  # its name says all: there is no model
         found["hashing"] = found["name"]
@@ -102,7 +104,7 @@ def _documents(
     source: str, mechanism: Mechanism, embedder: str, text_field: str | None
 ) -> Contents:
     """Embed documents and put them into slots drawn by lot, one each."""
-    from ragwitness.rag.embedders import tenant_embedder
+    from ragwitness.models.registry import load_embedder
 
     documents = read_documents(source, text_field)
     if len(documents) > mechanism.capacity:
@@ -112,7 +114,7 @@ def _documents(
         )
     # The embedder of the service itself: a window whose vectors were made otherwise would not match
     # it.
-    model = tenant_embedder(embedder)
+    model = load_embedder(embedder)
     # All slots, free ones as zero vectors: how many are taken must not show.
     rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
     digests, names = [""] * mechanism.capacity, [""] * mechanism.capacity

@@ -124,7 +124,7 @@ def audit(
     generator: Annotated[
         str,
         PathRole.ADDRESS,
-        typer.Option(help="The model that answers in the shadow system: reader or hf:NAME."),
+        typer.Option(help="The model that answers in the shadow system, named as for lab serve."),
     ] = "reader",
     k: Annotated[
         int, typer.Option(help="The number of passages for each query in the shadow system.")

@@ -442,11 +442,11 @@ def more_ways(wordings: Wordings, address: str) -> Wordings:
     """
     from ragwitness.canary.wordings import reword_prompts, reworded
     from ragwitness.cli.steps import wait
-    from ragwitness.targets.resolve import open_target
+    from ragwitness.lab import open_model
     from ragwitness.types import Query
 
     async def said() -> list[str]:
-        model = await open_target(address)
+        model = await open_model(address)
         try:
             asked = [Query(one, 512, 1.0, seed=0) for one in reword_prompts(wordings)]
             answers = [await model.ask(one) for one in asked]

@@ -210,7 +210,7 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
         return rows.log()
     if embedder is None:
         raise InputError(f"{path} holds texts.", "Name what embeds them: --embedder minilm.")
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.models.registry import load_embedder
 
     texts = rows.texts or ()
     # Accounts that collude repeat questions: each text is embedded once.

@@ -40,7 +40,7 @@ from ragwitness.cli.paths import PathRole
 from ragwitness.cli.steps import spent_so_far, wait
 from ragwitness.defenses.synthetic.roles import described, others_of, roles_of
 from ragwitness.errors import InputError
-from ragwitness.lab import open_chat, rag_config
+from ragwitness.lab import open_chat, open_model, rag_config
 
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
@@ -187,7 +187,7 @@ def compare(
     from ragwitness.audits.variants import ComparisonPlan
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.kit.run_files import REPORT
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.models.registry import load_embedder
 
     # Step 1, the options: conditions, variants, budget, limits.
     outputs = Outputs.wanted("comparison", files, fail_on)
@@ -499,7 +499,6 @@ async def _ask(
     from ragwitness.audits.comparison import run_comparison
     from ragwitness.audits.variants import ZERO_SHOT, Judge
     from ragwitness.defenses.synthetic.registry import parse_spec
-    from ragwitness.targets.resolve import open_target
 
     transport = making.reach.transport(making.concurrency, governor.setback)
     async with AsyncExitStack() as open_ones:
@@ -512,7 +511,7 @@ async def _ask(
             model = await open_chat(making.model, roles, transport)
             open_ones.push_async_callback(model.close)
         if judging is not None:
-            judge = Judge(await open_target(judging[0], transport), judging[1])
+            judge = Judge(await open_model(judging[0], transport), judging[1])
             open_ones.push_async_callback(judge.model.close)
         # First all texts, then all questions: a method that fails must not leave half a comparison
         # paid for.

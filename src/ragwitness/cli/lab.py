@@ -24,7 +24,7 @@ def serve(
         PathRole.DOCUMENTS,
         typer.Option(
             help="The documents of the system: a JSONL or CSV file, or a folder of text files. With"
-            " --no-retrieve it may be left out; then the generator hf:NAME is served alone."
+            " --no-retrieve it may be left out; then the generator is served alone."
         ),
     ] = None,
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8000,

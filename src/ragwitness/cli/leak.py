@@ -126,7 +126,8 @@ def leak(
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.transcript import read_transcripts
     from ragwitness.kit.run_files import REPORT
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.lab import open_model
+    from ragwitness.models.registry import load_embedder
     from ragwitness.rag.target import LabTarget
     from ragwitness.results.leak import leak_sheet, pick_examples
     from ragwitness.targets.resolve import open_target
@@ -193,7 +194,7 @@ def leak(
                 # The passages are needed by the published counts, which look at those retrieved for
                 # the same prompt: a system of ours in this process shows them to its owner.
                 shown_too = opened.for_owner() if isinstance(opened, LabTarget) else opened
-                chat = await open_target(model, transport) if model else None
+                chat = await open_model(model, transport) if model else None
                 try:
                     return await ask_attacks(
                         made,

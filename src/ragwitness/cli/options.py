@@ -23,8 +23,9 @@ _TARGET = (
     "The system to be audited. It is the base URL of an OpenAI-compatible endpoint"
     " (http://host:port/v1, with #MODEL where it has several), lab:CORPUS (a RAG system over that"
     " corpus in this process, with options after ?, e.g. lab:corpus.jsonl?retrieval=minilm&k=4),"
-    " hf/MODEL?corpus=FILE, openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml (any JSON"
-    " service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See docs/targets.md."
+    " hf:MODEL or gguf:FILE (a model alone), openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml"
+    " (any JSON service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See"
+    " docs/targets.md."
 )
 Address = Annotated[str, PathRole.ADDRESS, typer.Argument(help=_TARGET)]
 AddressIfAny = Annotated[str | None, PathRole.ADDRESS, typer.Argument(help=_TARGET)]
@@ -116,7 +117,8 @@ Proxy = Annotated[
     PathRole.ADDRESS,
     typer.Option(
         help="The auditor's own language model, which ranks words by difficulty: reader (the"
-        " embedded one) or hf:NAME."
+        " embedded one) or hf:NAME. Chat models (gguf:FILE, URL#MODEL) write and do not score: only"
+        " methods that let a model write can use them."
     ),
 ]
 Retrieval = Annotated[
@@ -131,16 +133,16 @@ Generator = Annotated[
     str,
     PathRole.ADDRESS,
     typer.Option(
-        help="The model that answers: reader (the embedded one), hf:NAME, or repeat, which is no"
-        " model and repeats its passages."
+        help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
+        " chat endpoint), or repeat, which is no model and repeats its passages."
     ),
 ]
 Template = Annotated[
     str,
     PathRole.ADDRESS,
     typer.Option(
-        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), another name"
-        " of docs/targets.md, or FILE.toml."
+        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
+        " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
     ),
 ]
 PassagesPerQuery = Annotated[int, typer.Option(help="The number of passages for each query.")]
@@ -168,9 +170,9 @@ ChatModel = Annotated[
     str | None,
     PathRole.ADDRESS,
     typer.Option(
-        help="The chat model of methods that ask one, addressed like a target, e.g. openai/MODEL;"
-        " reader is the embedded reader, and rules no model at all. It is shown the records"
-        " (the private methods do not show them)."
+        help="The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,"
+        " or any target; reader is the embedded reader, and rules no model at all. It is shown the"
+        " records (the private methods do not show them)."
     ),
 ]
 RolePlayers = Annotated[

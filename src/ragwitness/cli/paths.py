@@ -255,9 +255,9 @@ def _inside(path: Path, folder: Path) -> bool:
 
 # The paths that a value names, and the same value with each path joined to a folder.
 
-_FILE_SCHEMES = re.compile(r"((?:lab|replay|http)[:/](?!//))([^?]+)", re.IGNORECASE)
+_FILE_SCHEMES = re.compile(r"((?:lab|replay|http|gguf)[:/](?!//))([^?]+)", re.IGNORECASE)
 _MODEL = re.compile(r"(hf[:/])([^?#]+)", re.IGNORECASE)
-_OPTION = re.compile(r"(?<=[?&])((?:corpus|template|index_folder)=)([^&]+)")
+_OPTION = re.compile(r"(?<=[?&])((?:template|index_folder)=)([^&]+)")
 _FILLED = re.compile(r"[?&]index_folder=([^&]+)")
 # As for --documents: fewer words are a path, mistyped perhaps.
 _WORDS_OF_TEXT = 8
@@ -314,10 +314,9 @@ def _map_address(value: str, change: Callable[[str], str]) -> str:
         return change(value)  # a template or a domain
     # An address has its file before the question mark; options after it may name more.
     whole = _FILE_SCHEMES.match(text)
-    if whole is None and not _MODEL.match(text):
+    if whole is None:
         return value
-    if whole is not None:
-        text = whole[1] + change(whole[2]) + text[whole.end() :]
+    text = whole[1] + change(whole[2]) + text[whole.end() :]
 
     def changed(found: re.Match[str]) -> str:
         named, path = found[1], unquote(found[2])

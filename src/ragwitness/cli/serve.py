@@ -22,7 +22,7 @@ def serve(
         str,
         PathRole.ADDRESS,
         typer.Option(
-            help="The model that answers: reader, hf:NAME or URL#MODEL (OpenAI-compatible)."
+            help="The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (an endpoint)."
         ),
     ] = "reader",
     template: Template = "plain",

@@ -226,7 +226,7 @@ def synthesize(
         needs_model,
     )
     from ragwitness.defenses.synthetic.roles import roles_of
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.models.registry import load_embedder
     from ragwitness.text.pii import personal_of, pii_finder
     from ragwitness.text.secrets import read_secrets
 

@@ -176,6 +176,6 @@ def _files(given: Sequence[Path]) -> list[Path]:
 
 
 def _embed(name: str) -> Embed:
-    from ragwitness.rag.embedders import tenant_embedder
+    from ragwitness.models.registry import load_embedder
 
-    return tenant_embedder(name).embed
+    return load_embedder(name).embed

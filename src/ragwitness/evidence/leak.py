@@ -28,7 +28,7 @@ from ragwitness.extraction.registry import build_attack
 from ragwitness.extraction.score.table import LeakPlan
 from ragwitness.extraction.transcript import Transcript, read_transcripts
 from ragwitness.kit.run_files import TRANSCRIPTS
-from ragwitness.rag.embedders import load_embedder
+from ragwitness.models.registry import load_embedder
 from ragwitness.results import wording as say
 from ragwitness.results.leak import KIND
 from ragwitness.results.spending import Spending

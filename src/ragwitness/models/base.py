@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.errors import ModelError
 from ragwitness.types import Message, TokenLogprob
 
 
@@ -69,8 +70,26 @@ class TextScores:
     prompt_tokens: int = 0
 
 
+class PromptTooLongError(ModelError):
+    """A prompt does not fit what a model reads.
+
+    Args:
+        message: How long it is, and what the model reads.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "Shorten it, or retrieve fewer or shorter passages.")
+
+    def __reduce__(self) -> tuple[type[PromptTooLongError], tuple[str]]:
+        """Travel between processes: what it was made from."""
+        return type(self), (self.message,)
+
+
 class LanguageModel(Protocol):
-    """A causal language model that generates and scores."""
+    """A causal language model that generates and scores.
+
+    One that only generates says so by an attribute ``can_score`` that is False.
+    """
 
     @property
     def name(self) -> str:

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import ModelError
-from ragwitness.models.base import ChatPrompt, Generation, sample, score_rows, top_rows
+from ragwitness.models.base import (
+    ChatPrompt,
+    Generation,
+    PromptTooLongError,
+    sample,
+    score_rows,
+    top_rows,
+)
 from ragwitness.types import TokenLogprob
 
 Float32 = NDArray[np.float32]
@@ -224,9 +230,8 @@ class TokenModel(ABC):
 
     def _check_length(self, tokens: int, what: str) -> None:
         if tokens > self.context_length:
-            raise ModelError(
-                f"{what} has {tokens} tokens; {self.name} reads {self.context_length}.",
-                "Shorten it, or retrieve fewer or shorter passages.",
+            raise PromptTooLongError(
+                f"{what} has {tokens} tokens; {self.name} reads {self.context_length}."
             )
 
     def generate(

@@ -1,4 +1,4 @@
-"""Sentence embeddings through transformers, without sentence-transformers."""
+"""Embedders in this process: transformers without sentence-transformers, and hashed words."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import importlib.util
 import json
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import MissingExtraError, ModelError
+from ragwitness.errors import InputError, MissingExtraError, ModelError
 from ragwitness.models.hf_files import identity, import_libraries, load_pretrained
 
 _BATCH = 32
@@ -162,3 +163,66 @@ class MiniLMEmbedder:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit-length vectors, shape (n, 384)."""
         return self._embedder.embed(texts)
+
+
+# Vectors without a model.
+
+_MOST = 4096
+
+
+class HashingEmbedder:
+    """Signed feature hashing of words and pairs of words: lexical, no model, the same everywhere.
+
+    Args:
+        dimension: Of the vectors, from 16 to 4,096.
+
+    Raises:
+        InputError: ``dimension`` is outside that.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        if not 16 <= dimension <= _MOST:
+            raise InputError(
+                f"Hashed vectors have 16 to {_MOST} dimensions, not {dimension}.",
+                "Write hashing:256.",
+            )
+        self._dimension = dimension
+
+    @property
+    def name(self) -> str:
+        """The form that names it."""
+        return f"hashing:{self._dimension}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit-length vectors, shape (n, dimension); zeros for a text without words."""
+        rows = np.zeros((len(texts), self._dimension), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for feature in _features(text):
+                # One hash gives place and sign (Weinberger et al. 2009): signs make collisions
+                # cancel on average.
+                drawn = int.from_bytes(hashlib.blake2b(feature, digest_size=8).digest(), "big")
+                row[(drawn >> 1) % self._dimension] += 1.0 if drawn & 1 else -1.0
+            row /= float(np.linalg.norm(row)) or 1.0
+        return rows
+
+
+def hashing(dimension: str) -> HashingEmbedder:
+    """Return the embedder of ``hashing:DIMENSION``.
+
+    Raises:
+        InputError: That is no dimension.
+    """
+    if not (dimension.isascii() and dimension.isdigit()):
+        raise InputError(
+            f"The embedder 'hashing:{dimension}' names no dimension.", "Write hashing:256."
+        )
+    return HashingEmbedder(int(dimension))
+
+
+def _features(text: str) -> list[bytes]:
+    from ragwitness.text.words import core, split_words
+
+    # Pairs keep some of the word order, which single words lose.
+    found = (core(word.text).casefold() for word in split_words(text))
+    words = [word.encode() for word in found if word]
+    return words + [b" ".join(pair) for pair in pairwise(words)]

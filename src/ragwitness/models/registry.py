@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,14 +24,22 @@ LANGUAGE_MODELS = Registry(
         "hf": Listing(
             "ragwitness.models.hf:HFLanguageModel", "any model of transformers", "hf:NAME_OR_FOLDER"
         ),
+        "gguf": Listing(
+            "ragwitness.models.endpoint:GgufModel",
+            "a chat model out of a GGUF file, by llama.cpp; it writes and does not score",
+            "gguf:FILE",
+        ),
         "repeat": Listing(
             "ragwitness.models.repeater:Repeater",
             "no model: repeats its passages, and so bounds what any generator copies",
             "repeat",
         ),
     },
+    more=", URL#MODEL, openai/MODEL, openai-api/NAME/MODEL",
 )
-"""The auditor's own language models."""
+"""Language models that run here; :func:`load_language_model` also opens endpoints."""
+
+_ENDPOINT = re.compile(r"https?://|openai(-api)?[/:]", re.IGNORECASE)
 
 EMBEDDERS = Registry(
     "embedder",
@@ -40,10 +50,13 @@ EMBEDDERS = Registry(
             "any model of sentence-transformers",
             "hf:NAME_OR_FOLDER",
         ),
+        "hashing": Listing(
+            "ragwitness.models.embedders:hashing", "hashed words, no model", "hashing:DIMENSION"
+        ),
     },
     more=", URL#MODEL",
 )
-"""Embedders that run here; :func:`ragwitness.rag.embedders.load_embedder` also opens endpoints."""
+"""Embedders that run here; :func:`load_embedder` also opens endpoints."""
 
 _loaded: dict[tuple[str, str], Any] = {}
 _lock = threading.RLock()
@@ -55,13 +68,15 @@ def load_language_model(spec: str = "reader") -> LanguageModel:
     Args:
         spec: ``reader`` (packaged), ``reader:NAME`` (of the repository's ladder; ``@0.7`` after
             it sets a temperature),
-            ``reader:/folder`` (numpy, Qwen3 layout), or
-            ``hf:NAME_OR_FOLDER`` (transformers).
+            ``reader:/folder`` (numpy, Qwen3 layout), ``hf:NAME_OR_FOLDER`` (transformers),
+            ``gguf:FILE`` (llama.cpp), or a chat endpoint as targets are addressed: ``URL#MODEL``,
+            ``openai/MODEL`` or ``openai-api/NAME/MODEL``.
 
     Raises:
         InputError: ``spec`` has no valid form.
         MissingExtraError: The form needs an extra that is not installed.
         ModelError: The model cannot be loaded.
+        TargetError: The endpoint does not answer.
     """
     model: LanguageModel = _load(LANGUAGE_MODELS, spec)
     return model
@@ -71,7 +86,9 @@ def load_embedder(spec: str = "minilm") -> Embedder:
     """Return the embedder ``spec`` names, loaded once per process.
 
     Args:
-        spec: ``minilm`` (from its package) or ``hf:NAME_OR_FOLDER`` (transformers).
+        spec: ``minilm`` (from its package), ``hf:NAME_OR_FOLDER`` (transformers),
+            ``hashing:DIMENSION``, or ``URL#MODEL`` of anything that answers
+            ``POST URL/embeddings`` as OpenAI does, e.g. ``http://host:port/v1#bge``.
 
     Raises:
         InputError: ``spec`` has no valid form.
@@ -85,14 +102,24 @@ def load_embedder(spec: str = "minilm") -> Embedder:
 def _load(registry: Registry[Listing], spec: str) -> Any:
     """Load what ``NAME`` or ``NAME:OPTION`` names, once; a failure is not remembered."""
     # Looked up before the lock: a bad name must not wait for a model that loads.
+    make, option = _maker(registry, spec)
+    with _lock:
+        key = (registry.noun, spec)
+        if key not in _loaded:
+            _loaded[key] = make(option) if option else make()
+        return _loaded[key]
+
+
+def _maker(registry: Registry[Listing], spec: str) -> tuple[Callable[..., Any], str]:
+    """Return what makes the model of an address, and what it is given."""
+    if _ENDPOINT.match(spec):
+        from ragwitness.models.endpoint import EndpointEmbedder, EndpointModel
+
+        return EndpointModel.load if registry is LANGUAGE_MODELS else EndpointEmbedder, spec
     name, option = registry.split(spec)
     make = registry.load(name)
     if name == "reader" and (size := workers()) > 1:
         from ragwitness.models.crew import ReaderCrew
 
         make = partial(ReaderCrew, size)
-    with _lock:
-        key = (registry.noun, spec)
-        if key not in _loaded:
-            _loaded[key] = make(option) if option else make()
-        return _loaded[key]
+    return make, option

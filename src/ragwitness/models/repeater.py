@@ -6,14 +6,15 @@ that its leaks bound theirs from above, at the cost of no computation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
-from ragwitness.types import Role
 
-_MARK = "[context]:\n"  # behind it every template of ours has the passages
+# What stands before the passages in the templates of rag/config.py.
+_MARK = re.compile(r"\[context\]:\n|\bcontext:\s|-{5,}\n", re.IGNORECASE)
 
 
 class Repeater:
@@ -52,8 +53,9 @@ class Repeater:
 
 def _said(prompt: ChatPrompt, limit: int) -> Generation:
     read = sum(len(one.content.split()) for one in prompt.messages)
-    system = next((one.content for one in prompt.messages if one.role is Role.SYSTEM), "")
-    words = system.partition(_MARK)[2].split(" ")
+    # The passages are behind the first mark; what else that message holds is said, too.
+    parts = (_MARK.split(one.content, maxsplit=1) for one in prompt.messages)
+    words = next((part[1] for part in parts if len(part) > 1), "").split(" ")
     said = " ".join(words[:limit]).strip() or "Nothing was found."
     return Generation(
         said, (), "length" if len(words) > limit else "stop", read, len(words[:limit])

@@ -64,7 +64,7 @@ def build_system(
     elif config.retrieval == "lexical":
         index = LexicalIndex(texts)
     else:
-        from ragwitness.rag.embedders import load_embedder
+        from ragwitness.models.registry import load_embedder
 
         embedder = embedder or load_embedder(config.retrieval)
         index = DenseIndex(texts, embedder, config.metric, config.index)

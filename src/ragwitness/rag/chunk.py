@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import ChatPrompt, LanguageModel
+from ragwitness.rag.config import PromptTemplate
 from ragwitness.text.words import split_words
-from ragwitness.types import Document, Message, Role
+from ragwitness.types import Document, Message
 
 # Where nothing else separates words (Thai, encoded data), runs are cut here.
 _LONGEST_WORD = 100
@@ -167,9 +168,11 @@ def _cut_at_word(text: str, fits: Callable[[str], bool]) -> str:
     return text[: ends[low - 1]] if low else ""
 
 
-def chat_overhead(generator: LanguageModel) -> int:
+def chat_overhead(generator: LanguageModel, template: PromptTemplate) -> int:
     """Return the tokens of a conversation beyond its texts: role markers, end tokens, a date."""
     word = "a"
-    shortest = ChatPrompt((Message(Role.SYSTEM, word), Message(Role.USER, word)))
-    read = generator.score([word], after=[shortest])[0].prompt_tokens
-    return max(0, read - 2 * generator.count_tokens(word)) + _SLACK
+    shape = template.messages((), word)
+    shortest = ChatPrompt(tuple(Message(one.role, word) for one in shape))
+    # One token is written: whoever is no chat model says so here, before anything is asked.
+    read = generator.generate([shortest], max_tokens=1)[0].prompt_tokens
+    return max(0, read - len(shape) * generator.count_tokens(word)) + _SLACK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -11,37 +12,56 @@ from typing import ClassVar
 from ragwitness.errors import InputError
 from ragwitness.rag.index.base import Metric
 from ragwitness.rag.index.dense import INDEXES, STORES
+from ragwitness.types import Message, Role
 
-# System prompts that hand retrieved passages to the generator.
+# Prompts that hand retrieved passages to the generator.
 
-_SLOT = "{context}"
+_CONTEXT = "{context}"
+_SLOTS = re.compile(r"\{(context|question)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """How passages are shown to the generator: in the system message, best first.
+    """How passages and question are shown to the generator.
 
     Attributes:
         name: Printed and recorded; part of a target's identity.
-        system: The instruction. Passages take the place of ``{context}``; where it has
-            none they follow at the end.
+        system: The instruction. Passages take the place of ``{context}``, best first; where it
+            has none they follow at the end, unless the user's message has a place for them.
         join: What stands between two passages.
+        user: The user's message. The question takes the place of ``{question}``, and passages
+            that of ``{context}``; then there is a system message only where ``system`` is not
+            empty.
+        label: What stands before each passage, its number in the place of ``{number}``.
     """
 
     stored_name: ClassVar[str] = "PromptTemplate"
+    later: ClassVar[tuple[str, ...]] = ("user", "label")
 
-    name: str
-    system: str
+    name: str = ""
+    system: str = ""
     join: str = "\n\n"
+    user: str = "{question}"
+    label: str = ""
+
+    def messages(self, passages: Sequence[str], question: str) -> tuple[Message, ...]:
+        """Return the conversation over these passages, the question last."""
+        context = self._context(passages)
+        shown = {"context": context, "question": question}
+        # Only the template's own slots are filled: a passage may contain "{context}" itself.
+        asked = Message(Role.USER, _SLOTS.sub(lambda slot: shown[slot[1]], self.user))
+        if _CONTEXT not in self.user:
+            return Message(Role.SYSTEM, self.render(passages)), asked
+        return (Message(Role.SYSTEM, self.system), asked) if self.system else (asked,)
 
     def render(self, passages: Sequence[str]) -> str:
-        """Return the system message over these passages."""
-        context = self.join.join(passages)
-        if _SLOT not in self.system:
-            return self.system + context
-        # Only the template's own slot is filled: a passage may contain "{context}" itself.
-        before, after = self.system.split(_SLOT, 1)
-        return before + context + after
+        """Return a system message that holds the passages."""
+        before, _, after = self.system.partition(_CONTEXT)
+        return before + self._context(passages) + after
+
+    def _context(self, passages: Sequence[str]) -> str:
+        labels = (self.label.replace("{number}", str(place + 1)) for place in range(len(passages)))
+        return self.join.join(map("".join, zip(labels, passages, strict=True)))
 
 
 def _templates() -> Mapping[str, PromptTemplate]:
@@ -66,15 +86,73 @@ def _templates() -> Mapping[str, PromptTemplate]:
         "only": "Use only the retrieved documents below.\n[context]:\n",
         "bare": "Context:\n",
     }
-    return {name: PromptTemplate(name, system) for name, system in systems.items()}
+    ours = {name: PromptTemplate(name, system) for name, system in systems.items()}
+    return ours | {one.name: one for one in _IN_USE}
 
+
+# Prompts as they are used elsewhere: one user's message, most of them.
+_IN_USE = (
+    # LangChain's hub, rlm/rag-prompt; its tutorials join passages by a blank line.
+    PromptTemplate(
+        "langchain",
+        user=(
+            "You are an assistant for question-answering tasks. Use the following pieces of "
+            "retrieved context to answer the question. If you don't know the answer, just say "
+            "that you don't know. Use three sentences maximum and keep the answer concise.\n"
+            "Question: {question} \nContext: {context} \nAnswer:"
+        ),
+    ),
+    # LlamaIndex, DEFAULT_TEXT_QA_PROMPT_TMPL.
+    PromptTemplate(
+        "llamaindex",
+        user=(
+            "Context information is below.\n---------------------\n{context}\n"
+            "---------------------\nGiven the context information and not prior knowledge, "
+            "answer the query.\nQuery: {question}\nAnswer: "
+        ),
+    ),
+    # Ours, in the words that such prompts commonly have.
+    PromptTemplate(
+        "strict",
+        system=(
+            "You answer questions only from the context below. If the context does not hold the "
+            "answer, say that you do not know, and nothing else. Do not use any other knowledge."
+            "\n\nContext:\n{context}"
+        ),
+    ),
+    # LlamaIndex, CITATION_QA_TEMPLATE of its CitationQueryEngine.
+    PromptTemplate(
+        "cites",
+        label="Source {number}:\n",
+        user=(
+            "Please provide an answer based solely on the provided sources. When referencing "
+            "information from a source, cite the appropriate source(s) using their corresponding "
+            "numbers. Every answer should include at least one source citation. Only cite a "
+            "source when you are explicitly referencing it. If none of the sources are helpful, "
+            "you should indicate that. For example:\nSource 1:\nThe sky is red in the evening "
+            "and blue in the morning.\nSource 2:\nWater is wet when the sky is red.\nQuery: When "
+            "is water wet?\nAnswer: Water will be wet when the sky is red [2], which occurs in "
+            "the evening [1].\nNow it's your turn. Below are several numbered sources of "
+            "information:\n------\n{context}\n------\nQuery: {question}\nAnswer: "
+        ),
+    ),
+    # Ours: the form in which programs ask for an answer that they can read.
+    PromptTemplate(
+        "json",
+        system=(
+            "Answer the user's question from the context. Reply with one JSON object and nothing "
+            'else: {"answer": "...", "found": true or false}. "found" says whether the context '
+            "holds the answer.\n\nContext:\n{context}"
+        ),
+    ),
+)
 
 TEMPLATES: Mapping[str, PromptTemplate] = _templates()
 """Templates by name."""
 
 
 def parse_template(text: str) -> PromptTemplate:
-    r"""Read a template from TOML with the keys ``name``, ``system`` and, optionally, ``join``.
+    r"""Read a template from TOML: ``name``, ``system`` or ``user`` or both, ``join``, ``label``.
 
     >>> parse_template('name = "terse"\nsystem = "Facts: {context}"').render(["a", "b"])
     'Facts: a\n\nb'
@@ -86,8 +164,10 @@ def parse_template(text: str) -> PromptTemplate:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"The prompt template is not TOML: {error}.", _HINT) from None
-    unknown = set(table) - {"name", "system", "join"}
-    missing = {"name", "system"} - set(table)
+    unknown = set(table) - {field.name for field in fields(PromptTemplate)}
+    missing = {"name"} - set(table)
+    if "system" not in table and _CONTEXT not in str(table.get("user")):
+        missing.add("system")
     if unknown or missing or not all(isinstance(value, str) for value in table.values()):
         wrong = f"unknown: {sorted(unknown)}; missing: {sorted(missing)}"
         raise InputError(f"The prompt template has other keys than it may have ({wrong}).", _HINT)
@@ -115,7 +195,10 @@ def load_template(spec: str) -> PromptTemplate:
     return parse_template(text)
 
 
-_HINT = 'A template is TOML with the texts name, system (with "{context}") and, if wanted, join.'
+_HINT = (
+    "A template is TOML with the texts name, system (with {context}) or user (with {context} and"
+    " {question}) and, if wanted, join and label."
+)
 
 
 @dataclass(frozen=True, slots=True)

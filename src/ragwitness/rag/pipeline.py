@@ -8,12 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from ragwitness.errors import InputError
-from ragwitness.models.base import ChatPrompt, Generation, LanguageModel, TextScores
+from ragwitness.models.base import (
+    ChatPrompt,
+    Generation,
+    LanguageModel,
+    PromptTooLongError,
+    TextScores,
+)
 from ragwitness.rag.chunk import FitCounts, FitLog, Passage, chat_overhead, fit_passages
 from ragwitness.rag.config import DefendedConfig, PromptTemplate, RagConfig
 from ragwitness.rag.index.base import Hit, Index
 from ragwitness.rag.index.dense import DenseIndex
-from ragwitness.types import Answer, Message, Query, Role
+from ragwitness.types import Answer, Query
 
 Use: TypeAlias = Literal["retrieve", "answer"]
 """What a rewritten query is for: the index, or the generator."""
@@ -22,17 +28,23 @@ PARALLEL = min(4, os.cpu_count() or 1)
 """Answers made at a time: one per core; more would fight for them. See ``RagSystem.parallel``."""
 
 
+_ANSWER = 256
+"""Tokens of an answer for which a usual prompt must leave room."""
+
+
 class QueryTooLongError(InputError):
     """The query alone leaves the generator no room to answer.
 
     Args:
         tokens: Length of the query with the system's instruction.
         limit: What the generator can read.
+        said: What the generator itself says of it, in the place of our count.
     """
 
-    def __init__(self, tokens: int, limit: int) -> None:
+    def __init__(self, tokens: int, limit: int, said: str = "") -> None:
         super().__init__(
-            f"The query has {tokens} tokens with its instructions, "
+            said
+            or f"The query has {tokens} tokens with its instructions, "
             f"but the model reads at most {limit}, its answer included.",
             "Shorten the query or ask for fewer tokens.",
         )
@@ -132,7 +144,7 @@ class RagSystem:
         self.defense = defense
         self.config, self._template = _defended(config, defense)
         self._fit_log = FitLog()
-        self._overhead = chat_overhead(generator)
+        self._overhead = chat_overhead(generator, self._template)
 
     @property
     def fit_counts(self) -> FitCounts:
@@ -193,9 +205,11 @@ class RagSystem:
         # 1. Retrieve and fill in the template. 2. Generate. 3. Show only what a client may see.
         prompt = self.prompt(query.prompt, query.max_tokens)
         generation = self._generate(prompt, query, stop)
+        lacking = bool(generation.text and not generation.tokens)
         return Answer(
             text=generation.text,
-            tokens=generation.tokens if query.top_logprobs else None,
+            # An endpoint may leave out what it was asked for; an empty answer has no tokens.
+            tokens=generation.tokens if query.top_logprobs and not lacking else None,
             finish_reason=generation.finish_reason,
             # The whole prompt's length would tell how long the retrieved passages are.
             prompt_tokens=self.generator.count_tokens(query.prompt),
@@ -245,11 +259,13 @@ class RagSystem:
         count, limit = self.generator.count_tokens, self.generator.context_length
         # A generous limit is no reason to lose passages: most answers end long before it.
         room = min(max_tokens, limit // 4)
-        fixed = count(user) + (count(prefill) if prefill else 0) + self._overhead + room
-        render = self._template.render
+        fixed = (count(prefill) if prefill else 0) + self._overhead + room
+
+        def length(passages: Sequence[str]) -> int:
+            return sum(count(one.content) for one in self._template.messages(passages, user))
 
         def fits(passages: Sequence[str]) -> bool:
-            return count(render(passages)) + fixed <= limit
+            return length(passages) + fixed <= limit
 
         # Retrieve, let a defense change what is shown, then drop or cut what does not fit.
         found = [self.passages[hit.index].text for hit in self.retrieve(key)]
@@ -257,20 +273,43 @@ class RagSystem:
             found = self.defense.show(key, found)
         kept, dropped, cut = fit_passages(found, fits)
         if not kept and not fits(()):
-            raise QueryTooLongError(count(render(())) + fixed - room, limit)
+            raise QueryTooLongError(length(()) + fixed - room, limit)
         self._fit_log.add(dropped=dropped, cut=cut)
-        system, question = Message(Role.SYSTEM, render(kept)), Message(Role.USER, user)
-        return ChatPrompt((system, question), prefill)
+        return ChatPrompt(self._template.messages(kept, user), prefill)
+
+    def check_room(self) -> None:
+        """Refuse a generator that most prompts would not fit, before anything is asked of it.
+
+        Raises:
+            InputError: Prompt, ``k`` passages of median length and an answer do not fit.
+        """
+        if not self.config.retrieve:
+            return
+        by_length = sorted((passage.text for passage in self.passages), key=len)
+        usual = [by_length[len(by_length) // 2]] * min(self.config.k, len(by_length))
+        count, limit = self.generator.count_tokens, self.generator.context_length
+        prompt = sum(count(one.content) for one in self._template.messages(usual, ""))
+        needed = prompt + self._overhead + min(_ANSWER, limit // 4)
+        if needed > limit:
+            raise InputError(
+                f"{self.generator.name} reads {limit} tokens, but {len(usual)} passages of usual"
+                f" length with the prompt and room for an answer are {needed}.",
+                "Retrieve fewer passages (k) or shorter ones (chunk words), or name a model that"
+                " reads more.",
+            )
 
     def _generate(self, prompt: ChatPrompt, query: Query, stop: Sequence[str]) -> Generation:
-        return self.generator.generate(
-            [prompt],
-            max_tokens=min(query.max_tokens, self._room(prompt)),
-            temperature=query.temperature,
-            top_logprobs=query.top_logprobs,
-            stop=stop,
-            seed=query.seed,
-        )[0]
+        try:
+            return self.generator.generate(
+                [prompt],
+                max_tokens=min(query.max_tokens, self._room(prompt)),
+                temperature=query.temperature,
+                top_logprobs=query.top_logprobs,
+                stop=stop,
+                seed=query.seed,
+            )[0]
+        except PromptTooLongError as error:  # an endpoint knows better than our estimate
+            raise QueryTooLongError(0, self.generator.context_length, error.message) from None
 
     def _room(self, prompt: ChatPrompt) -> int:
         """Tokens that can still be generated after a prompt."""

@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ragwitness.errors import RagwitnessError
+from ragwitness.errors import CapabilityError, RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.protocol import (
@@ -105,6 +105,8 @@ class _Lab:
                 return await run_in_threadpool(work)
         except QueryTooLongError as error:
             raise ApiError(str(error), code="context_length_exceeded") from None
+        except CapabilityError:
+            raise ApiError("The model gives no logprobs, or continues no raw prompts.") from None
 
 
 def create_app(system: RagSystem, *, key: str | None = None) -> Starlette:

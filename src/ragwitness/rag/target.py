@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ragwitness.crypto.hashing import text_digest
 from ragwitness.errors import TargetResponseError
+from ragwitness.kit.stored_names import unset
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig
@@ -86,10 +87,11 @@ class LabTarget:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Text, alternatives of generated tokens, and scores of prompts."""
+        """Text, alternatives of generated tokens, and scores of prompts where the model can."""
         shown = {Capability.CONTEXTS} if self._shows else set()
-        known = {Capability.TEXT, Capability.TOP_LOGPROBS, Capability.PROMPT_LOGPROBS}
-        return frozenset(known | shown)
+        scored = getattr(self.system.generator, "can_score", True)
+        known = {Capability.PROMPT_LOGPROBS} if scored else set()
+        return frozenset(known | shown | {Capability.TEXT, Capability.TOP_LOGPROBS})
 
     def for_owner(self) -> LabTarget:
         """Return the same system with the passages it retrieved in its answers."""
@@ -165,6 +167,8 @@ class LabTarget:
 def _fingerprint(system: RagSystem) -> str:
     """Hash of everything that decides an answer."""
     settings = dataclasses.asdict(system.config)
+    for name in unset(system.config.template):  # what came after systems were first named
+        del settings["template"][name]
     del settings["index"]  # its own name, which follows, says more
     inside = [settings, system.index.name, system.generator.name]
     texts = (text for one in system.passages for text in (one.text, one.key) if text is not None)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ragwitness.attest.accounts import RequestSignature
 from ragwitness.attest.window import Request
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.mechanism.release import (
     Selection,
     SlotIndex,
@@ -24,7 +25,6 @@ from ragwitness.privacy.mechanism.release import (
     slot_noise,
 )
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
-from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError
 from ragwitness.service.indexes import Indexes
@@ -275,7 +275,7 @@ def _vector(principal: Principal, query: RetrievalQuery) -> NDArray[np.int16]:
     given = query.what
     mechanism = principal.policy.mechanism
     if isinstance(given, str):
-        embedder = tenant_embedder(principal.policy.claim.embedder)
+        embedder = load_embedder(principal.policy.claim.embedder)
         floats = np.asarray(embedder.embed([given]), np.float64)
         if floats.shape != (1, mechanism.dimension) or not np.isfinite(floats).all():
             raise RagwitnessError("The tenant's embedder gave no usable vector.")

@@ -20,7 +20,7 @@ from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
-from ragwitness.rag.embedders import tenant_embedder
+from ragwitness.models.registry import load_embedder
 from ragwitness.service.lines import say, write_to_stderr
 from ragwitness.service.metrics import FOLDER_VARIABLE, KeyRates, Metrics, read_token
 from ragwitness.service.overview import list_tenants
@@ -275,7 +275,7 @@ def make_app(settings: ServiceSettings) -> Any:
     # What the tenants there are embed with is loaded now, so that no query has to wait for it.
     for spec in sorted({row.embedder for row in list_tenants(store)}):
         try:
-            tenant_embedder(spec)
+            load_embedder(spec)
         except RagwitnessError as error:  # its tenants' queries fail; the others' do not
             say("embedder", {"name": spec, "failed": type(error).__name__})
     logs = Logs(store, settings.attest, settings.key)

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
+from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import ApiKey, new_key
 from ragwitness.service.store import (
@@ -61,7 +61,7 @@ def create_tenant(store: Store, name: str, claim: Claim) -> TenantPolicy:
     """
     _check_name("tenant", name)
     # The dimension enters the sensitivity of the scores: it is measured, not declared.
-    model = tenant_embedder(claim.embedder)
+    model = load_embedder(claim.embedder)
     policy = make_policy(claim, int(model.embed(["dimension"]).shape[1]))
     with store.writing() as connection:
         if _find(connection, name) is not None:
@@ -116,7 +116,7 @@ def add_documents(
     # 1. One document, one slot: the unit that the guarantee speaks of.
     pieces = _pieces(given, split=split)
     # 2. Embedded and quantised before the lock is taken: a model may take minutes.
-    vectors = _vectors(pieces, policy, embedder or tenant_embedder(policy.claim.embedder))
+    vectors = _vectors(pieces, policy, embedder or load_embedder(policy.claim.embedder))
     with store.writing() as connection:
         # 3. Free slots by lot, under the tenant's lock: two operators never fill the same one.
         digests = {content_digest(piece.text) for piece in pieces}

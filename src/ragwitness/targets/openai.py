@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
 
 from ragwitness.errors import CapabilityError, InputError, TargetResponseError
-from ragwitness.targets.failures import find_key
+from ragwitness.targets.failures import Key, find_key
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import (
     drop_after,
@@ -20,27 +20,33 @@ from ragwitness.targets.wire import (
     read_models,
     read_prompt_scores,
 )
-from ragwitness.types import Answer, Capability, Query, TokenLogprob
+from ragwitness.types import Answer, Capability, Message, Query, Role, TokenLogprob
 
 # Requests of the OpenAI protocol; pure functions.
 
 
-def chat_payload(model: str, query: Query, limit_name: str) -> dict[str, object]:
+def chat_payload(
+    model: str, messages: Sequence[Message], query: Query, limit_name: str, stop: Sequence[str]
+) -> dict[str, object]:
     """Return the body for ``/chat/completions``.
 
     Args:
         model: The model asked.
-        query: The question.
+        messages: The conversation.
+        query: How it is to be answered; its prompt is not looked at.
         limit_name: What the endpoint calls the limit of generated tokens.
+        stop: Strings that end the answer.
     """
     payload: dict[str, object] = {
         "model": model,
-        "messages": [{"role": "user", "content": query.prompt}],
+        "messages": [{"role": str(one.role), "content": one.content} for one in messages],
         limit_name: query.max_tokens,
         "temperature": query.temperature,
     }
     if query.top_logprobs:
         payload |= {"logprobs": True, "top_logprobs": query.top_logprobs}
+    if stop:
+        payload["stop"] = list(stop)
     return _seeded(payload, query)
 
 
@@ -130,6 +136,7 @@ class OpenAITarget:
         endpoint: Where it is; its model must be known.
         options: Limits and key.
         clock: Time and chance.
+        key: Sent in place of the one that ``options`` names.
 
     Raises:
         InputError: No model, or an unusable key.
@@ -148,13 +155,14 @@ class OpenAITarget:
         options: TransportOptions | None = None,
         *,
         clock: Clock | None = None,
+        key: Key | None = None,
     ) -> None:
         if endpoint.model is None:
             raise InputError(f"Which model of {endpoint.url} is meant is not known.", _FORM)
         options = options or TransportOptions()
         self._endpoint = endpoint
         self.model = endpoint.model
-        key = find_key(endpoint.url, options.key_env)
+        key = key or find_key(endpoint.url, options.key_env)
         self._client = JsonClient(endpoint.url, key, options, clock)
         self._limit_name = "max_tokens"
 
@@ -209,15 +217,33 @@ class OpenAITarget:
         """
         if self._endpoint.api == "completions":
             return await self.go_on(query)
+        return await self.chat((Message(Role.USER, query.prompt),), query)
+
+    async def chat(
+        self, messages: Sequence[Message], query: Query, stop: Sequence[str] = ()
+    ) -> Answer:
+        """Send a conversation, to be answered as a query says; see :meth:`ask`."""
         limit_name = self._limit_name
         try:
-            return await self._chat(query)
+            return await self._chat(messages, query, stop)
         except TargetResponseError as error:
             # Reasoning models take the limit under its new name alone.
             if limit_name != "max_tokens" or "max_completion_tokens" not in error.message:
                 raise
             self._limit_name = "max_completion_tokens"
-        return await self._chat(query)
+        return await self._chat(messages, query, stop)
+
+    async def listed(self) -> dict[str, Any]:
+        """Return what the endpoint's list of models says of this one; nothing where it is not.
+
+        Raises:
+            TargetUnreachableError: No connection or no complete reply after all retries.
+            TargetResponseError: The endpoint gives no list.
+        """
+        body: Any = await self._client.get("/models")
+        read_models(body)
+        entries = (entry for entry in body["data"] if isinstance(entry, dict))
+        return next((entry for entry in entries if entry.get("id") == self.model), {})
 
     async def go_on(self, query: Query) -> Answer:
         """Continue a text as it is through ``/completions``, whatever :meth:`ask` uses.
@@ -263,8 +289,8 @@ class OpenAITarget:
         payload = echo_payload(self.model, text, top)
         return read_completion(await self._client.post("/completions", payload)).tokens or ()
 
-    async def _chat(self, query: Query) -> Answer:
-        payload = chat_payload(self.model, query, self._limit_name)
+    async def _chat(self, messages: Sequence[Message], query: Query, stop: Sequence[str]) -> Answer:
+        payload = chat_payload(self.model, messages, query, self._limit_name, stop)
         return read_chat(await self._client.post("/chat/completions", payload))
 
     async def converse(

@@ -98,7 +98,8 @@ SCHEMES = Registry(
     "target",
     {
         "lab": Listing("ragwitness.lab:open_lab", form="lab:CORPUS[?k=4&retrieval=minilm]"),
-        "hf": Listing("ragwitness.lab:open_hf", form="hf/MODEL?corpus=FILE[&k=4]"),
+        "hf": Listing("ragwitness.lab:open_alone", form="hf:NAME_OR_FOLDER"),
+        "gguf": Listing("ragwitness.lab:open_alone", form="gguf:FILE"),
         "openai": Listing("ragwitness.targets.resolve:open_openai", form="openai/MODEL"),
         "openai-api": Listing(
             "ragwitness.targets.resolve:open_named", form="openai-api/NAME/MODEL"

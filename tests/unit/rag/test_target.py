@@ -224,8 +224,9 @@ def test_failing_model_shows_nothing_to_who_asks(
     def fail(*args: object, **options: object) -> None:
         raise kind("no weights at /secret/path")
 
+    system = make_system(model)
     monkeypatch.setattr(model, "generate", fail)
-    with served(create_app(make_system(model), key="")) as url:
+    with served(create_app(system, key="")) as url:
         reply = chat(url)
     assert reply.status_code == 500
     assert reply.json()["error"]["type"] == "server_error"

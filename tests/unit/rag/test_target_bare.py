@@ -86,7 +86,7 @@ def test_what_is_echoed_is_what_it_writes_by(folder: Path) -> None:
         assert chat.text == wrote.text  # the query is all that is read
         return [one.logprob for one in echoed], listed[" two"], wrote.text
 
-    own = asyncio.run(open_target(f"hf/{folder}?retrieve=off"))
+    own = asyncio.run(open_target(f"hf:{folder}"))
     assert isinstance(own, LabTarget)
     with served(create_app(BareSystem(HFLanguageModel(folder)), key="")) as url:
         over_http = asyncio.run(ask(asyncio.run(open_target(url))))

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from ragwitness.rag.config import TEMPLATES
-from ragwitness.service.answers import OwnGenerator
+from ragwitness.service.answers import Generator
 from ragwitness.service.app import create_app
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store, open_store
@@ -34,7 +34,7 @@ class Service:
         self.store = store
         self.now = 0.0
         self.retriever = Retriever(store, clock=lambda: self.now)
-        self.generator: Any = OwnGenerator(Parrot(), TEMPLATES["plain"])
+        self.generator: Any = Generator(Parrot(), TEMPLATES["plain"])
         self.more: dict[str, Any] = {}  # of create_app
 
     @property

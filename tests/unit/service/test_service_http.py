@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import select, update
 
 from ragwitness.errors import ModelError, TargetUnreachableError
+from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
 from ragwitness.rag.config import TEMPLATES
-from ragwitness.rag.embedders import HashingEmbedder
-from ragwitness.service.answers import OwnGenerator
+from ragwitness.service.answers import Generator
 from ragwitness.service.meters import MeterReading, limit_headers
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
@@ -346,7 +346,7 @@ def test_a_question_that_is_too_long_costs_nothing(service: Any) -> None:
         context_length = 200
 
     [key] = make_tenant(service.store, "t", accounts=1)
-    service.generator = OwnGenerator(Short(), TEMPLATES["plain"])
+    service.generator = Generator(Short(), TEMPLATES["plain"])
     ask = {"messages": [{"role": "user", "content": "doors " * 400}]}
     reply = service.send("/v1/chat/completions", ask, key)
     assert reply.status_code == 400

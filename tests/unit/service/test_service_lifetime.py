@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import select, text
 
 from ragwitness.errors import InputError
+from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise
-from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service.indexes import Indexes
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, life_of
 from ragwitness.service.overview import budget_of, spending_of
@@ -266,7 +266,7 @@ def test_each_document_has_spent_what_its_own_scores_say(store: Store) -> None:
     spent = dict(told.documents)
     assert sorted(spent) == [f"d{at}" for at in range(6)]
     for at, words in enumerate(TEXTS):
-        document = quantise(tenant_embedder("hashing:64").embed([words])[0], mechanism)
+        document = quantise(load_embedder("hashing:64").embed([words])[0], mechanism)
         score = abs(float(query @ (document / mechanism.scale)))
         # Ten answers a window, each a shift by the score and one step of the grid at most.
         mu = (score * math.sqrt(10) + terms.grid * math.sqrt(10)) / terms.sigma * math.sqrt(3)
@@ -279,7 +279,7 @@ def test_a_document_that_is_asked_for_has_spent_as_much_as_any_could(store: Stor
     key = tenant(store, "t", TEXTS, replace(CLAIM, relation="add-remove"))
     who = authenticate(store, f"Bearer {key}")
     assert who is not None
-    vector = quantise(tenant_embedder("hashing:64").embed([TEXTS[2]])[0], who.policy.mechanism)
+    vector = quantise(load_embedder("hashing:64").embed([TEXTS[2]])[0], who.policy.mechanism)
     ask_for = ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)
     with store.writing() as connection:
         Meters().charge(connection, [ask_for] * 20)

@@ -18,9 +18,9 @@ from ragwitness.attest.window import Window
 from ragwitness.crypto.notes.witness import Signers
 from ragwitness.crypto.seeds import verify_seed
 from ragwitness.errors import InputError
+from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release_noise
 from ragwitness.privacy.streams import NoiseRecord
-from ragwitness.rag.embedders import HashingEmbedder
 from ragwitness.service.overview import budget_of, spending_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.retrieval import Retriever

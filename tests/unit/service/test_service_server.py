@@ -18,7 +18,7 @@ def test_an_embedder_that_cannot_be_loaded_stops_nobody_else(
     def fail(spec: str) -> None:
         raise ModelError(f"{spec} is not there.")
 
-    monkeypatch.setattr(server, "tenant_embedder", fail)
+    monkeypatch.setattr(server, "load_embedder", fail)
     with caplog.at_level(logging.INFO, logger="ragwitness.service"):
         app = server.make_app(ServiceSettings(store.name))
     assert {route.path for route in app.routes} >= {"/health", "/v1/retrieval"}

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from ragwitness.errors import InputError
-from ragwitness.rag.embedders import HashingEmbedder, tenant_embedder
+from ragwitness.models.embedders import HashingEmbedder
+from ragwitness.models.registry import load_embedder
 from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.principals import authenticate
 from ragwitness.service.store import Store, accounts, documents
@@ -147,5 +148,5 @@ def test_hashed_vectors_follow_words_not_their_case_or_marks() -> None:
 @pytest.mark.parametrize("spec", ["hashing:x", "hashing:8", "hashing:", "hashing:99999", "nothing"])
 def test_unknown_embedders_are_refused(spec: str) -> None:
     with pytest.raises(InputError, match=r"hashing|[Hh]ashed|no embedder") as raised:
-        tenant_embedder(spec)
+        load_embedder(spec)
     assert "hashing:" in raised.value.hint

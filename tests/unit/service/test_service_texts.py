@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import select, update
 
 from ragwitness.errors import InputError
+from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
-from ragwitness.rag.embedders import tenant_embedder
 from ragwitness.service import meters as meters_module
 from ragwitness.service import retrieval
 from ragwitness.service.indexes import index_rows
@@ -63,7 +63,7 @@ def who_is(store: Store, key: str) -> Principal:
 
 
 def vector_of(who: Principal, words: str) -> np.ndarray:
-    return quantise(tenant_embedder("hashing:64").embed([words])[0], who.policy.mechanism)
+    return quantise(load_embedder("hashing:64").embed([words])[0], who.policy.mechanism)
 
 
 def ask(

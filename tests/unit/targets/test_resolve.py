@@ -175,7 +175,7 @@ def test_prompt_scores_of_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
             scored(body, "The sky", monkeypatch)
 
 
-@pytest.mark.parametrize("spec", ["lab:x", "hf/m?corpus=x", "http/x", "python:a:b", "replay/x"])
+@pytest.mark.parametrize("spec", ["lab:x", "hf:m", "gguf:m", "http/x", "python:a:b", "replay/x"])
 def test_a_key_is_not_taken_where_none_is_sent(spec: str) -> None:
     with pytest.raises(InputError, match="--key-env does not apply"):
         opened(spec, TransportOptions(key_env="MY_KEY"))

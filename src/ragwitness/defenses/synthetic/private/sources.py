@@ -185,7 +185,7 @@ def load_embedding(name: str, public: Sequence[str]) -> Embed:
     """Return an embedder.
 
     Args:
-        name: :data:`WORDS`, or as for :func:`ragwitness.rag.embedders.load_embedder`.
+        name: :data:`WORDS`, or as for :func:`ragwitness.models.registry.load_embedder`.
         public: Public texts, for the words and their weights.
 
     Raises:
@@ -195,7 +195,7 @@ def load_embedding(name: str, public: Sequence[str]) -> Embed:
     """
     if name == WORDS:
         return word_weights(public)
-    from ragwitness.rag.embedders import load_embedder
+    from ragwitness.models.registry import load_embedder
 
     return load_embedder(name).embed
 

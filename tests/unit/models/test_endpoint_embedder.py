@@ -21,9 +21,10 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.models.endpoint import KEY_VARIABLE, EndpointEmbedder
+from ragwitness.models.registry import load_embedder
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.embedders import KEY_VARIABLE, EndpointEmbedder, load_embedder
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from ragwitness.types import Query
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel, served
@@ -166,7 +167,7 @@ def test_addresses_that_cannot_be_used(spec: str) -> None:
 
 def test_other_names_are_those_of_local_models() -> None:
     for spec in ("bge", "reader", "", "ftp://host#m"):
-        with pytest.raises(InputError, match=r"minilm, hf:NAME_OR_FOLDER, URL#MODEL"):
+        with pytest.raises(InputError, match=r"hf:NAME_OR_FOLDER, hashing:DIMENSION, URL#MODEL"):
             load_embedder(spec)
 
 
@@ -214,9 +215,9 @@ def test_an_embedder_of_a_window_needs_neither_the_service_nor_its_database() ->
     program = """
 import sys
 sys.modules["sqlalchemy"] = None  # as where it is not installed
-from ragwitness import tenant_embedder
+from ragwitness import load_embedder
 import ragwitness.cli.attest_indexes
-print(tenant_embedder("hashing:32").embed(["one door"]).shape)
+print(load_embedder("hashing:32").embed(["one door"]).shape)
 assert "ragwitness.service" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

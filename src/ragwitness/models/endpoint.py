@@ -1,0 +1,448 @@
+"""Models behind an OpenAI-compatible endpoint: another machine's, or a GGUF file's in here.
+
+Chat models write texts with log-probabilities of what they wrote. They do not score a given text
+and do not go on from a given beginning: the protocol's chat has no place for either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragwitness.errors import (
+    CapabilityError,
+    InputError,
+    ModelError,
+    TargetError,
+    TargetResponseError,
+    import_extra,
+)
+from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError
+from ragwitness.models.hf_files import files_digest
+from ragwitness.models.reader.model import PACKAGED_WEIGHTS
+from ragwitness.models.reader.tokens import ReaderTokenizer
+from ragwitness.targets.failures import Key, find_key
+from ragwitness.targets.openai import Endpoint, OpenAITarget, parse_endpoint
+from ragwitness.targets.resolve import open_target
+from ragwitness.targets.transport import JsonClient, TransportOptions
+from ragwitness.types import Answer, Query
+
+T = TypeVar("T")
+
+CONTEXT_VARIABLE = "RAGWITNESS_CHAT_CONTEXT"
+"""Tokens that chat models read, prompt and answer together. Unset: what an endpoint says, else
+4,096; of a GGUF file what its model was trained for, and at most 8,192, for memory's sake."""
+
+THREADS_VARIABLE = "RAGWITNESS_CHAT_THREADS"
+"""Threads of a GGUF file's model. One by default: on a machine that is busy, two wait for each
+other and are many times slower."""
+
+_UNKNOWN_CONTEXT = 4096  # what the smallest of today's models and servers read by default
+_LARGEST_CONTEXT = 8192
+
+_OPTIONS = TransportOptions(read_timeout=600.0, concurrency=32)
+
+# Where lists of models say how much one reads: llama.cpp, vLLM, OpenRouter, Groq, LM Studio.
+_LENGTHS = ("n_ctx", "max_model_len", "context_length", "context_window", "max_context_length")
+
+# How endpoints refuse a prompt for its length: llama.cpp; OpenAI and vLLM; Anthropic; TGI.
+_TOO_LONG = re.compile(
+    r"context (size|length|window)|context_length_exceeded|prompt is too long|`inputs` tokens",
+    re.IGNORECASE,
+)
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="endpoints", daemon=True).start()
+    return loop
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run requests in the one event loop of all endpoints, a thread of its own, and wait.
+
+    Systems are built and asked inside running loops and in many threads; connections stay open
+    from one call to the next because their loop does.
+    """
+    return asyncio.run_coroutine_threadsafe(work, _loop()).result()
+
+
+def close_with(owner: object, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Close connections when nobody holds their owner any more: a model has no end of its own."""
+    goes = weakref.finalize(owner, lambda: asyncio.run_coroutine_threadsafe(close(), _loop()))
+    goes.atexit = False
+
+
+class EndpointModel:
+    """A :class:`~ragwitness.models.base.LanguageModel` that writes, and does not score.
+
+    Args:
+        target: The endpoint with its model.
+        context: Tokens that it reads; None asks for it.
+
+    Raises:
+        TargetError: The endpoint is not there.
+
+    Attributes:
+        callers: Questions worth asking at a time.
+        can_score: False: see :meth:`score`.
+        context_length: Tokens it reads, prompt and answer together.
+    """
+
+    callers = 32
+    can_score = False
+
+    def __init__(self, target: OpenAITarget, context: int | None = None) -> None:
+        self._target, self._answers = target, False
+        close_with(self, target.close)
+        self.context_length = context or wait_for(self._said_context()) or _UNKNOWN_CONTEXT
+
+    @classmethod
+    def load(cls, address: str) -> EndpointModel:
+        """Open ``URL#MODEL``, ``openai/MODEL`` or ``openai-api/NAME/MODEL``, keys as of targets.
+
+        Raises:
+            InputError: The address cannot be read, or names no model of several.
+            TargetError: The endpoint does not answer.
+        """
+        target = wait_for(open_target(address, _OPTIONS))
+        assert isinstance(target, OpenAITarget)  # noqa: S101 - the registry passes no other address
+        return cls(target, _whole_number(CONTEXT_VARIABLE))
+
+    @property
+    def name(self) -> str:
+        """The address; what stands behind it cannot be seen."""
+        return self._target.name
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, rather too many: as the embedded reader counts.
+
+        Its vocabulary of 6,144 tokens is a tenth of a chat model's or less, so its tokens are
+        shorter (docs/chat-models.md has the comparison).
+        """
+        return len(_estimator().encode(text))
+
+    def score(
+        self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
+    ) -> NoReturn:
+        """Refuse: the protocol gives no log-probabilities of a given text.
+
+        Raises:
+            CapabilityError: Always.
+        """
+        del texts, after, top
+        raise CapabilityError(
+            f"{self.name} is a chat model: it writes texts and cannot score given ones (logprobs"
+            " of a prompt), as an auditor's own model must.",
+            "Use the embedded reader: --proxy reader; or hf:NAME_OR_FOLDER.",
+        )
+
+    def generate(
+        self,
+        prompts: Sequence[ChatPrompt],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        top_logprobs: int = 0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> list[Generation]:
+        """Answer each conversation; see :class:`~ragwitness.models.base.LanguageModel`.
+
+        Raises:
+            PromptTooLongError: The endpoint refuses a prompt for its length.
+            CapabilityError: A prompt begins the answer, or log-probabilities are refused.
+            TargetError: The endpoint does not answer as a chat model does.
+        """
+        query = Query("", max_tokens, temperature, top_logprobs, seed)
+
+        async def ask_all() -> list[Answer]:
+            return list(await asyncio.gather(*(self._ask(one, query, stop) for one in prompts)))
+
+        return [self._read(*pair) for pair in zip(prompts, wait_for(ask_all()), strict=True)]
+
+    async def _ask(self, prompt: ChatPrompt, query: Query, stop: Sequence[str]) -> Answer:
+        if prompt.prefill or not prompt.messages:
+            raise CapabilityError(
+                f"{self.name} is a chat model: it answers messages, and does not go on with a text"
+                " as it stands.",
+                "Ask it through /chat/completions, or use hf:NAME_OR_FOLDER.",
+            )
+        try:
+            answer = await self._target.chat(prompt.messages, query, stop)
+        except TargetResponseError as error:
+            if _TOO_LONG.search(error.message):
+                raise PromptTooLongError(error.message) from None
+            if self._answers:
+                raise
+            hint = f"{error.hint} What is named as a model must answer chats: URL#MODEL."
+            raise TargetResponseError(error.message, hint) from None
+        self._answers = True
+        return answer
+
+    def _read(self, prompt: ChatPrompt, answer: Answer) -> Generation:
+        """Turn an answer into a generation; what the endpoint does not count is counted here."""
+        read, written = answer.prompt_tokens, answer.completion_tokens
+        if read is None:
+            read = sum(self.count_tokens(message.content) for message in prompt.messages)
+        if written is None:
+            written = self.count_tokens(answer.text)
+        finished = answer.finish_reason or "stop"
+        return Generation(answer.text, answer.tokens or (), finished, read, written)
+
+    async def _said_context(self) -> int | None:
+        try:
+            listed = await self._target.listed()
+        except TargetResponseError:  # many a chat endpoint has no list of its models
+            return None
+        within = listed.get("meta")
+        said = listed | (within if isinstance(within, dict) else {})
+        lengths = (said.get(name) for name in _LENGTHS)
+        return next((one for one in lengths if type(one) is int and one > 0), None)
+
+
+class GgufModel(EndpointModel):
+    """A chat model out of a GGUF file, run in this process by llama.cpp.
+
+    llama.cpp's own server listens on a free port of the loopback, with a key that nobody else
+    knows; so a file is asked by the same protocol as any endpoint. What it answers does not depend
+    on what was asked before, and where it samples, it samples from all words.
+
+    Args:
+        file: The GGUF file.
+
+    Raises:
+        MissingExtraError: The extra ``chat`` is not installed.
+        ModelError: The file is missing, cut short, no GGUF, or of an unknown architecture.
+    """
+
+    callers = 1
+
+    def __init__(self, file: str) -> None:
+        path = Path(file)
+        if not path.is_file():
+            raise ModelError(
+                f"There is no file {file}.", "Name a GGUF file; make chat fetches a small one."
+            )
+        library = import_extra("xllamacpp", "A GGUF file", "chat")
+        key = Key(None, secrets.token_urlsafe())
+        context = _whole_number(CONTEXT_VARIABLE) or _LARGEST_CONTEXT
+        try:
+            self._server = library.Server(_parameters(library, path, context, str(key.value), -1))
+        except RuntimeError:
+            raise _unloadable(library, path) from None
+        root = self._server.listening_address
+        self._counter = JsonClient(root, key, _OPTIONS)
+        close_with(self, self._counter.close)
+        super().__init__(OpenAITarget(Endpoint(f"{root}/v1", path.stem), _OPTIONS, key=key))
+        self._name = f"gguf:{path.stem}@{files_digest([path])[:6]}"
+
+    @property
+    def name(self) -> str:
+        """``gguf:``, the file's name and the first six digits of its sha256."""
+        return self._name
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, by the model's own tokenizer."""
+        said: Any = wait_for(self._counter.post("/tokenize", {"content": text}))
+        return len(said["tokens"])
+
+
+def _parameters(library: Any, path: Path, context: int, key: str, verbosity: int) -> Any:
+    threads = _whole_number(THREADS_VARIABLE) or 1
+    made = library.CommonParams()
+    made.model.path, made.model_alias = str(path), {path.stem}
+    made.n_ctx, made.n_parallel, made.fit_params = context, 1, False
+    made.cpuparams.n_threads = made.cpuparams_batch.n_threads = threads
+    # No answer may depend on what was asked before.
+    made.cache_prompt, made.cache_ram_mib, made.warmup = False, 0, False
+    # The whole distribution, as everywhere here: a temperature is the only change to it.
+    made.sampling.top_k, made.sampling.top_p, made.sampling.min_p = 0, 1.0, 0.0
+    made.api_keys, made.ui, made.endpoint_slots = [key], False, False
+    made.verbosity = verbosity
+    return made
+
+
+# What llama.cpp says of a file that it cannot load, and what helps.
+_CAUSES = {
+    "invalid magic": "This is no GGUF file. Of transformers, name the folder: hf:FOLDER.",
+    "architecture": "A newer release may know it: pip install --upgrade xllamacpp.",
+    "incomplete|failed to read|file size": (
+        "The file is cut short: fetch it again, and compare its sha256."
+    ),
+}
+
+
+def _unloadable(library: Any, path: Path) -> ModelError:
+    """Load a file once more, to hear why it cannot be: the library says it on stderr alone."""
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            library.Server(_parameters(library, path, 512, "", 1))
+        except RuntimeError:
+            pass  # as before; what it wrote is the answer
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        said.seek(0)
+        text = said.read().decode("utf-8", "replace")
+    lines = [line.split(" E ", 1)[1] for line in text.splitlines() if " E " in line]
+    reason = lines[0].split(":", 1)[-1].strip() if lines else "it does not say why"
+    hint = next((hint for sign, hint in _CAUSES.items() if re.search(sign, reason)), "")
+    return ModelError(f"llama.cpp cannot load {path}: {reason}.", hint)
+
+
+def _whole_number(variable: str) -> int | None:
+    """Return the number in an environment variable; None where it is not set.
+
+    Raises:
+        InputError: It is no whole number above 0.
+    """
+    said = os.environ.get(variable, "").strip()
+    if said and not (said.isascii() and said.isdigit() and int(said)):
+        raise InputError(
+            f"{variable} is {said!r}.", "Set it to a whole number above 0, or unset it."
+        )
+    return int(said) if said else None
+
+
+@cache
+def _estimator() -> ReaderTokenizer:
+    return ReaderTokenizer(PACKAGED_WEIGHTS)
+
+
+# Embeddings of an endpoint.
+
+KEY_VARIABLE = "RAGWITNESS_EMBEDDINGS_KEY"
+"""Environment variable with the key of the embeddings endpoint; unset, ``OPENAI_API_KEY`` goes
+to ``https://api.openai.com`` alone, as for targets."""
+
+_BATCH = 64
+"""Texts per request."""
+
+
+class EndpointEmbedder:
+    """Asks an OpenAI-compatible endpoint for embeddings; safe across threads.
+
+    Args:
+        spec: ``URL#MODEL``; the URL without ``/embeddings``.
+        options: Limits of the connection; ``key_env`` None takes :data:`KEY_VARIABLE`.
+
+    Raises:
+        InputError: The address has no model or cannot be read, or the key is unusable.
+    """
+
+    def __init__(self, spec: str, options: TransportOptions | None = None) -> None:
+        endpoint = _read(spec)
+        options = options or TransportOptions()
+        own = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+        key = find_key(endpoint.url, options.key_env or own)
+        self._client = JsonClient(endpoint.url, key, options)
+        close_with(self, self._client.close)
+        self._url, self._model = endpoint.url, endpoint.model
+        self._dim: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Base URL and model; what stands behind them cannot be seen."""
+        return f"{self._url}#{self._model}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit-length vectors, shape (n, dim).
+
+        Raises:
+            TargetUnreachableError: No connection or complete reply after all retries.
+            TargetResponseError: A refusal, a server that keeps failing, or a reply that holds
+                no usable vectors.
+        """
+        if not texts:
+            return np.empty((0, self._dim or 0), np.float32)
+        try:
+            return wait_for(self._embed(list(texts)))
+        except TargetError as error:
+            hint = f"Check that it serves this model; its key belongs into {KEY_VARIABLE}."
+            raise type(error)(error.message, hint) from error
+
+    async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
+        return np.concatenate(await asyncio.gather(*map(self._ask, batches)))
+
+    async def _ask(self, texts: list[str]) -> NDArray[np.float32]:
+        payload = {"model": self._model, "input": texts, "encoding_format": "float"}
+        reply = await self._client.post("/embeddings", payload)
+        try:
+            # All vectors of one endpoint have one size, from call to call.
+            vectors = _vectors(reply, len(texts))
+            if self._dim not in (None, vectors.shape[1]):
+                raise _UnusableError("the vectors' size has changed")
+        except _UnusableError as error:
+            raise TargetResponseError(f"{self._url} gave no usable embeddings: {error}.") from None
+        self._dim = vectors.shape[1]
+        return vectors
+
+
+class _UnusableError(Exception):
+    """Why a reply holds no embeddings."""
+
+
+class _EmbeddingRow(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    index: int
+    embedding: Annotated[list[float], Field(min_length=1)]
+
+
+class _EmbeddingReply(BaseModel):
+    data: list[_EmbeddingRow]
+
+
+def _read(spec: str) -> Endpoint:
+    try:
+        endpoint = parse_endpoint(spec)
+    except InputError:
+        endpoint = None
+    if endpoint is None or endpoint.model is None:
+        # Not repeated here: what stands there may be a secret.
+        raise InputError(
+            "The embedder's address names no model, or cannot be read.",
+            "Write URL#MODEL, e.g. http://host:port/v1#bge-small, without user name, password "
+            f"or query; a key belongs into the environment variable {KEY_VARIABLE}.",
+        )
+    return endpoint
+
+
+def _vectors(reply: object, count: int) -> NDArray[np.float32]:
+    """Read a reply's vectors in the order of the texts and scale them to unit length.
+
+    Raises:
+        _UnusableError: Another form, number or size of vectors, or one without direction.
+    """
+    try:
+        rows = sorted(_EmbeddingReply.model_validate(reply).data, key=lambda row: row.index)
+    except ValidationError:
+        raise _UnusableError("a field of the protocol is missing or has another type") from None
+    if [row.index for row in rows] != list(range(count)):
+        raise _UnusableError(f"{len(rows)} vectors for {count} texts, or wrongly numbered")
+    if len({len(row.embedding) for row in rows}) > 1:
+        raise _UnusableError("vectors of several sizes")
+    vectors = np.array([row.embedding for row in rows])
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not lengths.all():
+        raise _UnusableError("a vector of zeros, which has no direction")
+    units: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
+    return units
