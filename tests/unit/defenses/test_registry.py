@@ -148,7 +148,7 @@ def test_every_parameter_is_in_the_identity_of_the_target() -> None:
         ),
         Mirabel(scope="document"),
         Rerank(4),
-        PromptModification(TEMPLATES["guarded"]),
+        PromptModification(TEMPLATES["strict"]),
     ]
     names = [LabTarget(defend(system, defense)).name for defense in defenses]
     assert len(set(names)) == len(defenses)

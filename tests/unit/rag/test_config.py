@@ -115,7 +115,7 @@ def test_systems_and_kept_results_of_older_templates_keep_their_names() -> None:
     assert LabTarget(make_system()).name == "lab:88c9c0c02d240a92"
     named = LabTarget(make_system(template=TEMPLATES["defended"])).name
     assert named == "lab:a6c9ddf2dd8e9b98"
-    assert stored_text(TEMPLATES["bare"]) == (
+    assert stored_text(PromptTemplate("bare", "Context:\n")) == (
         "PromptTemplate(name='bare', system='Context:\\n', join='\\n\\n')"
     )
     by_user = LabTarget(make_system(template=TEMPLATES["langchain"])).name
