@@ -16,7 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.capabilities import require_capabilities
-from ragwitness.asking.scores import audit_identity
+from ragwitness.asking.replay import ReplayTarget
+from ragwitness.asking.scores import audit_identity, questions_id
 from ragwitness.asking.worker import Spender
 from ragwitness.audits.assumptions import beforehand
 from ragwitness.audits.forecast import refuse_unscorable
@@ -164,10 +165,15 @@ async def audit_at(
 
     Raises:
         CapabilityError: The target lacks what the audit requires.
+        InputError: It answers the questions of another audit.
         TargetError: It cannot be reached or does not speak the protocol.
     """
     name, config, proxy = method
     audit = build_audit(name, load_language_model(proxy), config)
+    if isinstance(target, ReplayTarget):
+        # As the questions were written, before anything was known of the answers.
+        _, written = fitted(name, config, proxy, 0, plan)
+        target.refuse_other(questions_id(written, plan.every_document))
     found = await require_capabilities(target, audit, governor, run)
     return fitted(name, config, proxy, found.alternatives, plan)
 
