@@ -202,8 +202,9 @@ class Answerer:
     def _spelled(self, one: int) -> str:
         """The text of a token by itself, with the space before it."""
         text = str(self.tokenizer.decode([one]))
-        # SentencePiece marks the space, and its decoder drops that of a first word.
-        marked = self.tokenizer.convert_ids_to_tokens(one).startswith("\u2581")
+        # SentencePiece marks the space, and its decoder drops that of a first word. A vocabulary
+        # may be longer than what the tokenizer knows.
+        marked = (self.tokenizer.convert_ids_to_tokens(one) or "").startswith("\u2581")
         return f" {text.lstrip()}" if marked else text
 
 
