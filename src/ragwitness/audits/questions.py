@@ -77,7 +77,8 @@ async def write_questions(path: Path, order: Order) -> tuple[int, int, int]:
     # 1. How a model is given a question: by the lab system's own retrieval and template.
     opened = await open_target(order.target) if order.target.startswith(_OURS) else None
     lab = opened.system if isinstance(opened, LabTarget) else None
-    model = lab.config.generator.rpartition("#")[2] if lab else order.target.partition("#")[2]
+    # Only an endpoint's model has a name that another one knows it by; a file's would tell a path.
+    model = (lab.config.generator if lab else order.target).partition("#")[2] or "model"
     # 2. The questions of every document that is asked about at the target, each once.
     documents = [one for part in at_target(order.stages().documents).values() for one in part]
     bodies: dict[str, dict[str, object]] = {}
@@ -86,7 +87,7 @@ async def write_questions(path: Path, order: Order) -> tuple[int, int, int]:
         own = {}
         for query in questions_of(audit, document):
             with suppress(QueryTooLongError):  # no answer, and no score, as where it is asked
-                own[f"{setting}-{question_key(query)}"] = _body(model or "model", lab, query)
+                own[f"{setting}-{question_key(query)}"] = _body(model, lab, query)
         bodies |= own
         without += not own
     if not bodies:

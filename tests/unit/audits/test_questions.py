@@ -107,3 +107,5 @@ def test_a_question_too_long_for_a_lab_model_is_left_out(tmp_path: Path) -> None
     config = configure("rag-mia", {"max_chars": 10**6})
     order = Order(f"lab:{tmp_path}/corpus.jsonl", plan, "rag-mia", config)
     assert asyncio.run(write_questions(tmp_path / "q", order)) == (3, 3, 1)
+    models = {json.loads(one)["body"]["model"] for one in (tmp_path / "q").read_text().splitlines()}
+    assert models == {"model"}
