@@ -118,7 +118,7 @@ class ReplayTarget:
         self._recording.close()
 
 
-class _Rows:
+class _AnswerRows:
     """Answers by prompt, or by the key of a question, from a file of rows."""
 
     def __init__(self, path: Path) -> None:
@@ -222,7 +222,7 @@ def _opened(path: Path, target: str | None) -> ReplayTarget:
         else:
             if target is not None:
                 raise InputError("The option target serves run folders alone.", "Leave it out.")
-            digest, recording = _digest(path), _Rows(path)
+            digest, recording = _digest(path), _AnswerRows(path)
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}.") from None
     return ReplayTarget(f"replay/{path.name}#{digest}", recording)
