@@ -127,6 +127,22 @@ def test_missing_answers_are_counted_and_named(
     lost = [row["reason"] for row in _found("later")["documents"] if row["score"] is None]
     assert len(lost) == 2
     assert all("holds no answer to this question (number" in reason for reason in lost)
+    # They alone are written for the next round, and its answers are added to the others.
+    more = ("--questions-to", "questions.jsonl", "--answered", "answers.jsonl")
+    code, text = audit(_LAB, "--method", "mba", *more)
+    assert "3 questions about 3 documents; 9 others have none" in " ".join(text.split())
+    first = Path("answers.jsonl").read_text()
+    answer_all()
+    Path("answers.jsonl").write_text(first + Path("answers.jsonl").read_text())
+    code, text = audit("replay/answers.jsonl", "--method", "mba", "--run", "whole")
+    assert code == 0, text
+    assert all(row["score"] is not None for row in _found("whole")["documents"])
+    code, text = audit(_LAB, "--method", "mba", *more)
+    assert code == 2
+    assert "No document has a question that is not answered yet" in text
+    code, text = audit(_LAB, "--method", "min-k", *more)
+    assert code == 2
+    assert "answers the questions of another audit" in " ".join(text.replace("│", "").split())
 
 
 @pytest.mark.parametrize(
@@ -144,3 +160,9 @@ def test_what_cannot_be_written_beforehand_is_named(
     assert code == 2
     assert says in " ".join(text.replace("│", "").split())
     assert not Path("questions.jsonl").exists()
+
+
+def test_answers_without_a_file_for_questions_are_refused(audit: Command) -> None:
+    code, text = audit(_LAB, "--method", "mba", "--answered", "docs.jsonl")
+    assert code == 2
+    assert "--answered is for writing what is still to be asked" in " ".join(text.split())

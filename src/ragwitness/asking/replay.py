@@ -97,20 +97,25 @@ class ReplayTarget:
                 "Give the options with which --questions-to wrote them, or write them anew.",
             )
 
+    def find(self, query: Query) -> Answer | None:
+        """Return the recorded answer; None where there is none."""
+        return self._recording.find(query)
+
     async def ask(self, query: Query) -> Answer:
         """Return the recorded answer.
 
         Raises:
             TargetResponseError: There is none.
         """
-        answer = self._recording.find(query)
+        answer = self.find(query)
         if answer is not None:
             return answer
         self.missing += 1
         raise TargetResponseError(
             f"{self._name} holds no answer to this question (number {self.missing} without one): "
             f"{quote(query.prompt, longest=_SHOWN)!r}.",
-            "Record it, or repeat the audit that was recorded with its own settings.",
+            "Record it, or repeat the audit that was recorded with its own settings. For a batch"
+            " job, write what is missing: --questions-to FILE --answered ANSWERS.",
         )
 
     async def close(self) -> None:
@@ -206,10 +211,19 @@ async def open_replay(address: Address) -> ReplayTarget:
     """
     address.without_key()
     given, options = address.split(("target",))
-    return await asyncio.to_thread(_opened, Path(given), options.get("target"))
+    return await asyncio.to_thread(read_recording, Path(given), options.get("target"))
 
 
-def _opened(path: Path, target: str | None) -> ReplayTarget:
+def read_recording(path: Path, target: str | None = None) -> ReplayTarget:
+    """Return a file of answers, or a run folder, as a target.
+
+    Args:
+        path: Where it is.
+        target: Name of the system that the run asked, where its result does not say.
+
+    Raises:
+        InputError: As for :func:`open_replay`.
+    """
     if not path.name or not path.exists():
         raise InputError(
             f"There is no recording {str(path)!r}.", "Write replay/FILE.jsonl or replay/RUN_FOLDER."

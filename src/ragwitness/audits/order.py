@@ -147,6 +147,21 @@ def fitted(
     return audit, audit_identity(audit, model.name)
 
 
+_MOST = 20  # alternatives of a token: nobody who speaks the protocol gives more
+
+
+def as_written(method: tuple[str, Any, str], plan: AuditPlan) -> tuple[Audit, str]:
+    """Return an audit as it is before anything is known of its target, and its questions' name.
+
+    Args:
+        method: Registered name, configuration, and the auditor's own model.
+        plan: As in :func:`fitted`.
+    """
+    name, config, proxy = method
+    audit, identity = fitted(name, config, proxy, _MOST, plan)
+    return audit, questions_id(identity, plan.every_document)
+
+
 async def audit_at(
     target: Target,
     method: tuple[str, Any, str],
@@ -171,9 +186,7 @@ async def audit_at(
     name, config, proxy = method
     audit = build_audit(name, load_language_model(proxy), config)
     if isinstance(target, ReplayTarget):
-        # As the questions were written, before anything was known of the answers.
-        _, written = fitted(name, config, proxy, 0, plan)
-        target.refuse_other(questions_id(written, plan.every_document))
+        target.refuse_other(as_written(method, plan)[1])
     found = await require_capabilities(target, audit, governor, run)
     return fitted(name, config, proxy, found.alternatives, plan)
 

@@ -11,51 +11,48 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from ragwitness.asking.replay import question_key
-from ragwitness.asking.scores import questions_id
+from ragwitness.asking.replay import ReplayTarget, question_key, read_recording
 from ragwitness.asking.worker import Done, advance, probe_of
-from ragwitness.audits.order import Order, fitted
+from ragwitness.audits.order import Order, as_written
 from ragwitness.audits.plan import at_target
 from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.target import LabTarget
 from ragwitness.targets.resolve import open_target
-from ragwitness.types import Answer, Audit, Document, Message, Query, Role
-
-_NOT_ASKED = Answer("", error="not asked yet")
+from ragwitness.types import Audit, Document, Message, Query, Role
 
 _OURS = ("lab:", "hf/")  # addresses of systems that retrieve in this process
 
 
-def questions_of(audit: Audit, document: Document) -> list[Query]:
-    """Return every question that an audit may ask about a document, whatever is answered.
+def open_questions(audit: Audit, document: Document, known: ReplayTarget | None) -> list[Query]:
+    """Return the questions about a document that an audit asks next and that have no answer yet.
 
-    An audit that asks in several turns lists them itself, by a method ``questions``.
-
-    Raises:
-        InputError: Which questions it asks depends on the answers.
+    An audit that asks in turns, whatever is answered, lists all its questions by a method
+    ``questions``: then one round is enough.
     """
-    listed = getattr(audit, "questions", None)
-    if listed is not None:
-        return list(listed(document))
-    # Failed answers stand in for those to come: only an audit that asks in turns asks on.
+    # 1. As far as there are answers, the audit goes on by them.
     probe = probe_of(audit, document)
-    batch = advance(probe, None)
-    if isinstance(batch, Done):
+    step = advance(probe, None)
+    while known is not None and not isinstance(step, Done):
+        answers = [answer for query in step if (answer := known.find(query)) is not None]
+        if len(answers) < len(step):
+            break
+        step = advance(probe, answers)
+    probe.close()
+    if isinstance(step, Done):
         return []
-    if not isinstance(advance(probe, [_NOT_ASKED] * len(batch)), Done):
-        probe.close()
-        raise InputError(
-            f"{audit.name} asks on after its first answers, so its questions cannot be written"
-            " beforehand.",
-            "Ask the target itself, or name a method that asks all at once: --method mba.",
-        )
-    return batch
+    # 2. What it asks next, and what it may ask behind that.
+    listed = getattr(audit, "questions", lambda _: ())(document)
+    return [one for one in dict.fromkeys([*step, *listed]) if not (known and known.find(one))]
 
 
-async def write_questions(path: Path, order: Order) -> tuple[int, int, int]:
+async def write_questions(
+    path: Path, order: Order, answered: Path | None = None
+) -> tuple[int, int, int]:
     """Write what an audit asks its target into a file, and send nothing.
+
+    Where its next questions depend on the answers, these are asked in a further round.
 
     A system of ours (``lab:``, ``hf/``) is opened: it retrieves and fills in its prompt, and its
     model is not asked. Of any other the file holds the user's messages alone.
@@ -63,17 +60,20 @@ async def write_questions(path: Path, order: Order) -> tuple[int, int, int]:
     Args:
         path: The file.
         order: The audit.
+        answered: File of the answers so far, whose questions are left out; None before any.
 
     Returns:
         How many questions were written, about how many documents, and how many other documents
         have none.
 
     Raises:
-        InputError: The questions depend on the answers, or there is none.
+        InputError: There is no question, or the answers are those of another audit.
         RagwitnessError: The system of ours cannot be opened, or the file cannot be written.
     """
-    audit, identity = fitted(order.method, order.config, order.proxy, 0, order.plan)
-    setting = questions_id(identity, order.plan.every_document)
+    audit, setting = as_written((order.method, order.config, order.proxy), order.plan)
+    replay = None if answered is None else read_recording(answered)
+    if replay is not None:
+        replay.refuse_other(setting)
     # 1. How a model is given a question: by the lab system's own retrieval and template.
     opened = await open_target(order.target) if order.target.startswith(_OURS) else None
     lab = opened.system if isinstance(opened, LabTarget) else None
@@ -85,13 +85,16 @@ async def write_questions(path: Path, order: Order) -> tuple[int, int, int]:
     without = 0
     for document in documents:
         own = {}
-        for query in questions_of(audit, document):
+        for query in open_questions(audit, document, replay):
             with suppress(QueryTooLongError):  # no answer, and no score, as where it is asked
                 own[f"{setting}-{question_key(query)}"] = _body(model, lab, query)
         bodies |= own
         without += not own
     if not bodies:
-        raise InputError("No document has a question that can be written.", "Try another --method.")
+        raise InputError(
+            "No document has a question that is not answered yet.",
+            "Conclude with replay/ANSWERS as target, or try another --method.",
+        )
     # 3. The whole file at once: half a file would leave half the documents without a score.
     request = {"method": "POST", "url": "/v1/chat/completions"}
     rows = ({"custom_id": name, **request, "body": body} for name, body in bodies.items())

@@ -8,6 +8,7 @@ import typer
 
 from ragwitness.cli.options import (
     Address,
+    Answered,
     Caps,
     ConcurrencyIfAny,
     Documents,
@@ -159,6 +160,7 @@ def audit(
     ray_address: RayAddress = None,
     prepare_only: Prepare = False,
     questions_to: QuestionsTo = None,
+    answered: Answered = None,
     sealing: Sealing,
 ) -> None:
     """Find out whether documents are in a RAG system's database.
@@ -215,6 +217,10 @@ def audit(
     cores = on_cores(None if engine == "ray" else workers)
     if concurrency is None:
         concurrency = max(4, 2 * cores) if target.startswith("lab:") else 4
+    if answered is not None and questions_to is None:
+        raise InputError(
+            "--answered is for writing what is still to be asked.", "--questions-to FILE"
+        )
     # A collection is another errand, with one e-value in place of a p-value for each document. An
     # option that only the other errand reads is refused: ignoring it would audit something else
     # than what was asked for.
@@ -342,7 +348,7 @@ def audit(
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
     if questions_to is not None:
-        write_down(order, questions_to, screen)
+        write_down(order, questions_to, answered, screen)
         return
     if prepare_only:
         prepare(order, folder, screen)

@@ -1,4 +1,4 @@
-"""Questions that can be written before any answer, and audits of which they cannot."""
+"""Questions that are written before any answer, and those that follow from answers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.asking.replay import ReplayTarget, question_key, read_recording
 from ragwitness.audits.order import Order
 from ragwitness.audits.plan import AuditPlan
-from ragwitness.audits.questions import questions_of, write_questions
+from ragwitness.audits.questions import open_questions, write_questions
 from ragwitness.errors import InputError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.registry import load_language_model
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Capability, Document, Probe, Query, Score
+from ragwitness.types import Audit, Capability, Document, Probe, Query, Score
 
 _DOCUMENT = Document("d", "a text")
 
@@ -61,22 +62,42 @@ class Silent:
         yield []
 
 
-def test_what_is_asked_at_once_or_listed_is_known_beforehand() -> None:
-    assert [one.prompt for one in questions_of(AllAtOnce(), _DOCUMENT)] == ["1 a text", "2 a text"]
-    assert [one.prompt for one in questions_of(Listed(), _DOCUMENT)] == ["first", "second"]
-    assert questions_of(Silent(), _DOCUMENT) == []
+def _answered(folder: Path, *prompts: str) -> ReplayTarget:
+    """Answers to these prompts, as a batch service returns them."""
+    reply = {"status_code": 200, "body": {"choices": [{"message": {"content": "yes"}}]}}
+    names = [f"s-{question_key(Query(prompt))}" for prompt in prompts]
+    lines = [json.dumps({"custom_id": name, "response": reply}) for name in names]
+    (folder / "answers.jsonl").write_text("\n".join(lines))
+    return read_recording(folder / "answers.jsonl")
 
 
-def test_an_audit_that_asks_on_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"^in-turns asks on after its first answers"):
-        questions_of(InTurns(), _DOCUMENT)
+def _prompts(audit: Audit, known: ReplayTarget | None = None) -> list[str]:
+    return [one.prompt for one in open_questions(audit, _DOCUMENT, known)]
+
+
+def test_what_is_asked_at_once_or_listed_takes_one_round() -> None:
+    assert _prompts(AllAtOnce()) == ["1 a text", "2 a text"]
+    assert _prompts(Listed()) == ["first", "second"]
+    assert _prompts(Silent()) == []
+
+
+def test_what_is_asked_after_an_answer_takes_a_further_round(tmp_path: Path) -> None:
+    assert _prompts(InTurns()) == ["first"]
+    assert _prompts(InTurns(), _answered(tmp_path, "first")) == ["second"]
+    assert _prompts(InTurns(), _answered(tmp_path, "second")) == ["first"]
+    assert _prompts(InTurns(), _answered(tmp_path, "first", "second")) == []
+
+
+def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
+    assert _prompts(AllAtOnce(), _answered(tmp_path, "2 a text")) == ["1 a text"]
+    assert _prompts(Listed(), _answered(tmp_path, "first")) == ["second"]
 
 
 @pytest.mark.parametrize("name", ["mba", "rag-mia", "s2mia", "min-k"])
 def test_our_methods_say_beforehand_what_they_ask(name: str) -> None:
     audit = build_audit(name, load_language_model("reader"))
     document = load_sample()[0]
-    assert questions_of(audit, document) == next(audit.probe(document))
+    assert open_questions(audit, document, None) == next(audit.probe(document))
 
 
 def test_an_endpoint_is_neither_opened_nor_asked(tmp_path: Path) -> None:
