@@ -31,6 +31,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ragwitness.audits.plan import among
 from ragwitness.membership.registry import AUDITS, build_audit
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.registry import load_language_model
@@ -259,7 +260,9 @@ def questions(
     for language in LANGUAGES:
         pool = documents_of(language, 8 * cell * len(PROMPTS))
         rng = random.Random(f"{language} passages")
-        for (method, audit), (number, prompt) in product(audits.items(), enumerate(PROMPTS)):
+        # As in an audit of these documents: what they share tells none of them apart.
+        placed = {name: among(one, pool) for name, one in audits.items()}
+        for (method, audit), (number, prompt) in product(placed.items(), enumerate(PROMPTS)):
             # 1. Other documents behind each prompt; those without a question are passed over.
             found = 0
             for document in pool[8 * cell * number : 8 * cell * (number + 1)]:
