@@ -1,6 +1,8 @@
 """Recorded answers as a target: ``replay/FILE.jsonl`` or ``replay/RUN_FOLDER``.
 
-A question that was not recorded is an error with its number, never an empty answer.
+A file holds rows of prompts and answers, or the output of a batch job that answered a file of
+:mod:`ragwitness.audits.questions`. A question that was not recorded is an error with its number,
+never an empty answer.
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -19,13 +23,27 @@ from ragwitness.kit.quotes import quote
 from ragwitness.kit.run_files import ANSWERS, RESULT
 from ragwitness.targets.objects import read_reply
 from ragwitness.targets.resolve import Address
+from ragwitness.targets.wire import read_chat
 from ragwitness.types import Answer, Capability, Query
 
 _SAMPLE = 50  # answers that show what the recorded system can do
 _SHOWN = 60  # characters of a prompt in an error
 
+_log = logging.getLogger(__name__)
+
+
+def question_key(query: Query) -> str:
+    """Return the content address of a question, whoever is asked.
+
+    How many alternatives were wanted is left out: fewer may have come, and an audit then asks for
+    as many as it saw.
+    """
+    return query_key("", replace(query, top_logprobs=0))
+
 
 class _Recording(Protocol):
+    settings: frozenset[str]
+
     def find(self, query: Query) -> Answer | None: ...
 
     def sample(self) -> Sequence[Answer]: ...
@@ -63,20 +81,41 @@ class ReplayTarget:
         """Return some of the recorded answers."""
         return self._recording.sample()
 
+    def refuse_other(self, setting: str) -> None:
+        """Refuse an audit other than those whose questions were written down and answered.
+
+        Args:
+            setting: From :func:`~ragwitness.asking.scores.questions_id`.
+
+        Raises:
+            InputError: Documents, method or settings are others than when they were written.
+        """
+        if self._recording.settings and setting not in self._recording.settings:
+            raise InputError(
+                f"{self._name} answers the questions of another audit: the documents, the method,"
+                " a setting of it or the version of ragwitness differ.",
+                "Give the options with which --questions-to wrote them, or write them anew.",
+            )
+
+    def find(self, query: Query) -> Answer | None:
+        """Return the recorded answer; None where there is none."""
+        return self._recording.find(query)
+
     async def ask(self, query: Query) -> Answer:
         """Return the recorded answer.
 
         Raises:
             TargetResponseError: There is none.
         """
-        answer = self._recording.find(query)
+        answer = self.find(query)
         if answer is not None:
             return answer
         self.missing += 1
         raise TargetResponseError(
             f"{self._name} holds no answer to this question (number {self.missing} without one): "
             f"{quote(query.prompt, longest=_SHOWN)!r}.",
-            "Record it, or repeat the audit that was recorded with its own settings.",
+            "Record it, or repeat the audit that was recorded with its own settings. For a batch"
+            " job, write what is missing: --questions-to FILE --answered ANSWERS.",
         )
 
     async def close(self) -> None:
@@ -84,20 +123,24 @@ class ReplayTarget:
         self._recording.close()
 
 
-class _Prompts:
-    """Answers by prompt, from a file of rows."""
+class _AnswerRows:
+    """Answers by prompt, or by the key of a question, from a file of rows."""
 
     def __init__(self, path: Path) -> None:
         # By prompt alone: a recording from elsewhere knows nothing of our settings.
         self._answers: dict[str, Answer] = {}
+        self.settings: frozenset[str] = frozenset()
+        failed = 0
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             if line.strip():
-                self._add(line, f"{path}:{number}")
+                failed += not self._add(line, f"{path}:{number}")
+        if failed:
+            _log.warning("%d requests in %s failed: they have no answer", failed, path)
         if not self._answers:
             raise InputError(f"{path} holds no recorded answer.", _ROWS)
 
     def find(self, query: Query) -> Answer | None:
-        return self._answers.get(query.prompt)
+        return self._answers.get(query.prompt) or self._answers.get(question_key(query))
 
     def sample(self) -> Sequence[Answer]:
         return tuple(self._answers.values())[:_SAMPLE]
@@ -105,25 +148,35 @@ class _Prompts:
     def close(self) -> None:
         """Nothing to release."""
 
-    def _add(self, line: bytes, where: str) -> None:
+    def _add(self, line: bytes, where: str) -> bool:
+        """Take a row; False where it is a request that failed."""
         try:
             row = json.loads(line)
-            prompt = row.pop("prompt")
-            answer = read_reply(row)
+            if "custom_id" in row:
+                if (row.get("response") or {}).get("status_code") != _ANSWERED:
+                    return False
+                setting, _, key = row["custom_id"].partition("-")
+                self.settings |= {setting}
+                answer = read_chat(row["response"]["body"])
+            else:
+                key = row.pop("prompt")
+                answer = read_reply(row)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise InputError(f"{where} is no recorded answer.", _ROWS) from None
         except TargetError as error:
             raise InputError(f"{where}: {error.message}", _ROWS) from None
-        if not isinstance(prompt, str):
+        if not isinstance(key, str):
             raise InputError(f"{where}: the prompt is no text.", _ROWS)
         # Two answers to one prompt: to take either would be to choose evidence.
-        if self._answers.setdefault(prompt, answer) != answer:
+        if self._answers.setdefault(key, answer) != answer:
             raise InputError(
                 f"{where} answers a prompt that an earlier row answers otherwise.",
                 "Keep one of the two.",
             )
+        return True
 
 
+_ANSWERED = 200  # the HTTP status of a request that was answered
 _ROWS = 'Give JSON rows such as {"prompt": "…", "answer": "…"}, optionally contexts and logprobs.'
 
 
@@ -132,6 +185,7 @@ class _Run:
 
     def __init__(self, folder: Path, target: str) -> None:
         self._target = target
+        self.settings: frozenset[str] = frozenset()
         self._answers = StoredAnswers(folder / ANSWERS)
         if not len(self._answers):
             self._answers.close()
@@ -157,10 +211,19 @@ async def open_replay(address: Address) -> ReplayTarget:
     """
     address.without_key()
     given, options = address.split(("target",))
-    return await asyncio.to_thread(_opened, Path(given), options.get("target"))
+    return await asyncio.to_thread(read_recording, Path(given), options.get("target"))
 
 
-def _opened(path: Path, target: str | None) -> ReplayTarget:
+def read_recording(path: Path, target: str | None = None) -> ReplayTarget:
+    """Return a file of answers, or a run folder, as a target.
+
+    Args:
+        path: Where it is.
+        target: Name of the system that the run asked, where its result does not say.
+
+    Raises:
+        InputError: As for :func:`open_replay`.
+    """
     if not path.name or not path.exists():
         raise InputError(
             f"There is no recording {str(path)!r}.", "Write replay/FILE.jsonl or replay/RUN_FOLDER."
@@ -173,7 +236,7 @@ def _opened(path: Path, target: str | None) -> ReplayTarget:
         else:
             if target is not None:
                 raise InputError("The option target serves run folders alone.", "Leave it out.")
-            digest, recording = _digest(path), _Prompts(path)
+            digest, recording = _digest(path), _AnswerRows(path)
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}.") from None
     return ReplayTarget(f"replay/{path.name}#{digest}", recording)

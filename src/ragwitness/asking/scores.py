@@ -91,6 +91,16 @@ def unit_id(identity: str, target: str, document: Document) -> str:
     return _hash([identity, target, document.id, document.text])
 
 
+def questions_id(identity: str, documents: Iterable[Document]) -> str:
+    """Return a short name of all that an audit asks, whoever is asked.
+
+    Args:
+        identity: From :func:`audit_identity`.
+        documents: All of them, in any order.
+    """
+    return _hash(sorted(unit_id(identity, "", document) for document in documents))[:8]
+
+
 IN_TURN = "in turn "  # begins a start whose order was not random
 
 

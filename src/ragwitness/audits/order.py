@@ -16,7 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.capabilities import require_capabilities
-from ragwitness.asking.scores import audit_identity
+from ragwitness.asking.replay import ReplayTarget
+from ragwitness.asking.scores import audit_identity, questions_id
 from ragwitness.asking.worker import Spender
 from ragwitness.audits.assumptions import beforehand
 from ragwitness.audits.forecast import refuse_unscorable
@@ -153,6 +154,21 @@ def fitted_config(config: Any, alternatives: int) -> Any:
     return config
 
 
+_MOST = 20  # alternatives of a token: nobody who speaks the protocol gives more
+
+
+def as_written(method: tuple[str, Any, str], plan: AuditPlan) -> tuple[Audit, str]:
+    """Return an audit as it is before anything is known of its target, and its questions' name.
+
+    Args:
+        method: Registered name, configuration, and the auditor's own model.
+        plan: As in :func:`fitted`.
+    """
+    name, config, proxy = method
+    audit, identity = fitted(name, config, proxy, _MOST, plan)
+    return audit, questions_id(identity, plan.every_document)
+
+
 async def audit_at(
     target: Target,
     method: tuple[str, Any, str],
@@ -171,10 +187,13 @@ async def audit_at(
 
     Raises:
         CapabilityError: The target lacks what the audit requires.
+        InputError: It answers the questions of another audit.
         TargetError: It cannot be reached or does not speak the protocol.
     """
     name, config, proxy = method
     audit = build_audit(name, load_language_model(proxy), config)
+    if isinstance(target, ReplayTarget):
+        target.refuse_other(as_written(method, plan)[1])
     found = await require_capabilities(target, audit, governor, run)
     return fitted(name, config, proxy, found.alternatives, plan)
 

@@ -8,6 +8,7 @@ import typer
 
 from ragwitness.cli.options import (
     Address,
+    Answered,
     Caps,
     ConcurrencyIfAny,
     Documents,
@@ -19,6 +20,7 @@ from ragwitness.cli.options import (
     Paragraphs,
     Prepare,
     Proxy,
+    QuestionsTo,
     RayAddress,
     Reached,
     RunPath,
@@ -157,6 +159,8 @@ def audit(
     worker_gpus: Gpus = 0.0,
     ray_address: RayAddress = None,
     prepare_only: Prepare = False,
+    questions_to: QuestionsTo = None,
+    answered: Answered = None,
     sealing: Sealing,
 ) -> None:
     """Find out whether documents are in a RAG system's database.
@@ -183,7 +187,7 @@ def audit(
     from ragwitness.cli.common import console, key_values, on_cores, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs
     from ragwitness.cli.owner import audit_collection
-    from ragwitness.cli.spread import Engine, prepare, spread
+    from ragwitness.cli.spread import Engine, prepare, spread, write_down
     from ragwitness.cli.steps import (
         agree,
         chosen_order,
@@ -213,6 +217,10 @@ def audit(
     cores = on_cores(None if engine == "ray" else workers)
     if concurrency is None:
         concurrency = max(4, 2 * cores) if target.startswith("lab:") else 4
+    if answered is not None and questions_to is None:
+        raise InputError(
+            "--answered is for writing what is still to be asked.", "--questions-to FILE"
+        )
     # A collection is another errand, with one e-value in place of a p-value for each document. An
     # option that only the other errand reads is refused: ignoring it would audit something else
     # than what was asked for.
@@ -226,6 +234,7 @@ def audit(
             "--automl": automl,
             "--engine": engine != "local",
             "--prepare": prepare_only,
+            "--questions-to": questions_to is not None,
             "--seal": sealing.seal is not None,
             "--retrieval": retrieval != "lexical",
             "--generator": generator != "reader",
@@ -281,6 +290,11 @@ def audit(
                 f"--method auto chooses the method, and {next(iter(settings))} belongs to one.",
                 "Name the method, or leave the option out.",
             )
+        if questions_to is not None:
+            raise InputError(
+                "--method auto asks the target what it can do, and --questions-to asks nothing.",
+                "Name the method: --method mba",
+            )
         method, settings = USUAL[0], dict(USUAL[1])
     config = configure(method, settings)
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
@@ -318,10 +332,10 @@ def audit(
     if by_itself:
         order = chosen_order(order, folder, pace)
     wait(order.refuse_unscorable())
-    if sealing.seal is not None and (prepare_only or by.name == "ray"):
+    if sealing.seal is not None and (prepare_only or questions_to or by.name == "ray"):
         raise InputError(
             "A sealed audit is asked by one process, which links each answer to the one before.",
-            "Leave out --prepare and --engine ray, or --seal.",
+            "Leave out --prepare, --questions-to and --engine ray, or --seal.",
         )
 
     def subject() -> SealSubject:
@@ -333,6 +347,9 @@ def audit(
     seal_first(folder, subject, sealing)
     # Step 5, the asking. All three roads write the same rows into the same files, so that a result
     # does not depend on who asked (docs/design/scale.md).
+    if questions_to is not None:
+        write_down(order, questions_to, answered, screen)
+        return
     if prepare_only:
         prepare(order, folder, screen)
         return

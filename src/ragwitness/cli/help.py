@@ -34,7 +34,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
         "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env host port",
-        "Who computes?": "engine workers worker-gpus ray-address prepare",
+        "Who computes?": "engine workers worker-gpus ray-address prepare questions-to answered",
         "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables"
         " examples fail-on replace",
         _ALWAYS: "config help",

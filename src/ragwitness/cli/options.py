@@ -445,3 +445,23 @@ Prepare = Annotated[
     bool,
     typer.Option("--prepare", help="Write the run folder for ragwitness run work; send nothing."),
 ]
+QuestionsTo = Annotated[
+    Path | None,
+    PathRole.WRITES,
+    typer.Option(
+        "--questions-to",
+        metavar="FILE",
+        help="Write the questions into this file, a lab: target's retrieved passages with them, for"
+        " a batch job to answer; send nothing. The same command with replay/ANSWERS as its target"
+        " concludes.",
+    ),
+]
+Answered = Annotated[
+    Path | None,
+    PathRole.READS,
+    typer.Option(
+        "--answered",
+        metavar="FILE",
+        help="With --questions-to: the answers so far; write only what is still to be asked.",
+    ),
+]

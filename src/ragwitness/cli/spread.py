@@ -58,6 +58,26 @@ def prepare(order: Order, folder: Path, screen: Console) -> None:
     )
 
 
+def write_down(order: Order, path: Path, answered: Path | None, screen: Console) -> None:
+    """Write the questions of an order into a file and say how to go on.
+
+    Raises:
+        InputError: There is none, or the answers are those of another audit.
+    """
+    from ragwitness.audits.questions import write_questions
+    from ragwitness.cli.steps import wait
+
+    questions, documents, without = wait(write_questions(path, order, answered))
+    print_lines(
+        screen,
+        f"wrote {path}: {questions:,} questions about {documents:,} documents; {without:,} others"
+        " have none; nothing was sent",
+        "answer it:    any program for OpenAI batch files, or experiments/real/answer.py",
+        "then:         the same command with replay/ANSWERS.jsonl in place of the target",
+        "some missing: the same command with --questions-to MORE --answered ANSWERS",
+    )
+
+
 def spread(order: Order, folder: Path, engine: Engine, screen: Console) -> AuditResult:
     """Do an audit with several workers, and conclude it.
 

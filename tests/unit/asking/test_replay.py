@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ragwitness.asking.journal import Journal, query_key
-from ragwitness.asking.replay import ReplayTarget
+from ragwitness.asking.replay import ReplayTarget, question_key
 from ragwitness.asking.worker import Worker
 from ragwitness.errors import InputError, TargetResponseError
 from ragwitness.targets.probe import probe_capabilities
@@ -169,3 +170,45 @@ def test_a_run_is_replayed_from_its_own_journal(tmp_path: Path) -> None:
     target = opened(f"replay/{tmp_path}?target=echo")
     assert ask(target, "one", max_tokens=5, top_logprobs=2).text == "one!"
     asyncio.run(target.close())
+
+
+def _batch(name: str, status: int = 200, text: str = "yes") -> dict[str, object]:
+    body = {"choices": [{"message": {"content": text}, "logprobs": {"content": _LOGPROBS}}]}
+    return {"custom_id": name, "response": {"status_code": status, "body": body}, "error": None}
+
+
+def test_a_batch_answers_a_question_however_many_alternatives_are_wanted(tmp_path: Path) -> None:
+    query = Query("a", max_tokens=3, temperature=1.0, seed=1)
+    path = rows(tmp_path, _batch(f"s1-{question_key(query)}"), _batch("s1-other", text="no"))
+    target = opened(f"replay/{path}")
+    assert asyncio.run(target.ask(replace(query, top_logprobs=5))).text == "yes"
+    for other in (replace(query, seed=2), replace(query, max_tokens=4), replace(query, prompt="b")):
+        with pytest.raises(TargetResponseError, match="holds no answer"):
+            asyncio.run(target.ask(other))
+    target.refuse_other("s1")
+    with pytest.raises(InputError, match="another audit"):
+        target.refuse_other("s2")
+    opened(f"replay/{rows(tmp_path, {'prompt': 'a', 'answer': 'x'})}").refuse_other("s2")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"custom_id": "s-k", "response": null, "error": {"code": "expired"}}', "no recorded"),
+        (json.dumps(_batch("s-k", 500)), "no recorded"),
+        ('{"custom_id": 3, "response": {"status_code": 200}}', ":1 is no recorded answer"),
+        ('{"custom_id": "s-k", "response": {"status_code": 200}}', ":1 is no recorded answer"),
+        ('{"custom_id": "s-k", "response": {"status_code": 200, "body": {}}}', "no choices"),
+        ('["custom_id"]', ":1 is no recorded answer"),
+        (json.dumps(_batch("s-k")) + "\n" + json.dumps(_batch("s-k", text="no")), "otherwise"),
+    ],
+)
+def test_unusable_batch_rows_are_named(tmp_path: Path, line: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        opened(f"replay/{rows(tmp_path, line)}")
+
+
+def test_a_request_that_failed_may_be_answered_by_a_later_row(tmp_path: Path) -> None:
+    name = f"s-{question_key(Query('a'))}"
+    path = rows(tmp_path, _batch(name, 429), _batch(name))
+    assert ask(opened(f"replay/{path}"), "a").text == "yes"
