@@ -40,7 +40,8 @@ from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.registry import load_language_model
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.stats.intervals import proportion_interval
-from ragwitness.types import Answer, Audit, Capability, Document, Query, TokenLogprob
+from ragwitness.targets.wire import read_chat
+from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 _SHORTEST = 40  # words of a document
 
@@ -168,20 +169,7 @@ class RealTarget:
     async def ask(self, query: Query) -> Answer:
         """Return the answer, made now where it is not kept."""
         (body,) = self.model.ask(self.bodies([query]))
-        (choice,), usage = body["choices"], body["usage"]
-        listed = (choice["logprobs"] or {}).get("content")
-        tokens = None
-        if listed is not None:
-            tokens = tuple(
-                TokenLogprob(
-                    one["token"],
-                    one["logprob"],
-                    tuple((top["token"], top["logprob"]) for top in one["top_logprobs"]),
-                )
-                for one in listed
-            )
-        said, finish = choice["message"]["content"], choice["finish_reason"]
-        return Answer(said, tokens, finish, usage["prompt_tokens"], usage["completion_tokens"])
+        return read_chat(body)
 
     async def close(self) -> None:
         """Nothing is open."""
