@@ -51,11 +51,13 @@ class Choice:
         method: Registered name.
         config: Its configuration.
         why: One line: what it is, what it costs, and why none before it.
+        piloted: Queries of all pilots.
     """
 
     method: str
     config: Any
     why: str
+    piloted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class _Fit:
     queries: float = 0.0
     unusable: str = ""
     over: str = ""
-    piloted: str = ""
+    pilot: Pilot | None = None
 
 
 async def choose(
@@ -100,18 +102,21 @@ async def choose(
     known = choose_reference(distinct(plan.known_out), False, ()).documents
     passed: list[str] = []
     dear: list[_Fit] = []
+    spent = 0
     for method, options in CANDIDATES:
         fit = await _fit(plan, method, options, known, seen, proxy, budget, alternatives)
         if not (fit.unusable or fit.over):
             fit = await _piloted(fit, known, piloting)
+            spent += fit.pilot.queries if fit.pilot else 0
             if not fit.unusable:
-                return Choice(method, fit.config, _why(fit, passed))
+                return Choice(method, fit.config, _why(fit, passed), spent)
         passed.append(f"not {fit.audit.name}: {fit.unusable or fit.over}")
         dear += [fit] if not fit.unusable else []
     for fit in sorted(dear, key=lambda one: one.queries):
         least = await _piloted(fit, known, piloting)
+        spent += least.pilot.queries if least.pilot else 0
         if not least.unusable:
-            return Choice(least.method, least.config, _why(least, passed))
+            return Choice(least.method, least.config, _why(least, passed), spent)
         passed.append(f"nor {least.audit.name}: {least.unusable}")
     raise CapabilityError(
         f"No method can be chosen ({'; '.join(passed)}).",
@@ -175,10 +180,10 @@ async def _piloted(fit: _Fit, known: Sequence[Document], piloting: Piloting | No
     if piloting is None or not needs_pilot(fit.audit):
         return fit
     found = await piloting(fit.audit, known)
-    return replace(fit, piloted=found.told, unusable="" if found.possible else found.told)
+    return replace(fit, pilot=found, unusable="" if found.possible else found.told)
 
 
 def _why(fit: _Fit, passed: Sequence[str]) -> str:
     beyond = "; no method stays within the caps, this one asks least" if fit.over else ""
     told = f"auto chose {fit.audit.name}: {fit.queries:.3g} queries a document{beyond}"
-    return "; ".join((told, *([fit.piloted] if fit.piloted else []), *passed)) + "."
+    return "; ".join((told, *([fit.pilot.told] if fit.pilot else []), *passed)) + "."

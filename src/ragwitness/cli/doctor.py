@@ -92,7 +92,7 @@ def doctor(
     possible = [one for one in possible if one not in pilots or pilots[one].possible]
     screen = console()
     lines = (
-        *_seen(found),
+        *_seen(found, found.requests + sum(one.queries for one in pilots.values())),
         *((f"pilot of {name}", one.told) for name, one in pilots.items()),
         ("audits possible", ", ".join(possible) or "none"),
         *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
@@ -174,14 +174,14 @@ def _beside(lines: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def _seen(found: CapabilityReport) -> tuple[tuple[str, str], ...]:
+def _seen(found: CapabilityReport, spent: int) -> tuple[tuple[str, str], ...]:
     return (
         ("target", found.target),
         ("capabilities", ", ".join(sorted(found.capabilities))),
         ("alternatives per token", str(found.alternatives)),
         ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[found.echo]),
         ("seconds per answer", f"{found.latency:.2f}"),
-        ("queries spent", str(found.requests)),
+        ("queries spent", str(spent)),
     )
 
 

@@ -176,7 +176,7 @@ def init(
             "target": found.target,
             "capabilities": sorted(found.capabilities),
             "seconds_per_answer": found.latency,
-            "queries_spent": found.requests,
+            "queries_spent": found.requests + (choice.piloted if choice else 0),
             "notes": list(found.notes),
             "audits": possible,
             "method": chosen,

@@ -139,7 +139,9 @@ _FIELD = Question(
     "For CSV and JSONL, where it is not called text or document.",
 )
 
-_DOCTOR = Survey(("doctor",), ("target", "key-env"), ("--json", "{folder}/seen.json"))
+_DOCTOR = Survey(
+    ("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json")
+)
 
 _AUDIT = Errand(
     name="audit",
