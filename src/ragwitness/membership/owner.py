@@ -1,4 +1,14 @@
-"""Evidence about a whole collection (ours): does the target hold documents of one owner?"""
+"""Evidence about a whole collection (ours): does the target hold documents of one owner?
+
+One document may leave doubt where a hundred do not. Documents of the collection and documents known
+to be outside are asked about in one random order, and bets are placed on which of the two each one
+is, by its score; the owner may stop as soon as the evidence suffices
+(:mod:`ragwitness.stats.sequential`). Or all scores are compared at once, by permutation.
+
+The null: the owner's documents are exchangeable with those known to be outside. It also fails where
+the two differ in kind, in date or in author, so take the known-outside documents from the same
+source. It does not fail where the target changes meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
-from ragwitness.stats.sequential import (
-    Permutation,
-    bet,
-    online_p_values,
-    permutation_test,
-)
-
-# From the scores of an owner's documents to one statement about the collection (ours).
-#
-# One document may leave doubt where a hundred do not. Each document's score is set against scores
-# of documents known to be outside, and the p-values are bet on, document by document; the owner
-# may stop as soon as the evidence suffices, and need not say beforehand how many to ask about
-# (:mod:`ragwitness.stats.sequential`). Or all scores are compared at once, by permutation.
-#
-# The null: the owner's documents are exchangeable with those known to be outside. It also fails
-# where the two differ in kind, in date or in author, so take the known-outside documents from the
-# same source. The order of the owner's documents must not be chosen by their scores.
+from ragwitness.stats.sequential import Permutation, bet_on_labels, permutation_test
 
 _LN10 = math.log(10)
 _LARGEST = 700.0  # exp() of more is infinite
@@ -40,96 +34,81 @@ class CollectionEvidence:
             whenever one stops. May be infinite; ``log10_e`` is not.
         log10_e: Its decimal logarithm.
         p_value: Anytime-valid: 1 / largest value so far, at most 1.
-        decided_after: Scored documents after which 1/alpha was reached; None where it was not.
-        scored: Documents that were bet on.
-        unscorable: Documents left out.
-        p_values: Of each scored document.
-        path: log10 of the martingale after each of them.
+        decided: Whether 1/alpha was reached.
+        unscorable: Documents of the collection left out.
+        path: log10 of the martingale after each scored document, known ones included.
     """
 
     e_value: float
     log10_e: float
     p_value: float
-    decided_after: int | None
-    scored: int
+    decided: bool
     unscorable: int
-    p_values: tuple[float, ...]
     path: tuple[float, ...]
 
 
 class Bets:
-    """Bets on a collection's documents as their scores come in; nothing is computed twice.
+    """Bets on documents as their scores come in; nothing is computed twice.
 
     Args:
-        outside: Known-outside scores that all documents are compared with; each document is
-            also compared with the owner's before it, which keeps p-values independent.
+        documents: In the collection.
+        known: Documents known to be outside, asked about in one random order with them.
         alpha: Level.
 
     Raises:
         InputError: ``alpha`` is not in (0, 1).
 
     Attributes:
-        decided_after: Scored documents after which 1/alpha was reached; None where it was not.
+        decided: Whether 1/alpha was reached; then nothing is bet on any more.
     """
 
-    def __init__(
-        self,
-        outside: Sequence[float],
-        *,
-        alpha: float = 0.05,
-    ) -> None:
+    def __init__(self, documents: int, known: int, *, alpha: float = 0.05) -> None:
         if not 0 < alpha < 1:
             raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
-        self.decided_after: int | None = None
+        self.decided = False
         self._enough = -math.log(alpha)
         self._unscorable = 0
-        self._p_values: list[float] = []
         self._path: list[float] = []
-        # The stream is asked for one bet per score, just after the score was put here, so it
-        # never sees an empty queue and lives on between calls.
-        self._queue: deque[float] = deque()
+        # The stream is asked for one bet per document, just after it was put here, so it never
+        # sees an empty queue and lives on between calls.
+        self._queue: deque[tuple[float | None, bool]] = deque()
         arrived = iter(self._queue.popleft, object())
-        self._stream = bet(online_p_values(arrived, outside))
+        self._stream = bet_on_labels(arrived, documents, known)
 
-    def add(self, documents: Iterable[float | None]) -> None:
-        """Bet on further documents; none is read after 1/alpha was reached.
+    def add(self, arrivals: Iterable[tuple[float | None, bool]]) -> None:
+        """Bet on further documents in the order of asking; none is read after the decision.
 
         Args:
-            documents: Their scores, None where unscorable.
+            arrivals: Score, None where unscorable, and whether it is the collection's.
 
         Raises:
-            InputError: The scores cannot be compared.
+            InputError: A score is not finite.
         """
-        if self.decided_after is not None:
+        if self.decided:
             return
-        for score in documents:
-            # One document, one bet: nothing is decided before its score is known.
-            if score is None:
-                self._unscorable += 1
+        for arrival in arrivals:
+            self._queue.append(arrival)
+            value = next(self._stream)
+            if value is None:
+                self._unscorable += arrival[1]
                 continue
-            self._queue.append(score)
-            p, value = next(self._stream)
-            self._p_values.append(p)
             self._path.append(value)
             # Ville's inequality: under the null the martingale ever gets here with chance alpha.
             if value >= self._enough:
-                self.decided_after = len(self._path)
+                self.decided = True
                 return
 
     def evidence(self) -> CollectionEvidence:
         """Return what the documents so far say."""
-        path = self._path
-        last, best = (path[-1], max(path)) if path else (0.0, 0.0)
+        last, best = (self._path[-1], max(self._path)) if self._path else (0.0, 0.0)
         return CollectionEvidence(
             e_value=math.exp(last) if last < _LARGEST else math.inf,
             log10_e=last / _LN10,
             # Anytime-valid: 1 / sup of the martingale is a p-value at every stop.
             p_value=min(1.0, math.exp(-best)),
-            decided_after=self.decided_after,
-            scored=len(path),
+            decided=self.decided,
             unscorable=self._unscorable,
-            p_values=tuple(self._p_values),
-            path=tuple(value / _LN10 for value in path),
+            path=tuple(value / _LN10 for value in self._path),
         )
 
 
