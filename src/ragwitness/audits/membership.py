@@ -72,13 +72,11 @@ class Statistic:
     Attributes:
         classifier: Trained on a shadow system; None ranks the audit's own score.
         shadow: That system.
-        inside: Statistics of documents known to be inside, for the verdict ``out``.
         asked: Outcomes at the shadow system.
     """
 
     classifier: AuditClassifier | None = None
     shadow: Shadow | None = None
-    inside: tuple[float, ...] = ()
     asked: tuple[Outcome, ...] = ()
 
     def values(self, outcomes: Sequence[Outcome]) -> list[float | None]:
@@ -149,8 +147,7 @@ def trained(
     train = getattr(audit, "train", train_audit_classifier)
     labels = [True] * len(members) + [False] * (len(scores) - len(members))
     classifier = train([score.features for score in scores], labels, automl=automl)
-    known = _log_odds(classifier.held_out[: len(members)], members, classifier.breaks_ties)
-    return Statistic(classifier, shadow, tuple(known), (*inside, *outside))
+    return Statistic(classifier, shadow, (*inside, *outside))
 
 
 def _log_odds(
@@ -474,7 +471,7 @@ def conclude(
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
     settings = in_use(plan, audit, statistic) | words_read(outcomes)
     calibration = calibration_of(plan, stages.reference, outside, seen)
-    scores = {"known-in": inside, "shadow": statistic.inside, "audited": _members(judged)}
+    scores = {"known-in": inside, "audited": _members(judged)}
     power = power_of(plan, calibration, len(judged) - lost, scores)
     power = replace(power, withheld=power.withheld or apart)
     calibration = replace(calibration, power=power, exact=calibration.exact and not apart)
@@ -490,9 +487,11 @@ def conclude(
     )
     # 3. Conformal p-values, corrected for the number of documents asked about; what rests on
     # documents unlike those in question is taken back.
-    known_inside = inside or statistic.inside
     lots = plan.tie_seed if plan.ties == "random" else None
-    verdicts = judge(judged, outside=outside, inside=known_inside, alpha=plan.alpha, tie_seed=lots)
+    odd = frozenset[str]() if plan.accept_unlike else seen.odd
+    verdicts = judge(
+        judged, outside=outside, inside=inside, alpha=plan.alpha, tie_seed=lots, odd=odd
+    )
     verdicts = withheld(plan, seen, verdicts, apart=apart)
     return AuditResult(
         method=audit.name,

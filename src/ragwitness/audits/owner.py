@@ -25,8 +25,8 @@ from ragwitness.results.collection import CollectionResult
 from ragwitness.types import Audit, Target
 
 _FEW = (
-    "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known to"
-    f" be outside, and at least {FEW} of each are needed to see whether they are alike."
+    "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known"
+    f" to be outside, and at least {FEW} of each are needed to see whether they are alike."
 )
 _APART = (
     "Answers were kept from another audit in this folder, so documents known and in question were"
@@ -37,7 +37,7 @@ _APART = (
 def undecidable(plan: AuditPlan) -> str:
     """Say why nothing about the collection could be decided; empty where something could."""
     mine, known = (len(without_drafts(distinct(p))) for p in (plan.documents, plan.known_out))
-    # The martingale cannot exceed 1 / (chance of the one arrangement in which all of ours come last).
+    # The martingale cannot exceed 1 / (the chance of one arrangement of all labels).
     enough = math.comb(mine + known, mine) * plan.alpha >= 1
     return "" if enough and min(mine, known) >= FEW else _FEW.format(f"{plan.alpha:g}", mine, known)
 

@@ -79,7 +79,7 @@ def audit(
         str | None,
         PathRole.DOCUMENTS,
         typer.Option(
-            help="Documents that are known to be inside. Without them few verdicts say out."
+            help="Documents that are known to be inside. Without them no verdict says out."
         ),
     ] = None,
     auxiliary: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,7 @@ def judge(
     inside: Sequence[float],
     alpha: float,
     tie_seed: int | None = None,
+    odd: Set[str] = frozenset(),
 ) -> tuple[Verdict, ...]:
     """Give each document a verdict.
 
@@ -51,6 +52,8 @@ def judge(
             without any, no document is called out.
         alpha: Level of the verdicts.
         tie_seed: Of the lots that break ties; None counts ties against the accusation.
+        odd: Ids of documents that these others are unlike: nothing may rest on their p-values, and
+            they are rejected nowhere, so that the correction holds for the others.
     """
     # 1. p- and q-values against documents known to be outside.
     scored = [item for item in items if item.statistic is not None]
@@ -61,11 +64,12 @@ def judge(
         if ranked
         else np.full(values.size, np.nan)
     )
-    q_in = benjamini_hochberg(p_in) if ranked else p_in
+    left = np.array([item.document.id in odd for item in scored], dtype=bool)
+    q_in = benjamini_hochberg(np.where(left, 1.0, p_in)) if ranked else p_in
     # 2. Against membership a low statistic is the evidence: the same test on negated values.
     known = bool(len(scored) and len(inside))
     p_out = conformal_p_values(-values, [-value for value in inside]) if known else None
-    q_out = benjamini_hochberg(p_out) if p_out is not None else None
+    q_out = benjamini_hochberg(np.where(left, 1.0, p_out)) if p_out is not None else None
 
     # 3. A decision where one test refuses and the other does not.
     verdicts, place = [], 0

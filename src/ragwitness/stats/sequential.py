@@ -8,10 +8,10 @@ order of labels knows nothing of it, so no drift can break this (docs/design/ver
 
 Before each label is looked at, a stake is divided between its two values by a guess q from
 everything seen so far, the score in question among it; it is multiplied by q / pi or
-(1 - q) / (1 - pi), where pi is the probability above. Its mean stays 1 whatever the guess, so it is a test
-martingale, and by Ville's inequality it ever reaches 1/alpha with probability at most alpha: one may look after
-every document and stop as soon as it does. (Betting on labels: Podkopaev and Ramdas, NeurIPS 2023;
-sequential tests of exchangeability: Vovk, Gammerman and Shafer 2005, Ch. 7.)
+(1 - q) / (1 - pi), where pi is the probability above. Its mean stays 1 whatever the guess, so it is
+a test martingale, and by Ville's inequality it ever reaches 1/alpha with probability at most alpha:
+one may look after every document and stop as soon as it does. (Betting on labels: Podkopaev and
+Ramdas, NeurIPS 2023; tests of exchangeability: Vovk, Gammerman and Shafer 2005, Ch. 7.)
 
 The guess takes the rank p of a score among known ones so far for a draw from the density
 kappa * p^(kappa - 1) where the document is ours, which small ranks favour, and from the uniform one
@@ -56,7 +56,7 @@ def bet_on_labels(
         if score is None:  # no bet; its label is known from now on
             yield None
             continue
-        # 2. How likely so high a rank is for ours, and 1 for a known one. Equal scores share theirs.
+        # 2. How likely the rank is for ours, where it is 1 for a known one; ties share theirs.
         size = len(seen) + 1
         above = size - 1 - bisect.bisect_right(seen, _finite(score))
         upto = size - bisect.bisect_left(seen, score)

@@ -193,12 +193,12 @@ def _power(documents, scores, inside=None, **more):
 def test_power_follows_the_scores_that_calibration_gave(kinds) -> None:
     documents = next(iter(kinds.values()))
     scores = [i / 200 for i in range(200)]
-    strong = _power(documents, scores, {"known-in": [], "shadow": [2.0] * 40})
-    assert (strong.inside, strong.source) == (40, "shadow")
+    strong = _power(documents, scores, {"known-in": [], "audited": [2.0] * 40})
+    assert (strong.inside, strong.source) == (40, "audited")
     assert strong.found > 0.9
     assert strong.smallest == 1 / 201
     assert strong.tied == 1
-    assert "documents inside its shadow system, it could call in 9" in strong.told
+    assert "audited documents that are inside, it could call in 9" in strong.told
     weak = _power(documents, scores, {"known-in": scores[::10]})
     assert weak.source == "known-in"
     assert weak.found < 0.1

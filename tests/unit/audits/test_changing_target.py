@@ -65,12 +65,13 @@ def test_no_document_is_accused_because_the_target_changed(after: int, monkeypat
 
 def test_drift_decides_for_a_collection_no_oftener_than_the_level() -> None:
     """Nothing is held; scores rise step by step or at once (all of it, 2,000 times: test_owner)."""
-    size = 1.0
 
     class Drifting(_Turning):
+        turns: int | None = None
+
         async def ask(self, query: Query) -> Answer:
             self.left += 1
-            rise = size * (self.left / 160 if turns is None else self.left > turns)
+            rise = self.left / 160 if self.turns is None else self.left > self.turns
             return Answer(str(rise + random.Random(query.prompt).gauss(0, 1)))
 
     class Reads(_Asks):
@@ -81,7 +82,9 @@ def test_drift_decides_for_a_collection_no_oftener_than_the_level() -> None:
     wrong = 0
     for turns in (None, 20, 80, 100, 140):
         for seed in range(4):
-            asked = run_collection(_plan(60, 100), Drifting(0), Reads(), seed=seed)
+            target = Drifting(0)
+            target.turns = turns
+            asked = run_collection(_plan(60, 100), target, Reads(), seed=seed)
             wrong += asyncio.run(asked).decided
     assert wrong <= 4  # of 20 at .05 more with probability .003
 

@@ -53,7 +53,7 @@ def test_a_collection_outside_is_not_found() -> None:
 @pytest.mark.parametrize("known", [40, 100, 400])
 @pytest.mark.parametrize("kind", ["none", "rising", "at once", "a while"])
 def test_the_level_holds_under_any_drift(known: int, kind: str) -> None:
-    """2,000 collections that nobody holds in all cells; many known-out documents sharpen no drift."""
+    """2,000 collections that nobody holds, in all cells; more known ones sharpen no drift."""
     rng, decided, rounds = np.random.default_rng(known), 0, 170
     for at in range(rounds):
         size, when = (0.2, 0.5, 1.0)[at % 3], np.arange(60 + known)
