@@ -76,7 +76,7 @@ class PlanLikeness:
 
     reference: SetLikeness
     known_in: SetLikeness | None = None
-    odd: frozenset[str] = frozenset()
+    odd: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: AuditPlan, reference: CalibrationSet, config: object = None) -> Self:
@@ -84,12 +84,12 @@ class PlanLikeness:
         inside = likeness(plan.documents, plan.known_in, config) if plan.known_in else None
         told = likeness(plan.documents, reference.documents, config)
         # Where the sets differ, nothing is called in of any of them.
-        odd = frozenset() if told.unlike else odd_ones(plan.documents, reference.documents)
+        odd = () if told.unlike else odd_ones(plan.documents, reference.documents)
         return cls(told, inside, odd)
 
 
 @functools.lru_cache(maxsize=2)  # as often as that of the sets
-def odd_ones(asked: tuple[Document, ...], known: tuple[Document, ...]) -> frozenset[str]:
+def odd_ones(asked: tuple[Document, ...], known: tuple[Document, ...]) -> tuple[str, ...]:
     """Return the ids of documents that are each unlike the known ones, by its own conformal test.
 
     Of documents of one kind with the known ones at most ``ODD`` are expected among them, or one in
@@ -97,11 +97,11 @@ def odd_ones(asked: tuple[Document, ...], known: tuple[Document, ...]) -> frozen
     """
     drawn = _drawn(known, np.random.default_rng(0))
     if len(drawn) < 2:
-        return frozenset()
+        return ()
     own, found = unlikeness([one.text for one in drawn], [one.text for one in asked])
     p_values = conformal_p_values(found, own)
     level = max(ODD, 1 / (len(drawn) + 1))
-    return frozenset(one.id for one, p in zip(asked, p_values, strict=True) if p <= level)
+    return tuple(one.id for one, p in zip(asked, p_values, strict=True) if p <= level)
 
 
 @functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts
@@ -362,21 +362,28 @@ _WITHHELD = "it would be called {}, but the documents that it is ranked among "
 
 
 def withheld(
-    plan: AuditPlan, seen: PlanLikeness, verdicts: Sequence[Verdict], *, apart: bool = False
+    plan: AuditPlan,
+    seen: PlanLikeness,
+    verdicts: Sequence[Verdict],
+    odd: Mapping[str, str],
+    *,
+    apart: bool = False,
 ) -> tuple[Verdict, ...]:
     """Take back verdicts that rest on documents unlike those in question, or asked ``apart``.
 
-    A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
+    A wrong accusation costs more than no answer. ``out`` rests on the known-in documents. ``odd``
+    says by id why nothing may rest on what a document scored.
     """
     rests = {Decision.IN: seen.reference, Decision.OUT: seen.known_in}
     why = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
 
     def kept(one: Verdict) -> Verdict:
         alike = rests.get(one.decision)
-        if one.document in seen.odd and one.score is not None and not apart:
+        if one.document in odd and one.score is not None and not apart:
             if not plan.accept_unlike:
-                return replace(one, decision=Decision.INCONCLUSIVE, reason=UNLIKE)
-            return replace(one, reason=f"{UNLIKE}: not exact")
+                reason = odd[one.document]
+                return replace(one, decision=Decision.INCONCLUSIVE, reason=reason)
+            return replace(one, reason=f"{odd[one.document]}: not exact")
         if one.decision in rests and (apart or (alike and alike.unlike and not plan.accept_unlike)):
             reason = why.format(one.decision.value)
             return replace(one, decision=Decision.INCONCLUSIVE, reason=reason)
@@ -424,9 +431,9 @@ def doubts(
     return found
 
 
-def odd_told(odd: frozenset[str], known: int, how: str) -> str:
+def odd_told(odd: Sequence[str], known: int, how: str) -> str:
     """Say which documents are unlike the known ones, and what follows."""
-    named = ", ".join(sorted(odd)[:_NAMED_ODD]) + ", …" * (len(odd) > _NAMED_ODD)
+    named = ", ".join(odd[:_NAMED_ODD]) + ", …" * (len(odd) > _NAMED_ODD)
     verb = "is" if len(odd) == 1 else "are"
     return _ODD_ONES.format(len(odd), verb, max(ODD, 1 / (known + 1)), named, how)
 

@@ -27,12 +27,14 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import IN_TURN, RunFolder, sets_of, start_for, write_scores
 from ragwitness.asking.worker import Done, Followed, Outcome, Progress, Worker, advance, probe_of
 from ragwitness.audits.assumptions import (
+    UNLIKE,
     PlanLikeness,
     calibration_of,
     doubts,
     power_of,
     withheld,
 )
+from ragwitness.audits.disclosed import SENT, Disclosed, sent_before, sent_unkept
 from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
@@ -440,6 +442,7 @@ def conclude(
     seen: PlanLikeness | None = None,
     apart: bool | None = None,
     looks: int = 0,
+    before: Disclosed = Disclosed(),  # noqa: B008  # frozen
 ) -> AuditResult:
     """Calibrate, judge and put together what a reader must be told.
 
@@ -454,6 +457,7 @@ def conclude(
         seen: What comparing the texts found; None compares them now.
         apart: Whether known documents were asked earlier or later; None says so by their starts.
         looks: At a part of the documents, from :func:`looks_at`.
+        before: What earlier runs sent to the target.
     """
     ordered, plan = plan.alpha, replace(plan, alpha=plan.alpha * 0.5**looks) if looks else plan
     seen = seen or PlanLikeness.of(plan, stages.reference, getattr(audit, "config", None))
@@ -474,10 +478,12 @@ def conclude(
     scores = {"known-in": inside, "audited": _members(judged)}
     power = power_of(plan, calibration, len(judged) - lost, scores)
     power = replace(power, withheld=power.withheld or apart)
-    calibration = replace(calibration, power=power, exact=calibration.exact and not apart)
+    exact = calibration.exact and not apart and not before.told
+    calibration = replace(calibration, power=power, exact=exact)
     warnings = (
         *plan.left_out,
         *([APART] if apart else []),
+        *([before.told] if before.told else []),
         *unasked(spent, len(asked)),
         *([LOOKS.format(looks, plan.alpha, ordered)] if looks else []),
         *doubts(plan, calibration, len(judged) - lost, seen),
@@ -488,11 +494,11 @@ def conclude(
     # 3. Conformal p-values, corrected for the number of documents asked about; what rests on
     # documents unlike those in question is taken back.
     lots = plan.tie_seed if plan.ties == "random" else None
-    odd = frozenset[str]() if plan.accept_unlike else seen.odd
-    verdicts = judge(
-        judged, outside=outside, inside=inside, alpha=plan.alpha, tie_seed=lots, odd=odd
-    )
-    verdicts = withheld(plan, seen, verdicts, apart=apart)
+    odd = dict.fromkeys(before.withheld, SENT) | dict.fromkeys(seen.odd, UNLIKE)
+    left = frozenset[str]() if plan.accept_unlike else odd.keys()
+    known_ones = {"outside": outside, "inside": inside}
+    verdicts = judge(judged, **known_ones, alpha=plan.alpha, tie_seed=lots, odd=left)
+    verdicts = withheld(plan, seen, verdicts, odd, apart=apart)
     return AuditResult(
         method=audit.name,
         target=target,
@@ -609,6 +615,12 @@ async def run_audit(
     parts = {"documents": plan.documents, "known-out documents": stages.reference.documents}
     await refuse_unscorable(audit, parts)
     shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
+    asked, known = stages.documents["documents"], stages.reference.documents
+    before = (
+        sent_unkept(target, asked, known)
+        if run is None
+        else sent_before(run, target.name, asked, known)
+    )
     # 2. Ask: the shadow system of our own first, then the target.
     with ExitStack() as files:
         if governor is None:
@@ -633,4 +645,5 @@ async def run_audit(
     effort = Effort(started, seconds, governor.spent, governor.budget, governor.cap)
     apart = None if ahead is None else False  # who asks one kind ahead gives that check up
     looks = looks_at(run, identity or audit.name, found, plan)
-    return conclude(plan, audit, target.name, stages, statistic, found, effort, None, apart, looks)
+    its = (plan, audit, target.name, stages, statistic, found, effort)
+    return conclude(*its, None, apart, looks, before)

@@ -15,6 +15,7 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import sets_of, start_for
 from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.assumptions import likeness
+from ragwitness.audits.disclosed import Disclosed, sent_before
 from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
 from ragwitness.errors import InputError
@@ -83,6 +84,8 @@ async def run_collection(
     # 2. Order: one random order of both kinds, of which the bets know no more than anybody does.
     order = [(one, True) for one in documents] + [(one, False) for one in others]
     random.Random(seed).shuffle(order)
+    before = sent_before(run, target.name, documents, others) if run else Disclosed()
+    doubt = doubt or (f"{before.told} So nothing is decided." if before.told else "")
     with ExitStack() as files:
         if governor is None:
             pace = Pace.at_most(plan.in_flight)

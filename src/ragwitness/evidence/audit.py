@@ -26,6 +26,7 @@ from ragwitness.asking.scores import (
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.assumptions import PlanLikeness
+from ragwitness.audits.disclosed import SENT, SENT_BEFORE, Disclosed
 from ragwitness.audits.membership import APART, LOOKS, SAME, Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
 from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
@@ -157,7 +158,8 @@ def _read(case: PackCase) -> _Recorded:
     pack, settings = case.pack, dict(case.pack.seal.settings)
     likeness = settings.pop("likeness")
     case.load_nothing({**settings, "target": ""})
-    seen = PlanLikeness(*(_alike(likeness[name]) for name in ("reference", "known_in")))  # type: ignore[arg-type]
+    reference, known_in = (_alike(likeness[name]) for name in ("reference", "known_in"))
+    seen = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))  # type: ignore[arg-type]
     # 1. The order, as it was sealed.
     parts: dict[str, list[Document]] = {
         name: [] for name in ("documents", "known_out", "known_in", "auxiliary")
@@ -359,7 +361,11 @@ def _verdicts(case: PackCase) -> str:
     looked = filter(None, map(_LOOKS.match, summary["warnings"]))
     looks = next((int(one[1]) for one in looked), 0)
     its = (plan, it.audit, summary["target"], it.stages, statistic, found, effort)
-    result = conclude(*its, it.seen, apart, looks)
+    sent_told = (
+        one for one in summary["warnings"] if one.startswith(SENT_BEFORE.partition("{")[0])
+    )
+    sent = tuple(one["id"] for one in said["documents"] if (one["reason"] or "").startswith(SENT))
+    result = conclude(*its, it.seen, apart, looks, Disclosed(next(sent_told, ""), sent))
     if it.order.why:
         result = replace(result, settings={"chosen": it.order.why} | dict(result.settings))
     mine = json.loads(json.dumps(KIND.stored(replace(result, ragwitness=summary["version"]))))

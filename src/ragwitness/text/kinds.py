@@ -187,7 +187,7 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
 
     words = [[kind_words(text) for text in part] for part in (known, texts)]
     common = [w for w, _ in Counter(w for own in words[0] for w in {*own}).most_common(_SIGNS)]
-    marks = Counter(c for text in known for c in {*text} if is_mark(c) or c.isdigit())
+    marks = Counter(c for text in known for c in {*text} if not c.isalpha() and c != " ")
     signs = [c for c, _ in marks.most_common(_SIGNS)]
 
     def style(text: str, own: Sequence[str], known: bool) -> list[float]:
@@ -195,7 +195,7 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
         rates = [held[word] / max(1, len(own)) for word in common]
         rates += [there[sign] / max(1, len(text)) for sign in signs]
         # Marks of no other known text: those of one that is known itself stand once in it.
-        alone = sum(n for c, n in there.items() if is_mark(c) and marks[c] <= known)
+        alone = sum(n for c, n in there.items() if not c.isalnum() and c != " " and marks[c] <= known)
         rates.append(alone / max(1, len(text)))
         named = [0.0 if np.isnan(value) else value for value in measure(text, own)]
         return [*np.sqrt(rates), *np.log1p(named), len(set(own)) / max(1, len(own))]

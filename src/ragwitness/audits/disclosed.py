@@ -1,0 +1,152 @@
+"""What was sent to a target before: a system that remembers would know those documents by it.
+
+Every run folder keeps what it asked (``answers.jsonl``), whatever the errand, so runs that lie
+beside this one, or in the usual place, are read. Of runs in this process that keep no folder, the
+target itself is remembered, and digests of the documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragwitness.asking.journal import files_of
+from ragwitness.audits.plan import same_text
+from ragwitness.errors import InputError
+from ragwitness.kit.files import lines_of, replace_file
+from ragwitness.kit.run_files import ANSWERS, BEFORE, RESULT, RUNS
+from ragwitness.text.kinds import kind_words
+from ragwitness.types import Document, Target
+
+_WORDS = 8  # in a row, of one document alone: a question that holds them was about it
+SENT = "sent to this target before, as the known-outside documents were not"
+SENT_BEFORE = (
+    "Not exact, as to what was sent to this target before: {} of {} documents in question and {} of"
+    " {} known-outside ones ({}); a system that remembers what it is asked knows them by that.{}"
+)
+_NO_VERDICT = (
+    " No verdict says in or out of those in question, unless --accept-unlike keeps it. Give"
+    " --known-out that were all sent as well, or none of which was."
+)
+_unkept: WeakKeyDictionary[Any, set[bytes]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosed:
+    """Documents of an audit that earlier runs sent to its target, where the two kinds differ.
+
+    Attributes:
+        told: What follows, for the warnings of a result; empty where both kinds are alike.
+        withheld: Ids of documents in question that a memory would tell from the known ones.
+    """
+
+    told: str = ""
+    withheld: tuple[str, ...] = ()
+
+
+def sent_unkept(target: Target, asked: Sequence[Document], known: Sequence[Document]) -> Disclosed:
+    """Return what this process sent to a target in runs without a folder, and add these documents.
+
+    Args:
+        target: The system under audit.
+        asked: Documents in question.
+        known: Documents that calibrate.
+    """
+    earlier, every = _unkept.setdefault(target, set()), (*asked, *known)
+    found = frozenset(one.id for one in every if same_text(one) in earlier)
+    earlier.update(map(same_text, every))
+    return _compared({"this process": found}, asked, known)
+
+
+def sent_before(
+    run: Path, target: str, asked: Sequence[Document], known: Sequence[Document]
+) -> Disclosed:
+    """Return what other runs sent to a target before this one was finished, and keep it there.
+
+    Args:
+        run: Folder of the run.
+        target: Name of the system under audit.
+        asked: Documents in question.
+        known: Documents that calibrate.
+
+    Raises:
+        InputError: What the folder keeps of it is damaged.
+    """
+    # A finished run is not changed by what others ask after it.
+    kept = run / BEFORE
+    if kept.exists() and (run / RESULT).exists():
+        try:
+            return TypeAdapter(Disclosed).validate_json(kept.read_bytes())
+        except ValidationError:
+            raise InputError(
+                f"{kept} is damaged: it says what was sent to the target before.",
+                "Take a fresh --run folder.",
+            ) from None
+    result = _compared(_in_journals(run, target, (*asked, *known)), asked, known)
+    run.mkdir(parents=True, exist_ok=True)
+    replace_file(kept, json.dumps(asdict(result)) + "\n")
+    return result
+
+
+def _compared(
+    found: Mapping[str, frozenset[str]], asked: Sequence[Document], known: Sequence[Document]
+) -> Disclosed:
+    """Say where one kind was sent and the other was not."""
+    sent = frozenset[str]().union(*found.values())
+    mine, others = ([one.id for one in part if one.id in sent] for part in (asked, known))
+    if len(mine) in (0, len(asked)) and len(others) == len(known) * bool(mine):
+        return Disclosed()
+    runs = ", ".join(name for name, ids in found.items() if ids)
+    withheld = tuple(mine) if len(others) < len(known) else ()
+    counts = (len(mine), len(asked), len(others), len(known))
+    return Disclosed(SENT_BEFORE.format(*counts, runs, _NO_VERDICT * bool(withheld)), withheld)
+
+
+def _in_journals(
+    run: Path, target: str, documents: Sequence[Document]
+) -> dict[str, frozenset[str]]:
+    """Ids of documents by the folder of the run that sent a part of them to the target."""
+    beside = {path.resolve(): path for base in (run.parent, RUNS) for path in base.glob("*/")}
+    beside.pop(run.resolve(), None)
+    files = {folder: files_of(folder, ANSWERS) for folder in sorted(beside.values())}
+    if not any(files.values()):
+        return {}
+    # Words in a row that stand in one of the documents alone, by document.
+    owner: dict[int, str | None] = {}
+    for one in documents:
+        for words in {*_windows(one.text)}:
+            owner[words] = None if words in owner else one.id
+    return {
+        str(folder): frozenset(
+            own
+            for path in paths
+            for prompt in _prompts(path, target)
+            for words in _windows(prompt)
+            if (own := owner.get(words)) is not None
+        )
+        for folder, paths in files.items()
+        if paths
+    }
+
+
+def _windows(text: str) -> Iterator[int]:
+    words = kind_words(text)
+    most = min(_WORDS, len(words))
+    return map(hash, zip(*(words[at:] for at in range(most)), strict=False))
+
+
+def _prompts(path: Path, target: str) -> Iterator[str]:
+    """Questions to a target in a journal; a line cut short by a crash is none."""
+    for line in lines_of(path):
+        try:
+            asked = json.loads(line)["asked"]
+            if asked["target"] == target:
+                yield asked["query"]["prompt"]
+        except (ValueError, KeyError, TypeError):
+            continue
