@@ -27,7 +27,7 @@ from ragwitness.results.assumptions import (
     VerdictReach,
 )
 from ragwitness.results.membership import Calibration
-from ragwitness.stats.conformal import conformal_p_values, largest_tie
+from ragwitness.stats.conformal import conformal_p_values, largest_tie, votes_of
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
 from ragwitness.text.kinds import MEASURES, is_mark, kind_words, measure, unlikeness
@@ -262,7 +262,8 @@ def beforehand(
     It is where the audit can hardly call a document in, or where it could do so only wrongly
     because the user's known-out documents are unlike those in question.
     """
-    reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), len(reference.documents))
+    votes = votes_of([one.group for one in reference.documents])
+    reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), votes)
     seen = PlanLikeness.of(plan, reference, config)
     alike = seen.reference
     reached = _LOTS.format(plan.tie_seed) if plan.ties == "random" else reach.told
@@ -278,6 +279,7 @@ def calibration_of(
     reference: CalibrationSet,
     scores: Sequence[float],
     seen: PlanLikeness | None = None,
+    groups: Sequence[str | None] = (),
 ) -> Calibration:
     """Return what the result keeps: exact only where the texts do not speak against it.
 
@@ -286,6 +288,7 @@ def calibration_of(
         reference: Those that calibrate.
         scores: Theirs.
         seen: What comparing the texts found; None compares them now.
+        groups: Of the documents behind the scores.
     """
     seen = seen or PlanLikeness.of(plan, reference)
     alike = seen.reference
@@ -297,9 +300,41 @@ def calibration_of(
     asked = distinct(plan.documents)
     if exact and (drafts := len(asked) - len(without_drafts(asked))):
         exact, note = False, f"{_KEPT.format(drafts)} {note}"
+    votes = votes_of(groups) if any(groups) else 0
+    if votes:
+        note = f"{note} {_grouped(scores, groups, votes)}"
     tie = largest_tie(scores)
     return Calibration(
-        reference.source, len(scores), exact, note, tuple(scores), alike, tie, plan.ties
+        reference.source,
+        len(scores),
+        exact,
+        note,
+        tuple(scores),
+        alike,
+        tie,
+        plan.ties,
+        groups=votes,
+    )
+
+
+def _grouped(scores: Sequence[float], groups: Sequence[str | None], votes: int) -> str:
+    """Say what counts, and whether scores of one group are more alike than others."""
+    _, place = np.unique([g or f"\0{at}" for at, g in enumerate(groups)], return_inverse=True)
+    ranks, size = _ranks(np.array(scores)[:, None])[:, 0], np.bincount(place)
+
+    def between(order: NDArray[np.int64]) -> float:
+        return float((np.bincount(place, ranks[order]) ** 2 / size).sum())
+
+    rng = np.random.default_rng(0)
+    found = between(np.arange(len(ranks))) - 1e-9
+    p = (1 + sum(between(rng.permutation(len(ranks))) >= found for _ in range(_DRAWS))) / (
+        _DRAWS + 1
+    )
+    told = f"They count by group: {votes} groups have one vote each, of {len(scores)} documents."
+    if p > _CLUSTERED:
+        return told
+    return (
+        f"{told} Their scores cluster by group (p = {p:.2g}): by document they would say too much."
     )
 
 
@@ -307,6 +342,7 @@ _KEPT = (
     "{} documents in question are near copies of others there: a system that keeps what"
     " it is asked would know them by those."
 )
+_DRAWS, _CLUSTERED = 999, 0.05  # of groups at random, and the level at which scores cluster
 _ROUNDS, _SCORES = 400, 400_000  # simulated audits, and scores drawn in all, at most
 
 
@@ -324,9 +360,9 @@ def power_of(
         documents: Scored documents in question.
         inside: Scores of documents inside by source; the first source with enough is taken.
     """
-    known = calibration.n
+    known = calibration.votes
     scores = np.asarray(calibration.scores, dtype=np.float64)
-    tied = int((scores == scores.max()).sum()) if known else 0
+    tied = min(known, int((scores == scores.max()).sum())) if known else 0
     ranked = len(inside.get("known-in", ()))
     # By lot a p-value can be as small as one likes.
     least = 0.0 if plan.ties == "random" else 1 / (known + 1)
@@ -426,7 +462,7 @@ def doubts(
         found.append(f"{told} So verdicts out {how}.")
     if plan.ties == "random":
         found.append(_LOTS.format(plan.tie_seed))
-    elif documents and (reach := VerdictReach(plan.alpha, documents, calibration.n)).hardly:
+    elif documents and (reach := VerdictReach(plan.alpha, documents, calibration.votes)).hardly:
         found.append(reach.told)
     return found
 

@@ -467,15 +467,19 @@ def conclude(
     if apart is None:
         apart = any(asked_apart(plan.alpha, outcomes, part) for part in (known, held))
     # 1. What is ranked: one statistic per document, of the calibration documents too.
-    outside = [value for value in statistic.values(known) if value is not None]
-    inside = [value for value in statistic.values(held) if value is not None]
+    ranked, by = {}, {}
+    for name, part in (("outside", known), ("inside", held)):
+        pairs = zip(statistic.values(part), part, strict=True)
+        scored = [(value, one.document.group) for value, one in pairs if value is not None]
+        ranked[name], by[name] = [value for value, _ in scored], [group for _, group in scored]
+    groups = (by["outside"], by["inside"]) if any(map(any, by.values())) else None
     judged = statistic.judged(outcomes)
     # 2. What a reader must be told beside the verdicts.
     lost = sum(one.statistic is None for one in judged)
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
     settings = in_use(plan, audit, statistic) | words_read(outcomes)
-    calibration = calibration_of(plan, stages.reference, outside, seen)
-    scores = {"known-in": inside, "audited": _members(judged)}
+    calibration = calibration_of(plan, stages.reference, ranked["outside"], seen, by["outside"])
+    scores = {"known-in": ranked["inside"], "audited": _members(judged)}
     power = power_of(plan, calibration, len(judged) - lost, scores)
     power = replace(power, withheld=power.withheld or apart)
     exact = calibration.exact and not apart and not before.told
@@ -496,8 +500,7 @@ def conclude(
     lots = plan.tie_seed if plan.ties == "random" else None
     odd = dict.fromkeys(before.withheld, SENT) | dict.fromkeys(seen.odd, UNLIKE)
     left = frozenset[str]() if plan.accept_unlike else odd.keys()
-    known_ones = {"outside": outside, "inside": inside}
-    verdicts = judge(judged, **known_ones, alpha=plan.alpha, tie_seed=lots, odd=left)
+    verdicts = judge(judged, **ranked, alpha=plan.alpha, tie_seed=lots, odd=left, groups=groups)
     verdicts = withheld(plan, seen, verdicts, odd, apart=apart)
     return AuditResult(
         method=audit.name,

@@ -8,7 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
+from statistics import fmean
 
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
@@ -23,12 +25,13 @@ from ragwitness.kit.run_files import ANSWERS
 from ragwitness.membership.owner import Bets, collection_difference
 from ragwitness.results.assumptions import FEW
 from ragwitness.results.collection import CollectionResult
-from ragwitness.types import Audit, Target
+from ragwitness.types import Audit, Document, Target
 
 _FEW = (
     "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known"
     f" to be outside, and at least {FEW} of each are needed to see whether they are alike."
 )
+_STAGE = "collection and known outside"
 _APART = (
     "Answers were kept from another audit in this folder, so documents known and in question were"
     " not asked about in one random order. So nothing is decided; take a fresh --run folder."
@@ -37,10 +40,19 @@ _APART = (
 
 def undecidable(plan: AuditPlan) -> str:
     """Say why nothing about the collection could be decided; empty where something could."""
-    mine, known = (len(without_drafts(distinct(p))) for p in (plan.documents, plan.known_out))
+    parts = (plan.documents, plan.known_out)
+    mine, known = (len(by_group(without_drafts(distinct(part)))) for part in parts)
     # The martingale cannot exceed 1 / (the chance of one arrangement of all labels).
     enough = math.comb(mine + known, mine) * plan.alpha >= 1
     return "" if enough and min(mine, known) >= FEW else _FEW.format(f"{plan.alpha:g}", mine, known)
+
+
+def by_group(documents: Sequence[Document]) -> list[tuple[Document, ...]]:
+    """Return documents of one group together, and each without a group by itself, in order."""
+    found: dict[object, list[Document]] = {}
+    for at, one in enumerate(documents):
+        found.setdefault(at if one.group is None else one.group, []).append(one)
+    return [tuple(part) for part in found.values()]
 
 
 async def run_collection(
@@ -82,7 +94,9 @@ async def run_collection(
             " --accept-unlike.",
         )
     # 2. Order: one random order of both kinds, of which the bets know no more than anybody does.
-    order = [(one, True) for one in documents] + [(one, False) for one in others]
+    # Documents of one group are asked about together, and bet on as one, by their mean.
+    kinds = [by_group(part) for part in (documents, others)]
+    order = [(unit, kind == 0) for kind, units in enumerate(kinds) for unit in units]
     random.Random(seed).shuffle(order)
     before = sent_before(run, target.name, documents, others) if run else Disclosed()
     doubt = doubt or (f"{before.told} So nothing is decided." if before.told else "")
@@ -99,34 +113,34 @@ async def run_collection(
         # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
         asked: list[Outcome] = []
         scores: dict[bool, list[float | None]] = {True: [], False: []}
-        bets = Bets(len(documents), len(others), alpha=plan.alpha)
-        while len(asked) < len(order) and not bets.decided and not any(o.capped for o in asked):
-            batch = order[len(asked) : len(asked) + max(1, plan.in_flight)]
-            found = await worker.run(
-                audit, [one for one, _ in batch], "collection and known outside"
-            )
-            asked += found
-            arrived = list(zip(statistic.values(found), (mine for _, mine in batch), strict=True))
-            bets.add(arrived)
-            for score, mine in arrived:
-                scores[mine].append(score)
+        bets, done = Bets(*map(len, kinds), alpha=plan.alpha), 0
+        while done < len(order) and not bets.decided and not any(o.capped for o in asked):
+            batch = order[done : done + max(1, plan.in_flight)]
+            found = await worker.run(audit, [one for unit, _ in batch for one in unit], _STAGE)
+            asked, done, values = asked + found, done + len(batch), iter(statistic.values(found))
+            for unit, mine in batch:
+                own = [value for value in islice(values, len(unit)) if value is not None]
+                scores[mine].append(fmean(own) if own else None)
+                bets.add([(scores[mine][-1], mine)])
             if progress:
-                progress("collection and known outside", len(asked), len(order))
+                progress(_STAGE, done, len(order))
         if len(sets_of(asked)) > 1:  # of other documents, at another level or seed
             doubt = _APART
     # 4. Result: the permutation test only where nothing was stopped early.
     for mine, name in ((False, "known-outside documents"), (True, "documents of the collection")):
         if not bets.decided and all(score is None for score in scores[mine]):
             governor.refuse_if_capped(name)
-            own = [one for one, (_, kind) in zip(asked, order, strict=False) if kind is mine]
+            part = documents if mine else others
+            lost = [one for one in asked if one.document in part]
             raise InputError(
-                f"None of {len(own)} {name} could be scored: {_reason(own)}.",
+                f"None of {len(lost)} {name} could be scored: {_reason(lost)}.",
                 "Give documents that the method can ask about, or try another --method.",
             )
     evidence = bets.evidence()
     # After an early stop, which chooses high scores, a permutation test would say too much.
-    whole = len(asked) == len(order)
-    permuted = collection_difference(scores[True], scores[False], rng=random.Random(seed))
+    permuted = None
+    if done == len(order):
+        permuted = collection_difference(scores[True], scores[False], rng=random.Random(seed))
     return CollectionResult(
         method=audit.name,
         target=target.name,
@@ -137,9 +151,9 @@ async def run_collection(
         p_value=evidence.p_value,
         path=evidence.path,
         unscorable=evidence.unscorable,
-        permutation_p_value=permuted.p_value if whole else None,
+        permutation_p_value=permuted.p_value if permuted else None,
         documents_asked=len(scores[True]),
-        documents=len(documents),
+        documents=len(kinds[0]),
         known_out=sum(score is not None for score in scores[False]),
         queries=sum(outcome.queries for outcome in asked),
         seconds=time.monotonic() - clock,

@@ -115,6 +115,13 @@ def audit(
     files: Files | None = None,
     fail_on: FailOn = None,
     text_field: TextField = None,
+    group_field: Annotated[
+        str | None,
+        typer.Option(
+            help="The field or column that names the author, template or source of a document."
+            " Known documents of one group have one vote together."
+        ),
+    ] = None,
     paragraphs: Paragraphs = False,
     retrieval: Annotated[
         str,
@@ -205,7 +212,9 @@ def audit(
     def read(source: str | None) -> tuple[Document, ...]:
         if source is None:
             return ()
-        return read_documents(source, text_field, paragraphs=paragraphs, left_out=lost)
+        return read_documents(
+            source, text_field, group_field=group_field, paragraphs=paragraphs, left_out=lost
+        )
 
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
     # sent.

@@ -82,6 +82,15 @@ def subject_of(order: Order) -> SealSubject:
         for one in documents
     )
     units = [(stage, one.id) for stage, part in stages.documents.items() for one in part]
+    # Which documents share a group, by number: its name may be anybody's.
+    numbers: dict[str, int] = {}
+    groups = [
+        [part, one.id, numbers.setdefault(one.group, len(numbers))]
+        for part, documents in parts_of(order).items()
+        for one in documents
+        if one.group is not None
+    ]
+    settings |= {"groups": groups} if groups else {}
     asked = hashlib.sha256(dense(sorted(one.text for one in order.plan.documents))).digest()
     return SealSubject(
         "audit",
@@ -157,6 +166,7 @@ def _recorded(case: PackCase) -> _Recorded:
 def _read(case: PackCase) -> _Recorded:
     pack, settings = case.pack, dict(case.pack.seal.settings)
     likeness = settings.pop("likeness")
+    groups = {(part, name): str(group) for part, name, group in settings.pop("groups", ())}
     case.load_nothing({**settings, "target": ""})
     reference, known_in = (_alike(likeness[name]) for name in ("reference", "known_in"))
     seen = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))  # type: ignore[arg-type]
@@ -167,7 +177,9 @@ def _read(case: PackCase) -> _Recorded:
     for text in pack.texts:
         # No two hidden texts are alike here, whatever they are.
         shown = f"hidden {text.commitment}" if text.text is None else text.text
-        parts[text.part].append(Document(text.id, shown, text.member))
+        parts[text.part].append(
+            Document(text.id, shown, text.member, groups.get((text.part, text.id)))
+        )
     order = order_from(settings, parts)
     # 2. What was asked about: from the texts where all are shown, else as the sealed units say.
     whole = not pack.hidden

@@ -87,6 +87,7 @@ class Calibration:
         largest_tie: Documents with the same score as each other, at most.
         ties: How equal scores were ranked: ``"conservative"`` or ``"random"``.
         power: What the audit could decide with these scores; None in earlier versions' results.
+        groups: Groups that they count by, one vote each; 0 where each counts by itself.
     """
 
     source: str
@@ -98,6 +99,12 @@ class Calibration:
     largest_tie: int = 0
     ties: Literal["conservative", "random"] = "conservative"
     power: VerdictPower | None = None
+    groups: int = 0
+
+    @property
+    def votes(self) -> int:
+        """How many of them count: documents, or groups of them."""
+        return self.groups or self.n
 
     @property
     def unlike(self) -> bool:
@@ -174,6 +181,8 @@ def _head(result: AuditResult) -> Row:
     if result.calibration.likeness is None:  # an earlier version looked at neither
         for name in ("likeness", "largest_tie", "ties"):
             del calibration[name]
+    if not result.calibration.groups:
+        del calibration["groups"]
     if (power := result.calibration.power) is None:
         del calibration["power"]
     else:

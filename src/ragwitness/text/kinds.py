@@ -195,7 +195,9 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
         rates = [held[word] / max(1, len(own)) for word in common]
         rates += [there[sign] / max(1, len(text)) for sign in signs]
         # Marks of no other known text: those of one that is known itself stand once in it.
-        alone = sum(n for c, n in there.items() if not c.isalnum() and c != " " and marks[c] <= known)
+        alone = sum(
+            n for c, n in there.items() if not c.isalnum() and c != " " and marks[c] <= known
+        )
         rates.append(alone / max(1, len(text)))
         named = [0.0 if np.isnan(value) else value for value in measure(text, own)]
         return [*np.sqrt(rates), *np.log1p(named), len(set(own)) / max(1, len(own))]
