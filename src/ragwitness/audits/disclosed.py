@@ -8,6 +8,7 @@ target itself is remembered, and digests of the documents.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +25,9 @@ from ragwitness.kit.run_files import ANSWERS, BEFORE, RESULT, RUNS
 from ragwitness.text.kinds import kind_words
 from ragwitness.types import Document, Target
 
-_WORDS = 8  # in a row, of one document alone: a question that holds them was about it
+_WORDS = 8  # in a row: a question that holds many such rows of one document quotes it
+_NEAR = 4  # in a row, where the question was about a document of the same id
+_PART = 4
 SENT = "sent to this target before, as the known-outside documents were not"
 SENT_BEFORE = (
     "Not exact, as to what was sent to this target before: {} of {} documents in question and {} of"
@@ -117,36 +120,50 @@ def _in_journals(
     files = {folder: files_of(folder, ANSWERS) for folder in sorted(beside.values())}
     if not any(files.values()):
         return {}
-    # Words in a row that stand in one of the documents alone, by document.
-    owner: dict[int, str | None] = {}
-    for one in documents:
-        for words in {*_windows(one.text)}:
-            owner[words] = None if words in owner else one.id
+    finder = _Finder(documents)
     return {
         str(folder): frozenset(
-            own
-            for path in paths
-            for prompt in _prompts(path, target)
-            for words in _windows(prompt)
-            if (own := owner.get(words)) is not None
+            own for path in paths for row in _questions(path, target) for own in finder.quoted(*row)
         )
         for folder, paths in files.items()
         if paths
     }
 
 
-def _windows(text: str) -> Iterator[int]:
+class _Finder:
+    """Finds which documents a question quotes, by words in a row that one of them alone holds."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._runs = {one.id: {*_runs(one.text)} for one in documents}
+        self._near = {one.id: {*_runs(one.text, _NEAR)} for one in documents}
+        self._owner: dict[int, str | None] = {}
+        for own, runs in self._runs.items():
+            self._owner |= {run: None if run in self._owner else own for run in runs}
+
+    def quoted(self, document: str, prompt: str) -> set[str]:
+        """Return the ids of those that a question about a document of this id quotes."""
+        runs = {*_runs(prompt)}
+        shared = Counter(own for run in runs if (own := self._owner.get(run)) is not None)
+        # A phrase that many texts share is no quotation of one: a fourth of it or of the question.
+        found = {
+            own for own, n in shared.items() if _PART * n >= min(len(runs), len(self._runs[own]))
+        }
+        if not self._near.get(document, set()).isdisjoint(_runs(prompt, _NEAR)):
+            found.add(document)
+        return found
+
+
+def _runs(text: str, most: int = _WORDS) -> Iterator[int]:
     words = kind_words(text)
-    most = min(_WORDS, len(words))
-    return map(hash, zip(*(words[at:] for at in range(most)), strict=False))
+    return map(hash, zip(*(words[at:] for at in range(min(most, len(words)))), strict=False))
 
 
-def _prompts(path: Path, target: str) -> Iterator[str]:
-    """Questions to a target in a journal; a line cut short by a crash is none."""
+def _questions(path: Path, target: str) -> Iterator[tuple[str, str]]:
+    """Documents and questions to a target in a journal; a line cut short by a crash is none."""
     for line in lines_of(path):
         try:
             asked = json.loads(line)["asked"]
             if asked["target"] == target:
-                yield asked["query"]["prompt"]
+                yield asked["document"], asked["query"]["prompt"]
         except (ValueError, KeyError, TypeError):
             continue
