@@ -151,10 +151,7 @@ def _likeness(
     held = np.array([[name in own for name in names] for own in signs], dtype=np.float64)
     ranked = _ranks(told)
     # 2. A classifier reads all words and all lengths and signs.
-    # One document by itself is unlike where it lies farther out than any other, ranks aside.
-    alone = min(first, n - first) == 1
-    alike /= parts
-    gram = 5 * alike + _spread(told) if alone else alike + _inner(ranked)
+    gram = alike / parts + _inner(ranked)
     found = two_sample(gram, np.hstack([ranked, held.reshape(n, -1)]), first, rng)
     # 3. What differs most, in words.
     by = (found.columns, measured, measures, held, names, first)
@@ -187,14 +184,6 @@ def _inner(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     spread = centred.std(axis=0)
     scaled = centred[:, spread > 0] / spread[spread > 0]
     return np.asarray(scaled @ scaled.T / max(1, columns.shape[1]))
-
-
-def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inner products of values in quartile ranges from the median, at most 6, shape (n, n)."""
-    low, middle, high = np.percentile(values, (25, 50, 75), axis=0)
-    width = np.where(high > low, (high - low) / 1.35, np.maximum(values.std(axis=0), 1e-9))
-    scaled = np.clip((values - middle) / width, -6, 6)
-    return np.asarray(scaled @ scaled.T / values.shape[1])
 
 
 def _alike(words: Sequence[Sequence[str]]) -> NDArray[np.float64]:

@@ -22,15 +22,17 @@ from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import ANSWERS
-from ragwitness.membership.owner import Bets, collection_difference
 from ragwitness.results.assumptions import FEW
 from ragwitness.results.collection import CollectionResult
+from ragwitness.stats.sequential import LabelBets, permutation_test
 from ragwitness.types import Audit, Document, Target
 
 _FEW = (
     "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known"
     f" to be outside, and at least {FEW} of each are needed to see whether they are alike."
 )
+_LN10 = math.log(10)
+_LARGEST = 700.0  # exp() of more is infinite
 _STAGE = "collection and known outside"
 _APART = (
     "Answers were kept from another audit in this folder, so documents known and in question were"
@@ -113,7 +115,7 @@ async def run_collection(
         # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
         asked: list[Outcome] = []
         scores: dict[bool, list[float | None]] = {True: [], False: []}
-        bets, done = Bets(*map(len, kinds), alpha=plan.alpha), 0
+        bets, done = LabelBets(*map(len, kinds), alpha=plan.alpha), 0
         while done < len(order) and not bets.decided and not any(o.capped for o in asked):
             batch = order[done : done + max(1, plan.in_flight)]
             found = await worker.run(audit, [one for unit, _ in batch for one in unit], _STAGE)
@@ -121,7 +123,8 @@ async def run_collection(
             for unit, mine in batch:
                 own = [value for value in islice(values, len(unit)) if value is not None]
                 scores[mine].append(fmean(own) if own else None)
-                bets.add([(scores[mine][-1], mine)])
+                if not bets.decided:
+                    bets.add(scores[mine][-1], mine)
             if progress:
                 progress(_STAGE, done, len(order))
         if len(sets_of(asked)) > 1:  # of other documents, at another level or seed
@@ -136,21 +139,22 @@ async def run_collection(
                 f"None of {len(lost)} {name} could be scored: {_reason(lost)}.",
                 "Give documents that the method can ask about, or try another --method.",
             )
-    evidence = bets.evidence()
     # After an early stop, which chooses high scores, a permutation test would say too much.
     permuted = None
     if done == len(order):
-        permuted = collection_difference(scores[True], scores[False], rng=random.Random(seed))
+        sides = ([v for v in scores[mine] if v is not None] for mine in (True, False))
+        permuted = permutation_test(*sides, rng=random.Random(seed))
+    last = bets.path[-1] if bets.path else 0.0
     return CollectionResult(
         method=audit.name,
         target=target.name,
         alpha=plan.alpha,
-        decided=evidence.decided and not doubt,
-        e_value=evidence.e_value if math.isfinite(evidence.e_value) else None,
-        log10_e=evidence.log10_e,
-        p_value=evidence.p_value,
-        path=evidence.path,
-        unscorable=evidence.unscorable,
+        decided=bets.decided and not doubt,
+        e_value=math.exp(last) if last < _LARGEST else None,
+        log10_e=last / _LN10,
+        p_value=math.exp(-max(0.0, bets.best)),
+        path=tuple(value / _LN10 for value in bets.path),
+        unscorable=sum(score is None for score in scores[True]),
         permutation_p_value=permuted.p_value if permuted else None,
         documents_asked=len(scores[True]),
         documents=len(kinds[0]),

@@ -23,7 +23,7 @@ from __future__ import annotations
 import bisect
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -35,38 +35,64 @@ _KAPPAS = np.array([0.05, *np.arange(0.1, 0.95, 0.1)])
 _TIE = 1e-12
 
 
-def bet_on_labels(
-    arrivals: Iterable[tuple[float | None, bool]], ours: int, known: int
-) -> Iterator[float | None]:
-    """Yield ln of the martingale after each document, None after one without a score.
+class LabelBets:
+    """Bets on which documents of one random order are ours, as their scores come in.
 
     Args:
-        arrivals: Score, and whether the document is ours, in the random order of asking; read one
-            at a time.
         ours: Documents of ours in that whole order.
         known: Documents known to be outside in it.
+        alpha: Level.
+
+    Attributes:
+        path: ln of the martingale after each document that has a score.
 
     Raises:
-        InputError: A score is not finite.
+        InputError: ``alpha`` is not in (0, 1).
     """
-    stakes, seen, left = np.zeros(len(_KAPPAS)), list[float](), ours + known
-    for score, mine in arrivals:
+
+    def __init__(self, ours: int, known: int, *, alpha: float = 0.05) -> None:
+        if not 0 < alpha < 1:
+            raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+        self.path: list[float] = []
+        self._enough = -math.log(alpha)
+        self._ours, self._left = ours, ours + known
+        self._stakes, self._seen = np.zeros(len(_KAPPAS)), list[float]()
+
+    @property
+    def best(self) -> float:
+        """Largest value so far; 1 / e^best is an anytime-valid p-value."""
+        return max(self.path, default=0.0)
+
+    @property
+    def decided(self) -> bool:
+        """Whether 1/alpha was reached, under the null with chance alpha at most (Ville)."""
+        return self.best >= self._enough
+
+    def add(self, score: float | None, mine: bool) -> None:
+        """Bet on the label of the next document in the order of asking.
+
+        Args:
+            score: None where it has none: no bet, but its label is known from now on.
+            mine: The label.
+
+        Raises:
+            InputError: The score is not finite.
+        """
         # 1. The label is a draw without replacement from those that are left.
-        chance, left, ours = ours / left, left - 1, ours - mine
-        if score is None:  # no bet; its label is known from now on
-            yield None
-            continue
+        chance, self._left, self._ours = self._ours / self._left, self._left - 1, self._ours - mine
+        if score is None:
+            return
         # 2. How likely the rank is for ours, where it is 1 for a known one; ties share theirs.
-        size = len(seen) + 1
-        above = size - 1 - bisect.bisect_right(seen, _finite(score))
-        upto = size - bisect.bisect_left(seen, score)
+        size = len(self._seen) + 1
+        above = size - 1 - bisect.bisect_right(self._seen, _finite(score))
+        upto = size - bisect.bisect_left(self._seen, score)
         likely = ((upto / size) ** _KAPPAS - (above / size) ** _KAPPAS) * size / (upto - above)
         # 3. Bayes: q = chance * likely / (chance * likely + 1 - chance), against chance.
-        stakes += np.log((likely if mine else 1.0) / (chance * likely + 1 - chance))
+        self._stakes += np.log((likely if mine else 1.0) / (chance * likely + 1 - chance))
         if not mine:
-            bisect.insort(seen, score)
-        top = float(stakes.max())
-        yield top + math.log(float(np.exp(stakes - top).mean()))
+            bisect.insort(self._seen, score)
+        top = float(self._stakes.max())
+        self.path.append(top + math.log(float(np.exp(self._stakes - top).mean())))
 
 
 @dataclass(frozen=True, slots=True)
