@@ -58,7 +58,7 @@ class SetLikeness:
         if self.least > LEVEL:
             return f"not tested: so few documents cannot be tested for likeness ({sets})."
         if self.documents < FEW:
-            return f"hardly tested: texts show no difference, which so few can hardly show {test}."
+            return f"hardly tested: texts are not told apart, but so few can hardly show it {test}."
         return f"texts and lengths do not tell them apart at {LEVEL:.0%} {test}."
 
 
