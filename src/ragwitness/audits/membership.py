@@ -34,7 +34,7 @@ from ragwitness.audits.assumptions import (
     power_of,
     withheld,
 )
-from ragwitness.audits.disclosed import SENT, Disclosed, sent_before, sent_unkept
+from ragwitness.audits.disclosure import SENT, Disclosed, sent_before, sent_unkept
 from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import (
     SHADOW_STAGES,

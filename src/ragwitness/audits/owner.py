@@ -17,7 +17,7 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import sets_of, start_for
 from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.assumptions import likeness
-from ragwitness.audits.disclosed import Disclosed, sent_before
+from ragwitness.audits.disclosure import Disclosed, sent_before
 from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
 from ragwitness.errors import InputError

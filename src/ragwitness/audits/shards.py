@@ -29,7 +29,7 @@ from ragwitness.asking.shards import (
     spent_before,
 )
 from ragwitness.asking.worker import Outcome, Progress
-from ragwitness.audits.disclosed import sent_before
+from ragwitness.audits.disclosure import sent_before
 from ragwitness.audits.membership import Effort, Statistic, conclude, looks_at, trained
 from ragwitness.audits.order import Manifest, Order, fitted
 from ragwitness.audits.plan import SHADOW_STAGES, Systems, at_shadow, at_target, auxiliary_of

@@ -26,7 +26,7 @@ from ragwitness.asking.scores import (
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.assumptions import PlanLikeness
-from ragwitness.audits.disclosed import SENT, SENT_BEFORE, Disclosed
+from ragwitness.audits.disclosure import SENT, SENT_BEFORE, Disclosed
 from ragwitness.audits.membership import APART, LOOKS, SAME, Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
 from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
