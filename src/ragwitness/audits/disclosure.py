@@ -61,6 +61,9 @@ def sent_unkept(target: Target, asked: Sequence[Document], known: Sequence[Docum
         asked: Documents in question.
         known: Documents that calibrate.
     """
+    # A target that cannot be referred to weakly would have to be kept alive for this.
+    if type(target).__hash__ is None or not type(target).__weakrefoffset__:
+        return Disclosed()
     earlier, every = _unkept.setdefault(target, set()), (*asked, *known)
     found = frozenset(one.id for one in every if same_text(one) in earlier)
     earlier.update(map(same_text, every))

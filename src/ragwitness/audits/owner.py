@@ -73,7 +73,7 @@ async def run_collection(
         plan: ``documents`` is the collection; ``known_out`` must be given.
         target: The system under audit.
         audit: The method with its proxy model.
-        seed: Of the order.
+        seed: Of the permutation test; the order is drawn anew for each run.
         run: Folder of the journal; None keeps nothing.
         progress: Called after each document.
         governor: Lets queries to the target pass; None makes one without caps for ``run``.
@@ -99,7 +99,6 @@ async def run_collection(
     # Documents of one group are asked about together, and bet on as one, by their mean.
     kinds = [by_group(part) for part in (documents, others)]
     order = [(unit, kind == 0) for kind, units in enumerate(kinds) for unit in units]
-    random.Random(seed).shuffle(order)
     before = sent_before(run, target.name, documents, others) if run else Disclosed()
     doubt = doubt or (f"{before.told} So nothing is decided." if before.told else "")
     with ExitStack() as files:
@@ -110,7 +109,12 @@ async def run_collection(
         statistic = Statistic()
         if getattr(audit, "learns", False):
             statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
+        # Drawn anew for each run, so that no two share their luck, and kept with its answers.
         start = start_for({"": documents, "known outside": others}, plan.alpha, seed)
+        earlier = (str(row.get("start", "")) for row in (journal.rows() if journal else ()))
+        whole = start.rpartition(" ")[0]
+        start = next((one for one in earlier if one.rpartition(" ")[0] == whole), start)
+        random.Random(start).shuffle(order)
         worker = Worker(target, journal, plan.in_flight, governor=governor, start=start)
         # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
         asked: list[Outcome] = []

@@ -155,8 +155,7 @@ def audit(
     seed: Annotated[
         int,
         typer.Option(
-            help="The seed that splits the auxiliary documents; with --collection, the seed of the"
-            " order of the documents."
+            help="The seed that splits the auxiliary documents; with --ties random, it breaks ties."
         ),
     ] = 0,
     engine: EngineName = "local",
