@@ -8,8 +8,10 @@ target itself is remembered, and digests of the documents.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -120,7 +122,8 @@ def _in_journals(
     """Ids of documents by the folder of the run that sent a part of them to the target."""
     beside = {path.resolve(): path for base in (run.parent, RUNS) for path in base.glob("*/")}
     beside.pop(run.resolve(), None)
-    files = {folder: files_of(folder, ANSWERS) for folder in sorted(beside.values())}
+    open_to_us = (path for path in sorted(beside.values()) if os.access(path, os.R_OK | os.X_OK))
+    files = {folder: files_of(folder, ANSWERS) for folder in open_to_us}
     if not any(files.values()):
         return {}
     finder = _Finder(documents)
@@ -163,10 +166,14 @@ def _runs(text: str, most: int = _WORDS) -> Iterator[int]:
 
 def _questions(path: Path, target: str) -> Iterator[tuple[str, str]]:
     """Documents and questions to a target in a journal; a line cut short by a crash is none."""
-    for line in lines_of(path):
-        try:
-            asked = json.loads(line)["asked"]
-            if asked["target"] == target:
-                yield asked["document"], asked["query"]["prompt"]
-        except (ValueError, KeyError, TypeError):
-            continue
+    try:
+        for line in lines_of(path):
+            with suppress(ValueError, KeyError, TypeError):
+                asked = json.loads(line)["asked"]
+                if asked["target"] == target:
+                    yield asked["document"], asked["query"]["prompt"]
+    except OSError as error:
+        raise InputError(
+            f"Cannot read {path}, where an earlier run says what it sent: {error}.",
+            "Repair it, or move that folder away.",
+        ) from error

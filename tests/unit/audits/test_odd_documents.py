@@ -241,3 +241,12 @@ def test_a_collection_is_bet_on_group_by_group() -> None:
     result = asyncio.run(run_collection(plan, _Knows(), _Styles(2)))
     assert (result.documents, result.known_out, result.queries) == (10, 20, 90)
     assert len(result.path) == 30
+
+
+def test_a_journal_that_cannot_be_read_is_named_and_nothing_is_sent(tmp_path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "answers.jsonl.gz").write_bytes(b"\x1f\x8b\x08 damaged")
+    target = _Knows()
+    with pytest.raises(InputError, match=r"old/answers\.jsonl"):
+        _audit(AuditPlan(_SAMPLE[:5], known_out=_SAMPLE[100:140]), target, tmp_path / "new")
+    assert target.logs == []
