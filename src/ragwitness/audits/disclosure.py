@@ -140,28 +140,30 @@ class _Finder:
     """Finds which documents a question quotes, by words in a row that one of them alone holds."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self._runs = {one.id: {*_runs(one.text)} for one in documents}
-        self._near = {one.id: {*_runs(one.text, _NEAR)} for one in documents}
+        words = {one.id: kind_words(one.text) for one in documents}
+        self._runs = {own: _runs(part, _WORDS) for own, part in words.items()}
+        self._near = {own: _runs(part, _NEAR) for own, part in words.items()}
         self._owner: dict[int, str | None] = {}
         for own, runs in self._runs.items():
             self._owner |= {run: None if run in self._owner else own for run in runs}
 
     def quoted(self, document: str, prompt: str) -> set[str]:
         """Return the ids of those that a question about a document of this id quotes."""
-        runs = {*_runs(prompt)}
+        words = kind_words(prompt)
+        runs = _runs(words, _WORDS)
         shared = Counter(own for run in runs if (own := self._owner.get(run)) is not None)
         # A phrase that many texts share is no quotation of one: a fourth of it or of the question.
         found = {
             own for own, n in shared.items() if _PART * n >= min(len(runs), len(self._runs[own]))
         }
-        if not self._near.get(document, set()).isdisjoint(_runs(prompt, _NEAR)):
+        if not self._near.get(document, set()).isdisjoint(_runs(words, _NEAR)):
             found.add(document)
         return found
 
 
-def _runs(text: str, most: int = _WORDS) -> Iterator[int]:
-    words = kind_words(text)
-    return map(hash, zip(*(words[at:] for at in range(min(most, len(words)))), strict=False))
+def _runs(words: Sequence[str], most: int) -> set[int]:
+    """Hashes of so many words in a row; of all of them where there are fewer."""
+    return {*map(hash, zip(*(words[at:] for at in range(min(most, len(words)))), strict=False))}
 
 
 def _questions(path: Path, target: str) -> Iterator[tuple[str, str]]:

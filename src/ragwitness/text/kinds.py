@@ -88,7 +88,7 @@ def kind_words(text: str) -> list[str]:
 # How unlike a set of texts is each one.
 
 _BLANKS = re.compile(r"[^\S\n]+")  # line breaks are signs of lists and tables
-_LONGEST = 4_000  # characters of a text that are looked at
+_LONGEST = 2_048  # characters of a text that are looked at; many methods read no further
 _BACKGROUND = 0.5  # how much of what surprises at large is no sign of another kind
 _FOLDS = 10
 _SIGNS = 40  # most frequent words and marks each, whose rates are compared
