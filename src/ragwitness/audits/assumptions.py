@@ -27,7 +27,7 @@ from ragwitness.results.assumptions import (
     VerdictReach,
 )
 from ragwitness.results.membership import Calibration
-from ragwitness.stats.conformal import conformal_p_values, largest_tie, votes_of
+from ragwitness.stats.conformal import largest_tie, votes_of
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
 from ragwitness.text.kinds import MEASURES, is_mark, kind_words, measure, unlikeness
@@ -84,24 +84,31 @@ class PlanLikeness:
         inside = likeness(plan.documents, plan.known_in, config) if plan.known_in else None
         told = likeness(plan.documents, reference.documents, config)
         # Where the sets differ, nothing is called in of any of them.
-        odd = () if told.unlike else odd_ones(plan.documents, reference.documents)
+        odd = () if told.unlike else odd_ones(plan.documents, reference.documents)[0]
         return cls(told, inside, odd)
 
 
 @functools.lru_cache(maxsize=2)  # as often as that of the sets
-def odd_ones(asked: tuple[Document, ...], known: tuple[Document, ...]) -> tuple[str, ...]:
-    """Return the ids of documents that are each unlike the known ones, by its own conformal test.
+def odd_ones(
+    asked: tuple[Document, ...], known: tuple[Document, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of documents that are each unlike the known ones, and of as odd known ones.
 
     Of documents of one kind with the known ones at most ``ODD`` are expected among them, or one in
     n + 1 where n known ones are so few that no p-value is so small.
     """
     drawn = _drawn(known, np.random.default_rng(0))
     if len(drawn) < 2:
-        return ()
+        return (), ()
     own, found = unlikeness([one.text for one in drawn], [one.text for one in asked])
-    p_values = conformal_p_values(found, own)
+    # Conformal: the rank of each document among the known ones and itself, ties in its favour.
     level = max(ODD, 1 / (len(drawn) + 1))
-    return tuple(one.id for one, p in zip(asked, p_values, strict=True) if p <= level)
+    most, falling = int(level * (len(drawn) + 1) + 1e-9), np.sort(own)[::-1]
+    odd = ((asked, found > falling[most - 1]), (drawn, own > falling[most]))
+    mine, theirs = (
+        tuple(one.id for one, beyond in zip(part, far, strict=True) if beyond) for part, far in odd
+    )
+    return mine, theirs
 
 
 @functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts

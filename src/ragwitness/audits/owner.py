@@ -16,7 +16,7 @@ from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import sets_of, start_for
 from ragwitness.asking.worker import Outcome, Progress, Worker
-from ragwitness.audits.assumptions import likeness
+from ragwitness.audits.assumptions import likeness, odd_ones
 from ragwitness.audits.disclosure import Disclosed, sent_before
 from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
@@ -33,6 +33,10 @@ _FEW = (
 )
 _LN10 = math.log(10)
 _LARGEST = 700.0  # exp() of more is infinite
+_LEFT_OUT = (
+    "{} documents of the collection unlike the known-outside ones, and {} of those as odd, were not"
+    " asked about (--accept-unlike asks)."
+)
 _STAGE = "collection and known outside"
 _APART = (
     "Answers were kept from another audit in this folder, so documents known and in question were"
@@ -95,6 +99,16 @@ async def run_collection(
             "Give --known-out of the same source, date and kind; or rely on nothing, with"
             " --accept-unlike.",
         )
+    # One that is unlike the others each by itself may be known by heart; as odd ones of both kinds
+    # are left out, so that neither is chosen otherwise than the other.
+    told = list(plan.left_out)
+    if not plan.accept_unlike and not doubt:
+        odd = odd_ones(documents, others)
+        documents, others = (
+            tuple(one for one in part if one.id not in ids)
+            for part, ids in zip((documents, others), odd, strict=True)
+        )
+        told += [_LEFT_OUT.format(*map(len, odd))] * bool(odd[0])
     # 2. Order: one random order of both kinds, of which the bets know no more than anybody does.
     # Documents of one group are asked about together, and bet on as one, by their mean.
     kinds = [by_group(part) for part in (documents, others)]
@@ -166,7 +180,7 @@ async def run_collection(
         queries=sum(outcome.queries for outcome in asked),
         seconds=time.monotonic() - clock,
         spent=spending(governor.spent, governor.budget, governor.cap, asked),
-        caution=" ".join([*plan.left_out, *filter(None, [doubt or caution])]) or None,
+        caution=" ".join([*told, *filter(None, [doubt or caution])]) or None,
     )
 
 

@@ -91,6 +91,7 @@ _BLANKS = re.compile(r"[^\S\n]+")  # line breaks are signs of lists and tables
 _LONGEST = 2_048  # characters of a text that are looked at; many methods read no further
 _BACKGROUND = 0.5  # how much of what surprises at large is no sign of another kind
 _FOLDS = 10
+_LEAST = 0.05  # bits; where known texts spread less, so small a difference is none
 _SIGNS = 40  # most frequent words and marks each, whose rates are compared
 _FARTHEST = 8.0  # spreads from the mean beyond which a rate is no odder
 
@@ -121,7 +122,7 @@ def unlikeness(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Flo
     for view in views:
         middle, high = np.percentile(view[0], (50, 84))
         for sum_, values in zip(found, view, strict=True):
-            sum_ += np.maximum(0.0, (values - middle) / (high - middle + 1e-9)) ** 2
+            sum_ += np.maximum(0.0, (values - middle) / (high - middle + _LEAST)) ** 2
     return found
 
 

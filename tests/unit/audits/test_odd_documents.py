@@ -171,7 +171,9 @@ def test_a_collection_sent_before_is_not_decided(tmp_path) -> None:
     result = asyncio.run(run_collection(fresh, target, _Asks(), run=tmp_path / "second"))
     assert result.log10_e > 1.3
     assert not result.decided
-    assert re.search("40 of 40 documents in question and [0-3] of 100", result.caution)
+    assert re.search(
+        "[0-9]+ of [0-9]+ documents in question and [0-3] of [0-9]+ known", result.caution
+    )
 
 
 # Groups.
@@ -237,7 +239,8 @@ def test_scores_that_cluster_by_group_are_named_and_groups_are_what_counts() -> 
 
 
 def test_a_collection_is_bet_on_group_by_group() -> None:
-    plan = AuditPlan(_grouped(range(10), 3, 0), known_out=_grouped(range(10, 30), 3, 100))
+    known = _grouped(range(10, 30), 3, 100)
+    plan = AuditPlan(_grouped(range(10), 3, 0), known_out=known, accept_unlike=True)
     result = asyncio.run(run_collection(plan, _Knows(), _Styles(2)))
     assert (result.documents, result.known_out, result.queries) == (10, 20, 90)
     assert len(result.path) == 30
@@ -250,3 +253,17 @@ def test_a_journal_that_cannot_be_read_is_named_and_nothing_is_sent(tmp_path) ->
     with pytest.raises(InputError, match=r"old/answers\.jsonl"):
         _audit(AuditPlan(_SAMPLE[:5], known_out=_SAMPLE[100:140]), target, tmp_path / "new")
     assert target.logs == []
+
+
+def test_texts_known_by_heart_do_not_decide_for_a_collection() -> None:
+    tale = _TALES[0].text.split()
+    tales = [" ".join([*tale[at:], *tale[:at], str(at)]) for at in range(5, 65, 12)]
+    odd = tuple(Document(f"tale-{at}", text) for at, text in enumerate(tales))
+    plan = AuditPlan((*_SAMPLE[:25], *odd), known_out=_SAMPLE[100:160], accept_unlike=True)
+    wrong = asyncio.run(run_collection(plan, _Knows(odd), _Asks()))
+    assert wrong.log10_e > 0.3  # five of 30 known by heart pull it up
+    kept = replace(plan, accept_unlike=False)
+    found = asyncio.run(run_collection(kept, _Knows(odd), _Asks()))
+    assert not found.decided
+    assert found.documents <= 25
+    assert "documents of the collection unlike the known-outside ones" in found.caution
