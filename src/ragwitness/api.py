@@ -66,7 +66,7 @@ def audit(
         target: What is audited: an address as on the command line (docs/targets.md), a target, or
             any RAG system in Python.
         known_out: Documents known to be outside; the p-values are ranks among them.
-        known_in: Documents known to be inside; most methods say ``out`` only with them.
+        known_in: Documents known to be inside; ``out`` is said only with them.
         auxiliary: Documents for the shadow system; generated ones by default.
         method: Name of the audit, as ``ragwitness audit --method`` takes it; ``auto`` chooses by
             what the target, the documents and the caps admit.

@@ -105,8 +105,8 @@ def assert_not_in(
         documents: Those that must not be inside.
         known_out: Documents like them that are certainly outside; the p-values are ranks among
             them.
-        known_in: Documents that are certainly inside. A method without a shadow system can say
-            that a document is not there only with them; without, it ends as inconclusive.
+        known_in: Documents that are certainly inside. Only with them can it be said that a document
+            is not there; without, it ends as inconclusive.
         auxiliary: Documents for a shadow system; generated ones by default.
         method: As ``ragwitness audit --method`` takes it.
         options: Fields of the method's configuration.

@@ -53,6 +53,8 @@ class Document:
         text: The text, as it may stand in the target's database.
         member: Whether it is in the database, where the truth is known (evaluation only;
             no audit reads it).
+        group: Author, template or source that it shares with others; documents of one group have
+            one vote in calibration. None where each counts by itself.
     """
 
     stored_name: ClassVar[str] = "Document"
@@ -60,6 +62,7 @@ class Document:
     id: str
     text: str
     member: bool | None = None
+    group: str | None = field(default=None, repr=False)  # decides no answer, so names no run folder
 
 
 @dataclass(frozen=True, slots=True)

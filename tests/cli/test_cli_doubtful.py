@@ -234,9 +234,9 @@ def test_no_method_asks_of_what_it_cannot_score(command, files, method):
 def test_a_collection_with_few_known_out_documents_says_so_before_it_asks(command, files):
     with loopback(_MODELS, _NO) as server:
         code, text = command(
-            "audit", f"{server.url}#m", *files(30, 25), *_FORM, "--collection", "--accept-unlike"
+            "audit", f"{server.url}#m", *files(30, 4), *_FORM, "--collection", "--accept-unlike"
         )
         assert server.requests == []
     assert code == 2
-    assert "40 are needed, and there are 25. So nothing is decided." in " ".join(text.split())
+    assert "there are 30 of the collection and 4 known to be outside" in " ".join(text.split())
     assert "--yes" in text

@@ -7,7 +7,6 @@ classifier tells apart are not: 40 dialogues against 100 articles gave eight fal
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +21,17 @@ from ragwitness.membership.reading.halves import cut_words
 from ragwitness.results.assumptions import (
     ASSUMED_AUC,
     LEVEL,
+    ODD,
     SetLikeness,
     VerdictPower,
     VerdictReach,
 )
 from ragwitness.results.membership import Calibration
-from ragwitness.stats.conformal import largest_tie
+from ragwitness.stats.conformal import largest_tie, votes_of
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
-from ragwitness.text.words import UNSPACED, cut_characters
+from ragwitness.text.kinds import MEASURES, is_mark, kind_words, measure, unlikeness
+from ragwitness.text.words import cut_characters
 from ragwitness.types import Decision, Document, Verdict
 
 _MOST = 400  # documents of a set that are compared: a difference too small for them is none
@@ -40,56 +41,10 @@ _OPENINGS = (600, 2048)  # characters where methods and retrievers stop that do 
 _COMMON = 0.05  # share of all documents that hold a word which is looked at by itself
 _NAMED = 300  # such words, and as many for each opening
 _PAIRED = 400  # words of a text that are compared with the one behind them too
+_NAMED_ODD = 5  # documents unlike the known ones that are named
 _SHOWN, _SHOWN_WORDS = 4, 2  # differences that are told, and words among them
 _BEGINS = " …"  # behind the word with which a text begins
 _WITHIN = " … within "  # behind one that an opening holds, before its length
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-_UNPARTED = re.compile(f"[{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Khmer …
-_LONG_WORD = 30
-_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
-_MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")
-
-
-# Name of a measure, unit, and whether it is a share.
-_MEASURES = (
-    ("length", "words", False),
-    ("length of words", "letters", False),
-    ("length of sentences", "words", False),
-    ("figures", "of the characters", True),
-    ("capital letters", "of the characters", True),
-    ("punctuation", "of the characters", True),
-    ("letters beyond a to z", "of the characters", True),
-    ("line breaks", "in 100 words", False),
-    ("links, addresses and markup", "in 100 words", False),
-    ("years that are named", "", False),
-    # Where a method counts characters, white space leaves less room for words.
-    ("white space", "of the characters", True),
-    ("white space other than blanks and line breaks", "of the characters", True),
-    ("longest gap between words", "characters", False),
-)
-
-
-def _measures(text: str, words: Sequence[str]) -> tuple[float, ...]:
-    """The values of ``_MEASURES``; NaN for no year."""
-    n, size, characters = max(1, len(words)), max(1, len(text)), Counter(text).items()
-    years = [int(year) for year in _YEAR.findall(text)]
-    sentences = max(1, len(re.findall(r"[.!?。]+(?=\s|$)", text)))
-    gaps = re.findall(r"\s+", text)
-    return (
-        float(len(words)),
-        sum(map(len, words)) / n,
-        n / sentences,
-        sum(times for c, times in characters if c.isdigit()) / size,
-        sum(times for c, times in characters if c.isupper()) / size,
-        sum(times for c, times in characters if _is_mark(c)) / size,
-        sum(times for c, times in characters if c.isalpha() and not c.isascii()) / size,
-        100 * text.count("\n") / n,
-        100 * len(_MARK.findall(text)) / n,
-        float(np.median(years)) if years else float("nan"),
-        sum(map(len, gaps)) / size,
-        sum(c not in " \n" for gap in gaps for c in gap) / size,
-        float(max(map(len, gaps), default=0)),
-    )
 
 
 def likeness(
@@ -116,16 +71,44 @@ class PlanLikeness:
     Attributes:
         reference: Documents in question beside those that calibrate.
         known_in: Beside those known to be inside; None without any.
+        odd: Ids of documents in question that are each unlike those that calibrate.
     """
 
     reference: SetLikeness
     known_in: SetLikeness | None = None
+    odd: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: AuditPlan, reference: CalibrationSet, config: object = None) -> Self:
         """Compare the texts of a plan for a method; nothing is asked."""
         inside = likeness(plan.documents, plan.known_in, config) if plan.known_in else None
-        return cls(likeness(plan.documents, reference.documents, config), inside)
+        told = likeness(plan.documents, reference.documents, config)
+        # Where the sets differ, nothing is called in of any of them.
+        odd = () if told.unlike else odd_ones(plan.documents, reference.documents)[0]
+        return cls(told, inside, odd)
+
+
+@functools.lru_cache(maxsize=2)  # as often as that of the sets
+def odd_ones(
+    asked: tuple[Document, ...], known: tuple[Document, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of documents that are each unlike the known ones, and of as odd known ones.
+
+    Of documents of one kind with the known ones at most ``ODD`` are expected among them, or one in
+    n + 1 where n known ones are so few that no p-value is so small.
+    """
+    drawn = _drawn(known, np.random.default_rng(0))
+    if len(drawn) < 2:
+        return (), ()
+    own, found = unlikeness([one.text for one in drawn], [one.text for one in asked])
+    # Conformal: the rank of each document among the known ones and itself, ties in its favour.
+    level = max(ODD, 1 / (len(drawn) + 1))
+    most, falling = int(level * (len(drawn) + 1) + 1e-9), np.sort(own)[::-1]
+    odd = ((asked, found > falling[most - 1]), (drawn, own > falling[most]))
+    mine, theirs = (
+        tuple(one.id for one, beyond in zip(part, far, strict=True) if beyond) for part, far in odd
+    )
+    return mine, theirs
 
 
 @functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts
@@ -139,11 +122,11 @@ def _likeness(
     if not 0 < first < n:
         return SetLikeness(first, n - first, 1.0, 1.0)
     # 1. Features that have a name: lengths and signs, and which common words a text holds.
-    words = [_words(text) for text in texts]
-    values, measures = [list(map(_measures, texts, words))], list(_MEASURES)
+    words = [kind_words(text) for text in texts]
+    values, measures = [list(map(measure, texts, words))], list(MEASURES)
     # Every kind of mark too: a prompt that quotes the text may end at one.
     signs = [
-        {*own, *(own[0] + _BEGINS for _ in own[:1]), *filter(_is_mark, set(text))}
+        {*own, *(own[0] + _BEGINS for _ in own[:1]), *filter(is_mark, set(text))}
         for own, text in zip(words, texts, strict=True)
     ]
     alike = _alike([[*own, *map(" ".join, pairwise(own[:_PAIRED]))] for own in words])
@@ -156,12 +139,12 @@ def _likeness(
         if shown != [text.strip() for text in texts]:
             views.append((f"{most} {unit}", shown))
     for what, shown in views:
-        opening = [_words(text) for text in shown]
+        opening = [kind_words(text) for text in shown]
         for own, within in zip(signs, opening, strict=True):
             own.update(f"{word}{_WITHIN}{what}" for word in within)
         alike += _alike([[*own, *map(" ".join, pairwise(own))] for own in opening])
-        values.append(list(map(_measures, shown, opening)))
-        measures += [(f"{one[0]} within the first {what}", *one[1:]) for one in _MEASURES]
+        values.append(list(map(measure, shown, opening)))
+        measures += [(f"{one[0]} within the first {what}", *one[1:]) for one in MEASURES]
     parts, versions = len(values), nearest(texts)[:, None]
     measured = np.hstack([*values, versions])
     measures.append(("share of words in common with the most similar other text", "", True))
@@ -175,30 +158,13 @@ def _likeness(
     held = np.array([[name in own for name in names] for own in signs], dtype=np.float64)
     ranked = _ranks(told)
     # 2. A classifier reads all words and all lengths and signs.
-    # One document by itself is unlike where it lies farther out than any other, ranks aside.
-    alone = min(first, n - first) == 1
-    alike /= parts
-    gram = 5 * alike + _spread(told) if alone else alike + _inner(ranked)
+    gram = alike / parts + _inner(ranked)
     found = two_sample(gram, np.hstack([ranked, held.reshape(n, -1)]), first, rng)
     # 3. What differs most, in words.
     by = (found.columns, measured, measures, held, names, first)
     clauses = _clauses(*by) if found.p_value <= LEVEL else ()
     auc = None if np.isnan(found.auc) else found.auc
     return SetLikeness(first, n - first, found.p_value, found.least, auc, clauses)
-
-
-def _is_mark(sign: str) -> bool:
-    return not sign.isalnum() and not sign.isspace()
-
-
-def _words(text: str) -> list[str]:
-    """Words without case; of a script that parts none by spaces, pairs of letters instead."""
-    found: list[str] = []
-    for word in _WORD.findall(text.casefold()):
-        dense = len(word) > _LONG_WORD or _UNPARTED.search(word)
-        found += [word] if not dense else map("".join, pairwise(word))
-        found += word if dense else ()
-    return found
 
 
 def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:
@@ -225,14 +191,6 @@ def _inner(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     spread = centred.std(axis=0)
     scaled = centred[:, spread > 0] / spread[spread > 0]
     return np.asarray(scaled @ scaled.T / max(1, columns.shape[1]))
-
-
-def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inner products of values in quartile ranges from the median, at most 6, shape (n, n)."""
-    low, middle, high = np.percentile(values, (25, 50, 75), axis=0)
-    width = np.where(high > low, (high - low) / 1.35, np.maximum(values.std(axis=0), 1e-9))
-    scaled = np.clip((values - middle) / width, -6, 6)
-    return np.asarray(scaled @ scaled.T / values.shape[1])
 
 
 def _alike(words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
@@ -300,10 +258,14 @@ def beforehand(
     It is where the audit can hardly call a document in, or where it could do so only wrongly
     because the user's known-out documents are unlike those in question.
     """
-    reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), len(reference.documents))
-    alike = likeness(plan.documents, reference.documents, config)
+    votes = votes_of([one.group for one in reference.documents])
+    reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), votes)
+    seen = PlanLikeness.of(plan, reference, config)
+    alike = seen.reference
     reached = _LOTS.format(plan.tie_seed) if plan.ties == "random" else reach.told
     told = (reached, _capital(alike.told)) if alike.unlike else (reached,)
+    if seen.odd:
+        told = (reached, odd_told(seen.odd, len(reference.documents), ""))
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
     return told, reach.hardly or wrong
 
@@ -313,6 +275,7 @@ def calibration_of(
     reference: CalibrationSet,
     scores: Sequence[float],
     seen: PlanLikeness | None = None,
+    groups: Sequence[str | None] = (),
 ) -> Calibration:
     """Return what the result keeps: exact only where the texts do not speak against it.
 
@@ -321,18 +284,53 @@ def calibration_of(
         reference: Those that calibrate.
         scores: Theirs.
         seen: What comparing the texts found; None compares them now.
+        groups: Of the documents behind the scores.
     """
-    alike = (seen or PlanLikeness.of(plan, reference)).reference
+    seen = seen or PlanLikeness.of(plan, reference)
+    alike = seen.reference
     note = f"{reference.note} {_capital(alike.told)}" if not alike.unlike else _capital(alike.told)
     # What nobody could test, or what nothing is ranked among, is not called exact.
     exact = reference.exact and not alike.unlike and alike.tested and bool(scores)
+    exact = exact and not (plan.accept_unlike and seen.odd)
     # Known drafts count once; one in question may be known by another.
     asked = distinct(plan.documents)
     if exact and (drafts := len(asked) - len(without_drafts(asked))):
         exact, note = False, f"{_KEPT.format(drafts)} {note}"
+    votes = votes_of(groups) if any(groups) else 0
+    if votes:
+        note = f"{note} {_grouped(scores, groups, votes)}"
     tie = largest_tie(scores)
     return Calibration(
-        reference.source, len(scores), exact, note, tuple(scores), alike, tie, plan.ties
+        reference.source,
+        len(scores),
+        exact,
+        note,
+        tuple(scores),
+        alike,
+        tie,
+        plan.ties,
+        groups=votes,
+    )
+
+
+def _grouped(scores: Sequence[float], groups: Sequence[str | None], votes: int) -> str:
+    """Say what counts, and whether scores of one group are more alike than others."""
+    _, place = np.unique([g or f"\0{at}" for at, g in enumerate(groups)], return_inverse=True)
+    ranks, size = _ranks(np.array(scores)[:, None])[:, 0], np.bincount(place)
+
+    def between(order: NDArray[np.int64]) -> float:
+        return float((np.bincount(place, ranks[order]) ** 2 / size).sum())
+
+    rng = np.random.default_rng(0)
+    found = between(np.arange(len(ranks))) - 1e-9
+    p = (1 + sum(between(rng.permutation(len(ranks))) >= found for _ in range(_DRAWS))) / (
+        _DRAWS + 1
+    )
+    told = f"They count by group: {votes} groups have one vote each, of {len(scores)} documents."
+    if p > _CLUSTERED:
+        return told
+    return (
+        f"{told} Their scores cluster by group (p = {p:.2g}): by document they would say too much."
     )
 
 
@@ -340,6 +338,7 @@ _KEPT = (
     "{} documents in question are near copies of others there: a system that keeps what"
     " it is asked would know them by those."
 )
+_DRAWS, _CLUSTERED = 999, 0.05  # of groups at random, and the level at which scores cluster
 _ROUNDS, _SCORES = 400, 400_000  # simulated audits, and scores drawn in all, at most
 
 
@@ -357,10 +356,10 @@ def power_of(
         documents: Scored documents in question.
         inside: Scores of documents inside by source; the first source with enough is taken.
     """
-    known = calibration.n
+    known = calibration.votes
     scores = np.asarray(calibration.scores, dtype=np.float64)
-    tied = int((scores == scores.max()).sum()) if known else 0
-    ranked = len(inside.get("known-in") or inside.get("shadow", ()))
+    tied = min(known, int((scores == scores.max()).sum())) if known else 0
+    ranked = len(inside.get("known-in", ()))
     # By lot a p-value can be as small as one likes.
     least = 0.0 if plan.ties == "random" else 1 / (known + 1)
     found = VerdictPower(documents, known, least, tied, ranked_out=ranked, alpha=plan.alpha)
@@ -385,22 +384,38 @@ def power_of(
     )
 
 
+UNLIKE = "unlike the known-outside documents"
+_ODD_ONES = (
+    "{} of your documents {} unlike the known-outside ones in words or style (a test of each text,"
+    " which calls {:.1%} of those unlike that are like them): {}. {}"
+)
 _UNTESTED = "not exact: too few documents to test whether the known-in ones are like yours"
 _WITHHELD = "it would be called {}, but the documents that it is ranked among "
 
 
 def withheld(
-    plan: AuditPlan, seen: PlanLikeness, verdicts: Sequence[Verdict], *, apart: bool = False
+    plan: AuditPlan,
+    seen: PlanLikeness,
+    verdicts: Sequence[Verdict],
+    odd: Mapping[str, str],
+    *,
+    apart: bool = False,
 ) -> tuple[Verdict, ...]:
     """Take back verdicts that rest on documents unlike those in question, or asked ``apart``.
 
-    A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
+    A wrong accusation costs more than no answer. ``out`` rests on the known-in documents. ``odd``
+    says by id why nothing may rest on what a document scored.
     """
     rests = {Decision.IN: seen.reference, Decision.OUT: seen.known_in}
     why = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
 
     def kept(one: Verdict) -> Verdict:
         alike = rests.get(one.decision)
+        if one.document in odd and one.score is not None and not apart:
+            if not plan.accept_unlike:
+                reason = odd[one.document]
+                return replace(one, decision=Decision.INCONCLUSIVE, reason=reason)
+            return replace(one, reason=f"{odd[one.document]}: not exact")
         if one.decision in rests and (apart or (alike and alike.unlike and not plan.accept_unlike)):
             reason = why.format(one.decision.value)
             return replace(one, decision=Decision.INCONCLUSIVE, reason=reason)
@@ -427,6 +442,13 @@ def doubts(
         if plan.accept_unlike:
             what = "Verdicts in are kept because of --accept-unlike: do not accuse on them."
         found.append(f"Not exact: {calibration.note} {what}")
+    if seen and seen.odd:
+        how = "Verdicts on them are kept by --accept-unlike, and are not exact."
+        if not plan.accept_unlike:
+            how = (
+                "No verdict says in or out of them; --accept-unlike keeps such verdicts, not exact."
+            )
+        found.append(odd_told(seen.odd, calibration.n, how))
     known_in = seen.known_in if seen else None
     if seen is None and plan.known_in:
         known_in = likeness(plan.documents, plan.known_in)
@@ -436,9 +458,16 @@ def doubts(
         found.append(f"{told} So verdicts out {how}.")
     if plan.ties == "random":
         found.append(_LOTS.format(plan.tie_seed))
-    elif documents and (reach := VerdictReach(plan.alpha, documents, calibration.n)).hardly:
+    elif documents and (reach := VerdictReach(plan.alpha, documents, calibration.votes)).hardly:
         found.append(reach.told)
     return found
+
+
+def odd_told(odd: Sequence[str], known: int, how: str) -> str:
+    """Say which documents are unlike the known ones, and what follows."""
+    named = ", ".join(odd[:_NAMED_ODD]) + ", …" * (len(odd) > _NAMED_ODD)
+    verb = "is" if len(odd) == 1 else "are"
+    return _ODD_ONES.format(len(odd), verb, max(ODD, 1 / (known + 1)), named, how)
 
 
 def _capital(text: str) -> str:

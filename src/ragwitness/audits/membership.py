@@ -36,12 +36,14 @@ from ragwitness.asking.worker import (
     probe_of,
 )
 from ragwitness.audits.assumptions import (
+    UNLIKE,
     PlanLikeness,
     calibration_of,
     doubts,
     power_of,
     withheld,
 )
+from ragwitness.audits.disclosure import SENT, Disclosed, sent_before, sent_unkept
 from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
@@ -81,13 +83,11 @@ class Statistic:
     Attributes:
         classifier: Trained on a shadow system; None ranks the audit's own score.
         shadow: That system.
-        inside: Statistics of documents known to be inside, for the verdict ``out``.
         asked: Outcomes at the shadow system.
     """
 
     classifier: AuditClassifier | None = None
     shadow: Shadow | None = None
-    inside: tuple[float, ...] = ()
     asked: tuple[Outcome, ...] = ()
 
     def values(self, outcomes: Sequence[Outcome]) -> list[float | None]:
@@ -158,8 +158,7 @@ def trained(
     train = getattr(audit, "train", train_audit_classifier)
     labels = [True] * len(members) + [False] * (len(scores) - len(members))
     classifier = train([score.features for score in scores], labels, automl=automl)
-    known = _log_odds(classifier.held_out[: len(members)], members, classifier.breaks_ties)
-    return Statistic(classifier, shadow, tuple(known), (*inside, *outside))
+    return Statistic(classifier, shadow, (*inside, *outside))
 
 
 def _log_odds(
@@ -438,6 +437,7 @@ def conclude(
     seen: PlanLikeness | None = None,
     apart: bool | None = None,
     looks: int = 0,
+    before: Disclosed = Disclosed(),  # noqa: B008  # frozen
 ) -> AuditResult:
     """Calibrate, judge and put together what a reader must be told.
 
@@ -452,6 +452,7 @@ def conclude(
         seen: What comparing the texts found; None compares them now.
         apart: Whether known documents were asked earlier or later; None says so by their starts.
         looks: At a part of the documents, from :func:`looks_at`.
+        before: What earlier runs sent to the target.
     """
     ordered, plan = plan.alpha, replace(plan, alpha=plan.alpha * 0.5**looks) if looks else plan
     seen = seen or PlanLikeness.of(plan, stages.reference, getattr(audit, "config", None))
@@ -461,21 +462,27 @@ def conclude(
     if apart is None:
         apart = any(asked_apart(plan.alpha, outcomes, part) for part in (known, held))
     # 1. What is ranked: one statistic per document, of the calibration documents too.
-    outside = [value for value in statistic.values(known) if value is not None]
-    inside = [value for value in statistic.values(held) if value is not None]
+    ranked, by = {}, {}
+    for name, part in (("outside", known), ("inside", held)):
+        pairs = zip(statistic.values(part), part, strict=True)
+        scored = [(value, one.document.group) for value, one in pairs if value is not None]
+        ranked[name], by[name] = [value for value, _ in scored], [group for _, group in scored]
+    groups = (by["outside"], by["inside"]) if any(map(any, by.values())) else None
     judged = statistic.judged(outcomes)
     # 2. What a reader must be told beside the verdicts.
     lost = sum(one.statistic is None for one in judged)
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
     settings = in_use(plan, audit, statistic) | words_read(outcomes)
-    calibration = calibration_of(plan, stages.reference, outside, seen)
-    scores = {"known-in": inside, "shadow": statistic.inside, "audited": _members(judged)}
+    calibration = calibration_of(plan, stages.reference, ranked["outside"], seen, by["outside"])
+    scores = {"known-in": ranked["inside"], "audited": _members(judged)}
     power = power_of(plan, calibration, len(judged) - lost, scores)
     power = replace(power, withheld=power.withheld or apart)
-    calibration = replace(calibration, power=power, exact=calibration.exact and not apart)
+    exact = calibration.exact and not apart and not before.told
+    calibration = replace(calibration, power=power, exact=exact)
     warnings = (
         *plan.left_out,
         *([APART] if apart else []),
+        *([before.told] if before.told else []),
         *unasked(spent, len(asked)),
         *([LOOKS.format(looks, plan.alpha, ordered)] if looks else []),
         *doubts(plan, calibration, len(judged) - lost, seen),
@@ -484,10 +491,11 @@ def conclude(
     )
     # 3. Conformal p-values, corrected for the number of documents asked about; what rests on
     # documents unlike those in question is taken back.
-    known_inside = inside or statistic.inside
     lots = plan.tie_seed if plan.ties == "random" else None
-    verdicts = judge(judged, outside=outside, inside=known_inside, alpha=plan.alpha, tie_seed=lots)
-    verdicts = withheld(plan, seen, verdicts, apart=apart)
+    odd = dict.fromkeys(before.withheld, SENT) | dict.fromkeys(seen.odd, UNLIKE)
+    left = frozenset[str]() if plan.accept_unlike else odd.keys()
+    verdicts = judge(judged, **ranked, alpha=plan.alpha, tie_seed=lots, odd=left, groups=groups)
+    verdicts = withheld(plan, seen, verdicts, odd, apart=apart)
     return AuditResult(
         method=audit.name,
         target=target,
@@ -604,6 +612,12 @@ async def run_audit(
     parts = {"documents": plan.documents, "known-out documents": stages.reference.documents}
     await refuse_unscorable(audit, parts)
     shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
+    asked, known = stages.documents["documents"], stages.reference.documents
+    before = (
+        sent_unkept(target, asked, known)
+        if run is None
+        else sent_before(run, target.name, asked, known)
+    )
     # 2. Ask: the shadow system of our own first, then the target.
     with ExitStack() as files:
         if governor is None:
@@ -630,4 +644,5 @@ async def run_audit(
     effort = Effort(started, seconds, governor.spent, governor.budget, governor.cap)
     apart = None if ahead is None else False  # who asks one kind ahead gives that check up
     looks = looks_at(run, identity or audit.name, found, plan)
-    return conclude(plan, audit, target.name, stages, statistic, found, effort, None, apart, looks)
+    its = (plan, audit, target.name, stages, statistic, found, effort)
+    return conclude(*its, None, apart, looks, before)

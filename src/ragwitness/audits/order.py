@@ -336,7 +336,7 @@ def _order(stored: Mapping[str, Any], text: str) -> Order:
     parts: dict[str, list[Document]] = {name: [] for name in _PARTS}
     for line in text.splitlines():
         row = json.loads(line)
-        parts[row["part"]].append(Document(row["id"], row["text"], row["member"]))
+        parts[row["part"]].append(Document(row["id"], row["text"], row["member"], row.get("group")))
     return order_from(stored, parts)
 
 
@@ -394,6 +394,7 @@ def _read(path: Path, again: str) -> dict[str, Any]:
 
 def _line(part: str, document: Document) -> str:
     row = {"part": part, "id": document.id, "text": document.text, "member": document.member}
+    row |= {"group": document.group} if document.group else {}
     return json.dumps(row, separators=(",", ":")) + "\n"
 
 

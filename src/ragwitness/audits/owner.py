@@ -8,54 +8,57 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
+from statistics import fmean
 
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import sets_of, start_for
 from ragwitness.asking.worker import Outcome, Progress, Worker
-from ragwitness.audits.assumptions import likeness
+from ragwitness.audits.assumptions import likeness, odd_ones
+from ragwitness.audits.disclosure import Disclosed, sent_before
 from ragwitness.audits.membership import Statistic, learn, spending
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
 from ragwitness.errors import InputError
-from ragwitness.membership.owner import Bets, collection_difference
+from ragwitness.kit.run_files import ANSWERS
 from ragwitness.results.assumptions import FEW
 from ragwitness.results.collection import CollectionResult
-from ragwitness.types import Audit, Target
+from ragwitness.stats.sequential import LabelBets, permutation_test
+from ragwitness.types import Audit, Document, Target
 
-# Known-outside documents that are asked beside the collection's, the rest of them last: a fifth of
-# all, at most so many, and none where there are few; then a change could not be seen.
-_LATE, _MANY = 20, 40
 _FEW = (
-    "Too few known-out documents to see whether the target changed meanwhile: {} are needed, and"
-    " there are {}. So nothing is decided."
+    "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known"
+    f" to be outside, and at least {FEW} of each are needed to see whether they are alike."
 )
-_UNLIKE = (
-    "Too few documents to see whether the known-out ones are like them: {} are needed, and there"
-    " are {}. So nothing is decided."
+_LN10 = math.log(10)
+_LARGEST = 700.0  # exp() of more is infinite
+_LEFT_OUT = (
+    "{} documents of the collection unlike the known-outside ones, and {} of those as odd, were not"
+    " asked about (--accept-unlike asks)."
 )
-_UNCHECKED = (
-    "Whether the target changed could not be checked: only {} of the {} known-outside documents"
-    " asked meanwhile could be scored. So nothing is decided; the same command asks for the others."
-)
-_CHANGED = (
-    "The target seems to have changed during the audit: the {} known-outside documents asked"
-    " meanwhile score higher than the others (p = {}). So nothing is decided, whatever the e-value"
-    " says."
-)
+_STAGE = "collection and known outside"
 _APART = (
-    "Answers were kept from another audit in this folder; a target that changed in between would"
-    " look like one that holds the collection. So nothing is decided; take a fresh --run folder."
+    "Answers were kept from another audit in this folder, so documents known and in question were"
+    " not asked about in one random order. So nothing is decided; take a fresh --run folder."
 )
-_CHANGE = 0.1  # level of that comparison: a decision lost by chance costs less than a wrong one
-_FEWEST_OUTSIDE = 10  # scored known-outside documents; with fewer no bet is worth placing
 
 
 def undecidable(plan: AuditPlan) -> str:
     """Say why nothing about the collection could be decided; empty where something could."""
-    known, mine = (len(without_drafts(distinct(p))) for p in (plan.known_out, plan.documents))
-    few = _FEW.format(_MANY, known) if known < _MANY else ""
-    return few or (_UNLIKE.format(FEW, mine) if mine < FEW else "")
+    parts = (plan.documents, plan.known_out)
+    mine, known = (len(by_group(without_drafts(distinct(part)))) for part in parts)
+    # The martingale cannot exceed 1 / (the chance of one arrangement of all labels).
+    enough = math.comb(mine + known, mine) * plan.alpha >= 1
+    return "" if enough and min(mine, known) >= FEW else _FEW.format(f"{plan.alpha:g}", mine, known)
+
+
+def by_group(documents: Sequence[Document]) -> list[tuple[Document, ...]]:
+    """Return documents of one group together, and each without a group by itself, in order."""
+    found: dict[object, list[Document]] = {}
+    for at, one in enumerate(documents):
+        found.setdefault(at if one.group is None else one.group, []).append(one)
+    return [tuple(part) for part in found.values()]
 
 
 async def run_collection(
@@ -74,20 +77,19 @@ async def run_collection(
         plan: ``documents`` is the collection; ``known_out`` must be given.
         target: The system under audit.
         audit: The method with its proxy model.
-        seed: Of the order.
+        seed: Of the permutation test; the order is drawn anew for each run.
         run: Folder of the journal; None keeps nothing.
         progress: Called after each document.
         governor: Lets queries to the target pass; None makes one without caps for ``run``.
 
     Raises:
-        CapReachedError: Before enough documents were asked about to say anything.
-        InputError: Too few known-outside documents can be scored, or they are unlike the
+        CapReachedError: Before anything could be scored.
+        InputError: No document of one kind can be scored; or the known-outside ones are unlike the
             collection and ``plan.accept_unlike`` is not set; then nothing was sent.
     """
     clock, doubt = time.monotonic(), undecidable(plan)
-    # 1. Order: at random, so that stopping early favours no kind of document.
-    # Drafts are no other evidence.
-    documents = list(without_drafts(distinct(plan.documents)))
+    # 1. Drafts are no other evidence.
+    documents, others = (without_drafts(distinct(p)) for p in (plan.documents, plan.known_out))
     # The bet is that the collection is not like the others: texts that differ anyway would win it.
     alike = likeness(plan.documents, plan.known_out, getattr(audit, "config", None))
     caution = f"Not exact: {alike.told}" if alike.unlike else None
@@ -97,86 +99,88 @@ async def run_collection(
             "Give --known-out of the same source, date and kind; or rely on nothing, with"
             " --accept-unlike.",
         )
-    random.Random(seed).shuffle(documents)
+    # One that is unlike the others each by itself may be known by heart; as odd ones of both kinds
+    # are left out, so that neither is chosen otherwise than the other.
+    told = list(plan.left_out)
+    if not plan.accept_unlike and not doubt:
+        odd = odd_ones(documents, others)
+        documents, others = (
+            tuple(one for one in part if one.id not in ids)
+            for part, ids in zip((documents, others), odd, strict=True)
+        )
+        told += [_LEFT_OUT.format(*map(len, odd))] * bool(odd[0])
+    # 2. Order: one random order of both kinds, of which the bets know no more than anybody does.
+    # Documents of one group are asked about together, and bet on as one, by their mean.
+    kinds = [by_group(part) for part in (documents, others)]
+    order = [(unit, kind == 0) for kind, units in enumerate(kinds) for unit in units]
+    before = sent_before(run, target.name, documents, others) if run else Disclosed()
+    doubt = doubt or (f"{before.told} So nothing is decided." if before.told else "")
     with ExitStack() as files:
         if governor is None:
             pace = Pace.at_most(plan.in_flight)
             governor = files.enter_context(Governor.of_run(run, pace=pace))
-        journal = files.enter_context(Journal(run / "answers.jsonl")) if run else None
+        journal = files.enter_context(Journal(run / ANSWERS)) if run else None
         statistic = Statistic()
         if getattr(audit, "learns", False):
             statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
-        # 2. Calibrate: what documents outside score at this target. Some are kept for the end.
-        others = list(without_drafts(distinct(plan.known_out)))
+        # Drawn anew for each run, so that no two share their luck, and kept with its answers.
         start = start_for({"": documents, "known outside": others}, plan.alpha, seed)
+        earlier = (str(row.get("start", "")) for row in (journal.rows() if journal else ()))
+        whole = start.rpartition(" ")[0]
+        start = next((one for one in earlier if one.rpartition(" ")[0] == whole), start)
+        random.Random(start).shuffle(order)
         worker = Worker(target, journal, plan.in_flight, governor=governor, start=start)
-        random.Random(seed + 1).shuffle(others)
-        late = 0 if doubt else min(_LATE, len(others) // 5)
-        known = await worker.run(audit, others[late:], "known outside", progress)
-        outside = [value for value in statistic.values(known) if value is not None]
-        if len(outside) < _FEWEST_OUTSIDE:
-            governor.refuse_if_capped("known-outside documents")
-            raise _too_few(known, len(outside))
         # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
-        # A target that changed meanwhile looks like one that holds the collection: documents
-        # outside that are asked beside, and after, tell.
-        last = "known outside, last"
         asked: list[Outcome] = []
-        beside: list[Outcome] = []
-        scores: list[float | None] = []
-        bets = Bets(outside, alpha=plan.alpha)
-        capped = any(outcome.capped for outcome in known)
-        while len(asked) < len(documents) and bets.decided_after is None and not capped:
-            batch = documents[len(asked) : len(asked) + max(1, plan.in_flight)]
-            stage, more = f"after {len(asked)} documents", len(beside) + len(batch)
-            parts = {stage: batch, last: others[len(beside) : min(late, more)]}
-            both = await worker.run_stages(audit, parts, mixed=True)
-            found, beside = both[stage], beside + both[last]
-            asked += found
-            capped = any(outcome.capped for outcome in found)
-            scores += (arrived := statistic.values(found))
-            bets.add(arrived)
+        scores: dict[bool, list[float | None]] = {True: [], False: []}
+        bets, done = LabelBets(*map(len, kinds), alpha=plan.alpha), 0
+        while done < len(order) and not bets.decided and not any(o.capped for o in asked):
+            batch = order[done : done + max(1, plan.in_flight)]
+            found = await worker.run(audit, [one for unit, _ in batch for one in unit], _STAGE)
+            asked, done, values = asked + found, done + len(batch), iter(statistic.values(found))
+            for unit, mine in batch:
+                own = [value for value in islice(values, len(unit)) if value is not None]
+                scores[mine].append(fmean(own) if own else None)
+                if not bets.decided:
+                    bets.add(scores[mine][-1], mine)
             if progress:
-                progress("collection", len(asked), len(documents))
-        # 4. The rest of them; they tell where they are scored half as often as the others.
-        if bets.decided_after is not None and late:
-            beside += await worker.run(audit, others[len(beside) : late], last)
-            again = [value for value in statistic.values(beside) if value is not None]
-            if 2 * len(again) * len(known) < late * len(outside):
-                doubt = _UNCHECKED.format(len(again), late)
-            else:
-                drift = collection_difference(again, outside, rng=random.Random(seed))
-                if drift.p_value <= _CHANGE:
-                    doubt = _CHANGED.format(late, f"{drift.p_value:.2g}")
-        known += beside
-        if len(sets_of([*known, *asked])) > 1:  # of other documents, at another level or seed
+                progress(_STAGE, done, len(order))
+        if len(sets_of(asked)) > 1:  # of other documents, at another level or seed
             doubt = _APART
-    # 5. Result: the permutation test only where nothing was stopped early.
-    if all(score is None for score in scores):
-        governor.refuse_if_capped("documents of the collection")
-        raise InputError(f"No document of the collection could be scored: {_reason(asked)}.")
-    evidence = bets.evidence()
+    # 4. Result: the permutation test only where nothing was stopped early.
+    for mine, name in ((False, "known-outside documents"), (True, "documents of the collection")):
+        if not bets.decided and all(score is None for score in scores[mine]):
+            governor.refuse_if_capped(name)
+            part = documents if mine else others
+            lost = [one for one in asked if one.document in part]
+            raise InputError(
+                f"None of {len(lost)} {name} could be scored: {_reason(lost)}.",
+                "Give documents that the method can ask about, or try another --method.",
+            )
     # After an early stop, which chooses high scores, a permutation test would say too much.
-    whole = len(asked) == len(documents)
-    difference = collection_difference(scores, outside, rng=random.Random(seed)) if whole else None
+    permuted = None
+    if done == len(order):
+        sides = ([v for v in scores[mine] if v is not None] for mine in (True, False))
+        permuted = permutation_test(*sides, rng=random.Random(seed))
+    last = bets.path[-1] if bets.path else 0.0
     return CollectionResult(
         method=audit.name,
         target=target.name,
         alpha=plan.alpha,
-        decided=evidence.decided_after is not None and not doubt,
-        e_value=evidence.e_value if math.isfinite(evidence.e_value) else None,
-        log10_e=evidence.log10_e,
-        p_value=evidence.p_value,
-        path=evidence.path,
-        unscorable=evidence.unscorable,
-        permutation_p_value=difference.p_value if difference else None,
-        documents_asked=len(asked),
-        documents=len(documents),
-        known_out=len(outside),
-        queries=sum(outcome.queries for outcome in [*known, *asked]),
+        decided=bets.decided and not doubt,
+        e_value=math.exp(last) if last < _LARGEST else None,
+        log10_e=last / _LN10,
+        p_value=math.exp(-max(0.0, bets.best)),
+        path=tuple(value / _LN10 for value in bets.path),
+        unscorable=sum(score is None for score in scores[True]),
+        permutation_p_value=permuted.p_value if permuted else None,
+        documents_asked=len(scores[True]),
+        documents=len(kinds[0]),
+        known_out=sum(score is not None for score in scores[False]),
+        queries=sum(outcome.queries for outcome in asked),
         seconds=time.monotonic() - clock,
-        spent=spending(governor.spent, governor.budget, governor.cap, [*known, *asked]),
-        caution=" ".join([*plan.left_out, *filter(None, [doubt or caution])]) or None,
+        spent=spending(governor.spent, governor.budget, governor.cap, asked),
+        caution=" ".join([*told, *filter(None, [doubt or caution])]) or None,
     )
 
 
@@ -184,14 +188,3 @@ def _reason(outcomes: Sequence[Outcome]) -> str:
     """Return why documents could not be scored, in most cases."""
     reasons = Counter(outcome.score.reason for outcome in outcomes if outcome.score.reason)
     return reasons.most_common(1)[0][0] if reasons else "no reason was given"
-
-
-def _too_few(known: Sequence[Outcome], scored: int) -> InputError:
-    why, other = f": {_reason(known)}", " Or try another --method."
-    if scored == len(known):
-        why = other = ""
-    return InputError(
-        f"{scored} of {len(known)} known-outside documents could be scored, and"
-        f" {_FEWEST_OUTSIDE} are needed{why}.",
-        f"Give more with --known-out, of the same kind as the collection.{other}",
-    )

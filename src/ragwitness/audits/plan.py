@@ -54,8 +54,8 @@ class AuditPlan:
     Attributes:
         documents: The documents in question.
         known_out: Documents known to be outside the target, like the audited ones in kind.
-        known_in: Documents known to be inside, like the audited ones in kind; without them only
-            an audit that learns from a shadow system can say ``out``.
+        known_in: Documents known to be inside, like the audited ones in kind; without them nothing
+            is called ``out``.
         auxiliary: Documents for the shadow system; the generated corpus where empty.
         alpha: Level of the verdicts.
         shadow: The shadow system.

@@ -29,6 +29,7 @@ from ragwitness.asking.shards import (
     spent_before,
 )
 from ragwitness.asking.worker import PATIENCE, Outcome, Progress
+from ragwitness.audits.disclosure import sent_before
 from ragwitness.audits.membership import Effort, Statistic, conclude, looks_at, trained
 from ragwitness.audits.order import Manifest, Order, fitted
 from ragwitness.audits.plan import SHADOW_STAGES, Systems, at_shadow, at_target, auxiliary_of
@@ -174,7 +175,10 @@ def merge_run(manifest: Manifest, run: Path) -> AuditResult:
         _stopped_by(outcome for part in found.values() for outcome in part),
     )
     looks = looks_at(run, identity, found, order.plan)
-    return conclude(order.plan, audit, seen.target, stages, statistic, found, account, looks=looks)
+    asked, known = stages.documents["documents"], stages.reference.documents
+    before = sent_before(run, seen.target, asked, known)
+    its = (order.plan, audit, seen.target, stages, statistic, found, account)
+    return conclude(*its, looks=looks, before=before)
 
 
 def _target_of(run: Path) -> CapabilityReport:

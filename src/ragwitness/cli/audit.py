@@ -81,7 +81,7 @@ def audit(
         str | None,
         PathRole.DOCUMENTS,
         typer.Option(
-            help="Documents that are known to be inside. Without them few verdicts say out."
+            help="Documents that are known to be inside. Without them no verdict says out."
         ),
     ] = None,
     auxiliary: Annotated[
@@ -117,6 +117,13 @@ def audit(
     files: Files | None = None,
     fail_on: FailOn = None,
     text_field: TextField = None,
+    group_field: Annotated[
+        str | None,
+        typer.Option(
+            help="The field or column that names the author, template or source of a document."
+            " Known documents of one group have one vote together."
+        ),
+    ] = None,
     paragraphs: Paragraphs = False,
     retrieval: Annotated[
         str,
@@ -150,8 +157,7 @@ def audit(
     seed: Annotated[
         int,
         typer.Option(
-            help="The seed that splits the auxiliary documents; with --collection, the seed of the"
-            " order of the documents."
+            help="The seed that splits the auxiliary documents; with --ties random, it breaks ties."
         ),
     ] = 0,
     engine: EngineName = "local",
@@ -209,7 +215,9 @@ def audit(
     def read(source: str | None) -> tuple[Document, ...]:
         if source is None:
             return ()
-        return read_documents(source, text_field, paragraphs=paragraphs, left_out=lost)
+        return read_documents(
+            source, text_field, group_field=group_field, paragraphs=paragraphs, left_out=lost
+        )
 
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
     # sent.

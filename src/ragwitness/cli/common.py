@@ -97,6 +97,7 @@ def read_documents(
     source: str,
     text_field: str | None = None,
     *,
+    group_field: str | None = None,
     paragraphs: bool = False,
     left_out: list[str] | None = None,
 ) -> tuple[Document, ...]:
@@ -105,20 +106,24 @@ def read_documents(
     Raises:
         InputError: Nothing in it can be used.
     """
-    loaded = load_saying(source, text_field, paragraphs=paragraphs)
+    loaded = load_saying(source, text_field, group_field=group_field, paragraphs=paragraphs)
     if left_out is not None:
         left_out += loaded.left_out
     return loaded.documents
 
 
 def load_saying(
-    source: str, text_field: str | None = None, *, paragraphs: bool = False
+    source: str,
+    text_field: str | None = None,
+    *,
+    group_field: str | None = None,
+    paragraphs: bool = False,
 ) -> LoadedDocuments:
     """Read documents as :func:`read_documents` does; return what was left out as well."""
     from ragwitness.text.documents import load_documents
 
     split: Literal["paragraphs"] | None = "paragraphs" if paragraphs else None
-    loaded = load_documents(source, text_field=text_field, split=split)
+    loaded = load_documents(source, text_field=text_field, group_field=group_field, split=split)
     for skipped in loaded.skipped[:5]:
         sys.stderr.write(f"skipped {skipped.where}: {skipped.why}\n")
     if len(loaded.skipped) > 5:

@@ -26,6 +26,7 @@ from ragwitness.asking.scores import (
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
 from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.assumptions import PlanLikeness
+from ragwitness.audits.disclosure import SENT, SENT_BEFORE, Disclosed
 from ragwitness.audits.membership import APART, LOOKS, SAME, Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
 from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
@@ -82,6 +83,15 @@ def subject_of(order: Order) -> SealSubject:
         for one in documents
     )
     units = [(stage, one.id) for stage, part in stages.documents.items() for one in part]
+    # Which documents share a group, by number: its name may be anybody's.
+    numbers: dict[str, int] = {}
+    groups = [
+        [part, one.id, numbers.setdefault(one.group, len(numbers))]
+        for part, documents in parts_of(order).items()
+        for one in documents
+        if one.group is not None
+    ]
+    settings |= {"groups": groups} if groups else {}
     asked = hashlib.sha256(dense(sorted(one.text for one in order.plan.documents))).digest()
     return SealSubject(
         "audit",
@@ -164,8 +174,10 @@ def _read(case: PackCase) -> _Recorded:
             " that sealed it",
             needed=True,
         )
+    groups = {(part, name): str(group) for part, name, group in settings.pop("groups", ())}
     case.load_nothing({**settings, "target": ""})
-    seen = PlanLikeness(*(_alike(likeness[name]) for name in ("reference", "known_in")))  # type: ignore[arg-type]
+    reference, known_in = (_alike(likeness[name]) for name in ("reference", "known_in"))
+    seen = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))  # type: ignore[arg-type]
     # 1. The order, as it was sealed.
     parts: dict[str, list[Document]] = {
         name: [] for name in ("documents", "known_out", "known_in", "auxiliary")
@@ -173,7 +185,9 @@ def _read(case: PackCase) -> _Recorded:
     for text in pack.texts:
         # No two hidden texts are alike here, whatever they are.
         shown = f"hidden {text.commitment}" if text.text is None else text.text
-        parts[text.part].append(Document(text.id, shown, text.member))
+        parts[text.part].append(
+            Document(text.id, shown, text.member, groups.get((text.part, text.id)))
+        )
     order = order_from(settings, parts)
     # 2. What was asked about: from the texts where all are shown, else as the sealed units say.
     whole = not pack.hidden
@@ -367,7 +381,11 @@ def _verdicts(case: PackCase) -> str:
     looked = filter(None, map(_LOOKS.match, summary["warnings"]))
     looks = next((int(one[1]) for one in looked), 0)
     its = (plan, it.audit, summary["target"], it.stages, statistic, found, effort)
-    result = conclude(*its, it.seen, apart, looks)
+    sent_told = (
+        one for one in summary["warnings"] if one.startswith(SENT_BEFORE.partition("{")[0])
+    )
+    sent = tuple(one["id"] for one in said["documents"] if (one["reason"] or "").startswith(SENT))
+    result = conclude(*its, it.seen, apart, looks, Disclosed(next(sent_told, ""), sent))
     if it.order.why:
         result = replace(result, settings={"chosen": it.order.why} | dict(result.settings))
     mine = json.loads(json.dumps(KIND.stored(replace(result, ragwitness=summary["version"]))))

@@ -63,6 +63,8 @@ TABLE_DATA = "table.json"
 """A reproduced table: what is read, drawn and counted with."""
 LOOK = "look.json"
 """Which look at a draw the run is; of an audit, its looks at a part of the documents."""
+BEFORE = "before.json"
+"""Of an audit of documents: which of them earlier runs sent to its target."""
 COMMITMENT = "commitment.json"
 TRUST = "trust.json"
 """What a plan of canaries publishes, and what readers of an attested window trust."""
@@ -84,7 +86,7 @@ KEPT = re.compile(
 _SEALED = (SEAL, SEAL_NOTE, SEAL_STAMP, SEAL_SECRET, SEAL_TEXTS)
 _ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET, *_SEALED)
 _OF = {
-    "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS, LOOK),
+    "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS, LOOK, BEFORE),
     "evaluation": (EVALUATION, EVALUATION_DATA),
     "leak": (TRANSCRIPTS,),
     "synthesis": (MADE, VOTES, SAFE),

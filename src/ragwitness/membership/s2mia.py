@@ -340,20 +340,12 @@ def _trained(
     features: Sequence[Sequence[float]],
     members: Sequence[bool],
 ) -> AuditClassifier:
-    """Fit on all documents, and for each fold on the others: what is fitted knows its own."""
-    from sklearn.model_selection import StratifiedKFold
-
+    """Fit on all documents of the shadow system."""
     from ragwitness.membership.shadow import AuditClassifier
 
-    table, labels = _checked(features, members)
     rule = fit(features, members)
-    held_out = np.zeros(len(labels))
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    for learnt, left in folds.split(table, labels):
-        fold = fit(table[learnt].tolist(), labels[learnt].tolist())
-        held_out[left] = fold.predict_proba(table[left])[:, 1]
     told = rule.told() if isinstance(rule, Thresholds) else _BOOSTED
-    return AuditClassifier(told, rule, held_out, breaks_ties=False)
+    return AuditClassifier(told, rule, breaks_ties=False)
 
 
 def fit_thresholds(

@@ -139,15 +139,12 @@ class AuditClassifier:
     Attributes:
         name: Which family was chosen, with its cross-validated log-loss.
         fitted: Anything with ``predict_proba``.
-        held_out: Membership probability of each training document by a model that was trained
-            without it, shape (n,); what a model says of its own training data is too good.
         breaks_ties: Whether the audit's own score, which needs no training, decides between
             documents of the same probability (ours; no paper does).
     """
 
     name: str
     fitted: _Fitted
-    held_out: NDArray[np.float64]
     breaks_ties: bool = True
 
     def member_probability(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
@@ -203,7 +200,7 @@ def train_classifier(
             f" training needs {_FOLDS}.",
             "Give more auxiliary documents with --auxiliary.",
         )
-    # Every family is judged out of fold, and so is each training document.
+    # Every family is judged out of fold.
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     families = families or _families(seed)
     held_out = {
@@ -212,9 +209,8 @@ def train_classifier(
     }
     losses = {name: float(log_loss(labels, p)) for name, p in held_out.items()}
     best = min(losses, key=lambda name: losses[name])
-    return AuditClassifier(
-        f"{best} (log-loss {losses[best]:.3f})", families[best].fit(table, labels), held_out[best]
-    )
+    told = f"{best} (log-loss {losses[best]:.3f})"
+    return AuditClassifier(told, families[best].fit(table, labels))
 
 
 def train_audit_classifier(
@@ -260,5 +256,4 @@ def train_autogluon(
             columns = {f"f{j}": features[:, j] for j in range(features.shape[1])}
             return predictor.predict_proba(tabular.TabularDataset(columns)).to_numpy()
 
-    held_out = np.asarray(predictor.predict_proba_oof().to_numpy()[:, 1], dtype=np.float64)
-    return AuditClassifier("AutoGluon", _Adapter(), held_out)
+    return AuditClassifier("AutoGluon", _Adapter())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
-from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
+from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values, votes_of
 from ragwitness.types import Decision, Document, Score, Verdict
 
 
@@ -38,6 +38,8 @@ def judge(
     inside: Sequence[float],
     alpha: float,
     tie_seed: int | None = None,
+    odd: Set[str] = frozenset(),
+    groups: tuple[Sequence[str | None], Sequence[str | None]] | None = None,
 ) -> tuple[Verdict, ...]:
     """Give each document a verdict.
 
@@ -51,23 +53,32 @@ def judge(
             without any, no document is called out.
         alpha: Level of the verdicts.
         tie_seed: Of the lots that break ties; None counts ties against the accusation.
+        odd: Ids of documents that these others are unlike: nothing may rest on their p-values, and
+            they are rejected nowhere, so that the correction holds for the others.
+        groups: Of the documents behind ``outside`` and ``inside``, shapes (n,) and (m,); each group
+            has one vote. None takes each document by itself.
     """
     # 1. p- and q-values against documents known to be outside.
     scored = [item for item in items if item.statistic is not None]
     values = np.array([item.statistic for item in scored], dtype=np.float64)
     ranked = bool(len(scored) and len(outside))
+    own = [item.document.group for item in scored]
+    by_out, by_in = ((own, theirs) for theirs in groups) if groups else (None, None)
     p_in = (
-        conformal_p_values(values, outside, _lots(scored, tie_seed))
+        conformal_p_values(values, outside, _lots(scored, tie_seed), by_out)
         if ranked
         else np.full(values.size, np.nan)
     )
-    q_in = benjamini_hochberg(p_in) if ranked else p_in
+    left = np.array([item.document.id in odd for item in scored], dtype=bool)
+    q_in = benjamini_hochberg(np.where(left, 1.0, p_in)) if ranked else p_in
     # 2. Against membership a low statistic is the evidence: the same test on negated values.
     known = bool(len(scored) and len(inside))
-    p_out = conformal_p_values(-values, [-value for value in inside]) if known else None
-    q_out = benjamini_hochberg(p_out) if p_out is not None else None
+    low = [-value for value in inside]
+    p_out = conformal_p_values(-values, low, groups=by_in) if known else None
+    q_out = benjamini_hochberg(np.where(left, 1.0, p_out)) if p_out is not None else None
 
     # 3. A decision where one test refuses and the other does not.
+    votes = votes_of(groups[0]) if groups else len(outside)
     verdicts, place = [], 0
     for item in items:
         if item.statistic is None:
@@ -93,7 +104,7 @@ def judge(
                 classifier=item.classifier,
                 queries=item.queries,
                 evidence=item.score.evidence,
-                reason=_why(decision, p_in[place], len(outside), len(scored), bool(says_in)),
+                reason=_why(decision, p_in[place], votes, len(scored), bool(says_in)),
                 member=item.document.member,
             )
         )

@@ -12,6 +12,8 @@ FEW = 5
 """Documents in question; with fewer a difference in kind is rarely noticed."""
 LEVEL = 0.01
 """Share of alike sets that are called unlike; measured in experiments/false-positives."""
+ODD = 0.02
+"""Share of documents like the known ones that are called unlike them, each by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ class SetLikeness:
         if self.least > LEVEL:
             return f"not tested: so few documents cannot be tested for likeness ({sets})."
         if self.documents < FEW:
-            return f"hardly tested: texts show no difference, which so few can hardly show {test}."
-        return f"checked: texts and lengths show no difference between them {test}."
+            return f"hardly tested: texts are not told apart, but so few can hardly show it {test}."
+        return f"texts and lengths do not tell them apart at {LEVEL:.0%} {test}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,6 @@ class VerdictReach:
 
 _INSIDE = {
     "known-in": "documents known to be inside",
-    "shadow": "documents inside its shadow system",
     "audited": "audited documents that are inside",
 }
 ASSUMED_AUC = 0.9
@@ -138,7 +139,7 @@ class VerdictPower:
         high: Share above which 5 % of them went.
         inside: Scored documents inside behind ``found``; 0 where an AUC of ``ASSUMED_AUC`` is
             assumed with scores as often equal as among the calibration documents.
-        source: ``"known-in"``, ``"shadow"`` or ``"audited"`` where there are such documents.
+        source: ``"known-in"`` or ``"audited"`` where there are such documents.
         withheld: No document could be called in, as the calibration documents are of another kind.
         ranked_out: Scored documents inside that ``out`` is ranked among.
         alpha: Level after correction.
@@ -187,8 +188,7 @@ class VerdictPower:
         if not self.ranked_out:
             return (
                 "No document can be said to show no sign of being inside: that takes scores of"
-                " documents that are inside. Give some with --known-in FILE, or take a method that"
-                " trains on a shadow system (--method s-rag)."
+                " documents that are inside this very system. Give some with --known-in FILE."
             )
         inside = say.documents(self.ranked_out)
         together = needed_together(self.alpha, self.documents, self.ranked_out)

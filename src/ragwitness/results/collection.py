@@ -43,7 +43,7 @@ class CollectionResult(Shown):
         unscorable: Documents left out.
         queries: Queries sent, calibration included.
         seconds: Wall time.
-        path: log10 of the e-value after each scored document.
+        path: log10 of the e-value after each scored document, known ones included.
         e_value: The e-value; None where it is too large for a number.
         permutation_p_value: Of a permutation test over all documents; None after an early stop,
             which chooses high scores and would make it too small.
@@ -151,8 +151,8 @@ def _sheet(result: CollectionResult) -> Sheet:
         rests_on=(
             (
                 "Assumption",
-                "The known-outside documents are of the same source, date and kind, and the system"
-                " did not change while it was asked.",
+                "The known-outside documents are of the same source, date and kind. The system may"
+                " have changed while it was asked: both kinds were, in one random order.",
             ),
         ),
         closing=(

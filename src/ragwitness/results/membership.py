@@ -87,6 +87,7 @@ class Calibration:
         largest_tie: Documents with the same score as each other, at most.
         ties: How equal scores were ranked: ``"conservative"`` or ``"random"``.
         power: What the audit could decide with these scores; None in earlier versions' results.
+        groups: Groups that they count by, one vote each; 0 where each counts by itself.
     """
 
     source: str
@@ -98,6 +99,12 @@ class Calibration:
     largest_tie: int = 0
     ties: Literal["conservative", "random"] = "conservative"
     power: VerdictPower | None = None
+    groups: int = 0
+
+    @property
+    def votes(self) -> int:
+        """How many of them count: documents, or groups of them."""
+        return self.groups or self.n
 
     @property
     def unlike(self) -> bool:
@@ -174,6 +181,8 @@ def _head(result: AuditResult) -> Row:
     if result.calibration.likeness is None:  # an earlier version looked at neither
         for name in ("likeness", "largest_tie", "ties"):
             del calibration[name]
+    if not result.calibration.groups:
+        del calibration["groups"]
     if (power := result.calibration.power) is None:
         del calibration["power"]
     else:
@@ -489,6 +498,8 @@ def _kept(alpha: float, rate: Rate) -> str:
 _NOT_CLAIMED = (
     "A verdict is not proof: at this level, some documents outside are called in.",
     "It cannot tell this document from a copy or near-copy of it in the database.",
+    "It cannot tell it from one that the model itself knows by heart, or was told by others, where "
+    "the known-outside documents, of the same source and kind, are not known to it.",
     "It says nothing about who put it there, by what right, or whether the model was "
     "trained on it.",
     "\N{LEFT DOUBLE QUOTATION MARK}No sign of it\N{RIGHT DOUBLE QUOTATION MARK} does not certify "
@@ -560,7 +571,7 @@ def _sheet(result: AuditResult) -> Sheet:
     # A conformal p-value is never below 1 / (n + 1): with few calibration documents nothing can be
     # called in.
     drawn = calibration.ties == "random"
-    smallest = "by lot" if drawn else say.p_text(1 / (max(0, calibration.n) + 1))
+    smallest = "by lot" if drawn else say.p_text(1 / (max(0, calibration.votes) + 1))
     cost = f"{say.count(result.queries)} queries, {say.duration(result.seconds)}"
     spent = say.spent_text(result.spent)
     all_starts = ("Spent by all starts, trials of the target included", spent)

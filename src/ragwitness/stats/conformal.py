@@ -10,23 +10,35 @@ dependent (PRDS), under which Benjamini-Hochberg still controls the false discov
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
 
+Groups = tuple[Sequence[str | None], Sequence[str | None]]
+"""Groups of scores and of calibration scores; None is a group of its own."""
+
 
 def conformal_p_values(
-    scores: ArrayLike, calibration: ArrayLike, lots: ArrayLike | None = None
+    scores: ArrayLike,
+    calibration: ArrayLike,
+    lots: ArrayLike | None = None,
+    groups: Groups | None = None,
 ) -> NDArray[np.float64]:
     """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
+
+    With groups each has one vote, its share of scores at least as high, among all groups and the
+    score's own (Lee, Barber and Willett 2023, hierarchical conformal prediction): valid where
+    groups are exchangeable with each other, and documents within one.
 
     Args:
         scores: Higher means more evidence against the null, shape (m,).
         calibration: Scores drawn under the null, shape (n,).
         lots: Uniform numbers from 0 to 1 that break ties, shape (m,); None counts ties against
             the document, which loses power and never validity.
+        groups: Which scores belong together, shapes (m,) and (n,); None takes each by itself.
 
     Returns:
         P-values, shape (m,).
@@ -34,20 +46,53 @@ def conformal_p_values(
     Raises:
         InputError: There is no calibration score, or a number is not finite.
     """
-    null = np.sort(np.asarray(calibration, dtype=np.float64))
+    null = np.asarray(calibration, dtype=np.float64)
     values = np.asarray(scores, dtype=np.float64)
     if not null.size:
         raise InputError("Conformal p-values need at least one calibration score.")
     if not (np.isfinite(null).all() and np.isfinite(values).all()):
         raise InputError("Scores must be finite; leave unscorable documents out.")
-    # Vovk et al. 2005: the document is counted among those it is compared with, hence the + 1.
-    above = null.size - np.searchsorted(null, values, side="left")
-    if lots is not None:
-        # Smoothed (Vovk et al. 2005, Sec. 2.2): the document itself is one of those it ties with.
-        higher = null.size - np.searchsorted(null, values, side="right")
-        drawn = higher + np.asarray(lots, dtype=np.float64) * (above - higher + 1)
-        return np.asarray(drawn / (null.size + 1), dtype=np.float64)
-    return np.asarray((1 + above) / (null.size + 1), dtype=np.float64)
+    # Votes for "at least as high" and for "higher"; a document is counted among those that it is
+    # compared with (Vovk et al. 2005), hence the 1.
+    order = np.argsort(null, kind="stable")
+    weight, own = np.ones(null.size), np.array([1.0, 0.0])
+    if groups:
+        names, place, times = _numbered(groups[1])
+        weight = 1 / times[place]
+    tails = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
+    ranks = [np.searchsorted(null[order], values, side=side) for side in ("left", "right")]
+    sides, votes = tails[ranks] + own[:, None], np.full(values.size, weight.sum())
+    if groups:
+        # Where known documents of its own group are there, it is one of them.
+        for at, group in enumerate(groups[0]):
+            if (number := names.get(group or "")) is not None:
+                inside = null[place == number]
+                beside = np.array([(inside >= values[at]).sum(), (inside > values[at]).sum()])
+                sides[:, at] += (beside + own) / (inside.size + 1) - own - beside / inside.size
+                votes[at] -= 1
+        sides, votes = sides.round(9), votes.round()
+    above, higher = sides / (votes + 1)
+    if lots is None:
+        return np.asarray(above)
+    # Smoothed (Vovk et al. 2005, Sec. 2.2): the document itself is one of those it ties with.
+    return np.asarray(higher + np.asarray(lots, dtype=np.float64) * (above - higher))
+
+
+def _numbered(
+    groups: Sequence[str | None],
+) -> tuple[dict[str, int], NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of named groups, the number of each document's, and the size of each group."""
+    names: dict[str, int] = {}
+    place, size = np.zeros(len(groups), dtype=np.int64), 0
+    for at, group in enumerate(groups):
+        place[at] = size if group is None else names.setdefault(group, size)
+        size += place[at] == size
+    return names, place, np.bincount(place)
+
+
+def votes_of(groups: Sequence[str | None]) -> int:
+    """Return how many groups there are; None is one of its own."""
+    return len(_numbered(groups)[2]) if groups else 0
 
 
 def largest_tie(scores: ArrayLike) -> int:

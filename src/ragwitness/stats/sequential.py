@@ -1,17 +1,21 @@
-r"""Evidence that grows document by document: test martingales, and a permutation test.
+r"""Evidence that grows document by document: bets on labels, and a permutation test.
 
-Let p_1, p_2, ... be independent p-values under the null. For each kappa in (0, 1) the product of
-kappa * p_t^(kappa - 1) is a test martingale: it starts at 1, its mean stays at most 1, and by
-Ville's inequality it ever reaches 1/alpha with probability at most alpha. So one may look after
-every document and stop as soon as it does. Kappa need not be chosen (Vovk and Wang, Annals of
-Statistics 2021, Sec. 2; Vovk, Nouretdinov and Gammerman, ICML 2003): the product is integrated
-over it, kappa^t exp((1 - kappa) S) with S = -sum ln p, which bets nearly as well as the best kappa.
+Documents of two kinds, ``ours`` and ``known``, are asked about in one random order. Under the null
+"ours are exchangeable with the known ones", the labels of that order are a uniformly random
+arrangement, whatever the scores are: the next label is ours with probability (ours left) / (all
+left), as in drawing without replacement. A target that changes meanwhile changes scores, and the
+order of labels knows nothing of it, so no drift can break this (docs/design/verdicts.md proves it).
 
-P-values that share one calibration set are not independent. :func:`online_p_values` are: the rank
-of each score among the calibration scores *and all scores before it*, since ranks of exchangeable
-arrivals among what came before are independent. A true alternative slowly pollutes its own
-comparison, so give many calibration scores. Ties count against the score, which makes a p-value
-only larger and, since the bets fall with p, the evidence only smaller.
+Before each label is looked at, a stake is divided between its two values by a guess q from
+everything seen so far, the score in question among it; it is multiplied by q / pi or
+(1 - q) / (1 - pi), where pi is the probability above. Its mean stays 1 whatever the guess, so it is
+a test martingale, and by Ville's inequality it ever reaches 1/alpha with probability at most alpha:
+one may look after every document and stop as soon as it does. (Betting on labels: Podkopaev and
+Ramdas, NeurIPS 2023; tests of exchangeability: Vovk, Gammerman and Shafer 2005, Ch. 7.)
+
+The guess takes the rank p of a score among known ones so far for a draw from the density
+kappa * p^(kappa - 1) where the document is ours, which small ranks favour, and from the uniform one
+otherwise. Kappa need not be chosen: the stakes of ten values are averaged.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from __future__ import annotations
 import bisect
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -27,62 +31,68 @@ import numpy as np
 
 from ragwitness.errors import InputError
 
-_ENOUGH = 200  # terms of the series beyond the point where they start to fall
+_KAPPAS = np.array([0.05, *np.arange(0.1, 0.95, 0.1)])
 _TIE = 1e-12
 
 
-def online_p_values(scores: Iterable[float], calibration: Sequence[float]) -> Iterator[float]:
-    """Yield each score's p-value among the calibration and all earlier scores.
+class LabelBets:
+    """Bets on which documents of one random order are ours, as their scores come in.
 
     Args:
-        scores: Higher means more evidence against the null; read one at a time.
-        calibration: Scores drawn under the null, at least one.
+        ours: Documents of ours in that whole order.
+        known: Documents known to be outside in it.
+        alpha: Level.
+
+    Attributes:
+        path: ln of the martingale after each document that has a score.
 
     Raises:
-        InputError: No calibration score, or a score that is not finite.
+        InputError: ``alpha`` is not in (0, 1).
     """
-    known = sorted(map(_finite, calibration))
-    if not known:
-        raise InputError("Sequential p-values need at least one calibration score.")
-    for score in scores:
-        # The score counts itself, then joins what later scores are compared with.
-        above = len(known) - bisect.bisect_left(known, _finite(score))
-        yield (1 + above) / (len(known) + 1)
-        bisect.insort(known, score)
 
+    def __init__(self, ours: int, known: int, *, alpha: float = 0.05) -> None:
+        if not 0 < alpha < 1:
+            raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+        self.path: list[float] = []
+        self._enough = -math.log(alpha)
+        self._ours, self._left = ours, ours + known
+        self._stakes, self._seen = np.zeros(len(_KAPPAS)), list[float]()
 
-def log_mixture(total: float, count: int) -> float:
-    """Return ln of the integral of kappa^count exp((1 - kappa) total) over kappa in (0, 1).
+    @property
+    def best(self) -> float:
+        """Largest value so far; 1 / e^best is an anytime-valid p-value."""
+        return max(self.path, default=0.0)
 
-    Args:
-        total: S, the sum of -ln p; at least 0.
-        count: How many p-values.
-    """
-    if total == 0:
-        return -math.log(count + 1)
-    # = sum over k of total^k / ((count+1) ... (count+1+k)): all terms positive, no overflow.
-    k = np.arange(int(2 * total) + _ENOUGH)
-    terms = k * math.log(total) - np.cumsum(np.log(count + 1.0 + k))
-    top = float(terms.max())
-    return top + math.log(float(np.exp(terms - top).sum()))
+    @property
+    def decided(self) -> bool:
+        """Whether 1/alpha was reached, under the null with chance alpha at most (Ville)."""
+        return self.best >= self._enough
 
+    def add(self, score: float | None, mine: bool) -> None:
+        """Bet on the label of the next document in the order of asking.
 
-def bet(p_values: Iterable[float]) -> Iterator[tuple[float, float]]:
-    """Yield each p-value with ln of the martingale after it.
+        Args:
+            score: None where it has none: no bet, but its label is known from now on.
+            mine: The label.
 
-    Args:
-        p_values: Independent under the null, in the order they come; read one at a time.
-
-    Raises:
-        InputError: A p-value is not in (0, 1].
-    """
-    total = 0.0
-    for count, p in enumerate(p_values, start=1):
-        # The whole product is integrated over kappa: it depends on S and t alone.
-        if not 0 < p <= 1:
-            raise InputError("P-values must lie in (0, 1].")
-        total += max(0.0, -math.log(p))
-        yield p, log_mixture(total, count)
+        Raises:
+            InputError: The score is not finite.
+        """
+        # 1. The label is a draw without replacement from those that are left.
+        chance, self._left, self._ours = self._ours / self._left, self._left - 1, self._ours - mine
+        if score is None:
+            return
+        # 2. How likely the rank is for ours, where it is 1 for a known one; ties share theirs.
+        size = len(self._seen) + 1
+        above = size - 1 - bisect.bisect_right(self._seen, _finite(score))
+        upto = size - bisect.bisect_left(self._seen, score)
+        likely = ((upto / size) ** _KAPPAS - (above / size) ** _KAPPAS) * size / (upto - above)
+        # 3. Bayes: q = chance * likely / (chance * likely + 1 - chance), against chance.
+        self._stakes += np.log((likely if mine else 1.0) / (chance * likely + 1 - chance))
+        if not mine:
+            bisect.insort(self._seen, score)
+        top = float(self._stakes.max())
+        self.path.append(top + math.log(float(np.exp(self._stakes - top).mean())))
 
 
 @dataclass(frozen=True, slots=True)

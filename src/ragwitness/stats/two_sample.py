@@ -72,11 +72,6 @@ def two_sample(
     most = differences.max(axis=1, initial=0.0)
     columns = np.array([np.mean(most >= found - 1e-12) for found in differences[0]])
     fewest, auc = min(first, n - first), math.nan
-    if fewest == 1:
-        # One row by itself: whether it lies farther from the middle than the others do.
-        far = np.diag(gram) - 2 * gram.mean(axis=1)
-        one = 0 if first == 1 else n - 1
-        return TwoSample(auc, float(np.mean(far >= far[one] - 1e-12)), 1 / n, columns)
     parts = [float(columns.min(initial=1.0))]
     # 2. The classifier, on rows that it has not seen.
     if fewest >= _FEWEST:

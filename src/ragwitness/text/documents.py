@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
 from ragwitness.errors import InputError
 from ragwitness.types import Document
@@ -45,6 +45,13 @@ _Line: TypeAlias = tuple[int, str | None]
 
 def _too_large(max_row: int) -> str:
     return f"the document is over the size limit of one document, {max_row:,} bytes"
+
+
+class Fields(NamedTuple):
+    """Names of the fields, or columns, of the text (None for the usual ones) and of the group."""
+
+    text: str | None = None
+    group: str | None = None
 
 
 class _UnusableRowError(Exception):
@@ -89,7 +96,7 @@ def read_folder(folder: Path, max_bytes: int, max_row: int) -> Iterator[Row]:
 
 
 def read_file(
-    stream: BinaryIO, name: str, text_field: str | None, split: Split, limits: tuple[int, int]
+    stream: BinaryIO, name: str, fields: Fields, split: Split, limits: tuple[int, int]
 ) -> Iterator[Row]:
     """Yield the documents of one file; its format follows from its suffix, else its first byte.
 
@@ -112,9 +119,9 @@ def read_file(
     # 2. Line by line: no input is ever held whole.
     lines = _lines(head, stream, name, max_bytes, max_row)
     if kind == "jsonl":
-        return _read_jsonl(lines, name, text_field, max_row)
+        return _read_jsonl(lines, name, fields, max_row)
     if kind == "csv":
-        return _read_csv(lines, name, text_field, max_row)
+        return _read_csv(lines, name, fields, max_row)
     return _read_text(lines, name, split, max_row)
 
 
@@ -154,17 +161,15 @@ def _decode(line: bytearray, number: int) -> str:
     return text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _read_jsonl(
-    lines: Iterable[_Line], name: str, text_field: str | None, max_row: int
-) -> Iterator[Row]:
+def _read_jsonl(lines: Iterable[_Line], name: str, fields: Fields, max_row: int) -> Iterator[Row]:
     for number, line in lines:
         if line is None:
             yield f"{name}:{number}", _too_large(max_row)
         elif line.strip():
-            yield f"{name}:{number}", _from_json(line, number, text_field)
+            yield f"{name}:{number}", _from_json(line, number, fields)
 
 
-def _from_json(line: str, number: int, text_field: str | None) -> Document | str:
+def _from_json(line: str, number: int, fields: Fields) -> Document | str:
     try:
         row = json.loads(line, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
@@ -175,7 +180,7 @@ def _from_json(line: str, number: int, text_field: str | None) -> Document | str
         return "invalid JSON (a number too long, or nested too deeply)"
     if not isinstance(row, dict):
         return "the row is not an object"
-    return _from_row(row, number, text_field)
+    return _from_row(row, number, fields)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -185,9 +190,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _read_csv(
-    lines: Iterable[_Line], name: str, text_field: str | None, max_row: int
-) -> Iterator[Row]:
+def _read_csv(lines: Iterable[_Line], name: str, fields: Fields, max_row: int) -> Iterator[Row]:
     rows = iter(lines)
     header = next(rows)[1] or ""
     suffix = Path(name).suffix.lower()
@@ -197,7 +200,9 @@ def _read_csv(
     except csv.Error as error:
         why = f"{name}: the names of its columns cannot be read ({error})."
         raise InputError(why, "Save it as CSV again, with usual ends of lines.") from None
-    wanted = (text_field,) if text_field else _TEXT_FIELDS
+    wanted = (fields.text,) if fields.text else _TEXT_FIELDS
+    if fields.group and fields.group not in columns:
+        raise InputError(f"{name} has no column {fields.group!r}.", "Correct --group-field.")
     if not set(wanted) & set(columns):
         raise InputError(
             f"{name} has no column {' or '.join(map(repr, wanted))}; "
@@ -243,7 +248,7 @@ def _read_csv(
             yield f"{name}:{number}", f"{why} needs quotation marks"
         elif cells:
             row = dict(zip(columns, cells, strict=False))
-            yield f"{name}:{number}", _from_row(row, number, text_field)
+            yield f"{name}:{number}", _from_row(row, number, fields)
 
 
 def _holds_rows(cell: str, columns: list[str], delimiter: str) -> bool:
@@ -254,8 +259,8 @@ def _holds_rows(cell: str, columns: list[str], delimiter: str) -> bool:
     return len(rows) > 1 and all(whole)
 
 
-def _from_row(row: Mapping[str, object], number: int, text_field: str | None) -> Document | str:
-    names = (text_field,) if text_field else _TEXT_FIELDS
+def _from_row(row: Mapping[str, object], number: int, fields: Fields) -> Document | str:
+    names = (fields.text,) if fields.text else _TEXT_FIELDS
     name = next((name for name in names if row.get(name) is not None), None)
     if name is None:
         return f"no field {' or '.join(map(repr, names))}"
@@ -263,7 +268,8 @@ def _from_row(row: Mapping[str, object], number: int, text_field: str | None) ->
     if not isinstance(text, str):
         return f"the field {name!r} is not a string"
     try:
-        return Document(_identity(row.get("id"), number), text.strip(), _member(row.get("member")))
+        known = _identity(row.get("id"), number), text.strip(), _member(row.get("member"))
+        return Document(*known, _group(row, fields.group))
     except _UnusableRowError as reason:
         return str(reason)
 
@@ -274,6 +280,13 @@ def _identity(value: object, number: int) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _UnusableRowError("the id is neither a string nor a whole number")
     return str(value)
+
+
+def _group(row: Mapping[str, object], name: str | None) -> str | None:
+    value = row.get(name) if name else None
+    if name and (value is None or isinstance(value, dict | list) or not str(value).strip()):
+        raise _UnusableRowError(f"no group in the field {name!r}")
+    return None if value is None else str(value).strip()
 
 
 def _member(value: object) -> bool | None:
@@ -356,6 +369,7 @@ def load_documents(
     source: str | Path,
     *,
     text_field: str | None = None,
+    group_field: str | None = None,
     split: Split = None,
     max_bytes: int = _MAX_BYTES,
     max_row_bytes: int = _MAX_ROW_BYTES,
@@ -367,6 +381,7 @@ def load_documents(
             and ``member``), a ``.txt`` or ``.md`` file, a folder of those two, ``"-"`` for
             standard input, or the text itself: at least 8 words that do not look like a path.
         text_field: Name of the field that holds the text.
+        group_field: Name of the field that holds the group; a row without one cannot be used.
         split: ``"paragraphs"`` makes every block between blank lines of a plain text a
             document of its own; otherwise a file is one document.
         max_bytes: Limit of the whole input.
@@ -378,14 +393,15 @@ def load_documents(
     """
     name = _shown(source)
     try:
-        return _collect(_rows(source, name, text_field, split, (max_bytes, max_row_bytes)), name)
+        fields, limits = Fields(text_field, group_field), (max_bytes, max_row_bytes)
+        return _collect(_rows(source, name, fields, split, limits), name)
     except OSError as error:
         why = error.strerror or str(error)
         raise InputError(f"{name} cannot be read: {why}.", "Check its permissions.") from error
 
 
 def _rows(
-    source: str | Path, name: str, text_field: str | None, split: Split, limits: tuple[int, int]
+    source: str | Path, name: str, fields: Fields, split: Split, limits: tuple[int, int]
 ) -> Iterator[Row]:
     max_bytes, max_row = limits
     path = None if source == "-" else _existing(source)
@@ -397,7 +413,7 @@ def _rows(
         if path is not None:
             check_size(name, path.stat().st_size, max_bytes)
         with nullcontext(sys.stdin.buffer) if path is None else path.open("rb") as stream:
-            yield from read_file(stream, name, text_field, split, limits)
+            yield from read_file(stream, name, fields, split, limits)
 
 
 def _collect(rows: Iterable[Row], name: str) -> LoadedDocuments:

@@ -123,13 +123,13 @@ def _plan(kinds, **more) -> AuditPlan:
 def test_a_verdict_that_rests_on_unlike_documents_is_taken_back(kinds) -> None:
     plan = _plan(kinds)
     alike = likeness(plan.documents, plan.known_out)
-    found = withheld(plan, PlanLikeness(alike), _verdicts())
+    found = withheld(plan, PlanLikeness(alike), _verdicts(), {})
     assert [one.decision.value for one in found] == ["inconclusive", "out", "inconclusive"]
     assert "differ from yours" in found[0].reason
     # Known-in documents of another kind take back the verdict out.
     plan = replace(plan, known_in=plan.known_out[:50], known_out=())
     inside = likeness(plan.documents, plan.known_in)
-    both = withheld(plan, PlanLikeness(alike, inside), _verdicts())
+    both = withheld(plan, PlanLikeness(alike, inside), _verdicts(), {})
     assert [one.decision.value for one in both] == ["inconclusive"] * 3
 
 
@@ -139,7 +139,7 @@ def test_out_says_so_where_the_known_in_documents_could_not_be_tested(kinds) -> 
     plan = AuditPlan(tuple(one[:1]), tuple(one[1:50]), tuple(other[:50]))
     seen = PlanLikeness.of(plan, choose_reference(plan.known_out, False, ()))
     assert not seen.known_in.tested
-    said = withheld(plan, seen, _verdicts())[1]
+    said = withheld(plan, seen, _verdicts(), {})[1]
     assert said.decision is Decision.OUT
     assert said.reason.startswith("not exact: too few documents to test")
     reference = choose_reference(plan.known_out, False, ())
@@ -155,7 +155,8 @@ def test_who_insists_keeps_verdicts_that_are_not_called_exact(kinds) -> None:
     calibration = calibration_of(plan, reference, [0.0] * 97 + [1.0, 2.0, 3.0])
     assert not calibration.exact
     assert calibration.largest_tie == 97
-    assert withheld(plan, PlanLikeness(calibration.likeness), _verdicts()) == tuple(_verdicts())
+    seen = PlanLikeness(calibration.likeness)
+    assert withheld(plan, seen, _verdicts(), {}) == tuple(_verdicts())
     assert "do not accuse" in doubts(plan, calibration, 40)[0]
 
 
@@ -193,12 +194,12 @@ def _power(documents, scores, inside=None, **more):
 def test_power_follows_the_scores_that_calibration_gave(kinds) -> None:
     documents = next(iter(kinds.values()))
     scores = [i / 200 for i in range(200)]
-    strong = _power(documents, scores, {"known-in": [], "shadow": [2.0] * 40})
-    assert (strong.inside, strong.source) == (40, "shadow")
+    strong = _power(documents, scores, {"known-in": [], "audited": [2.0] * 40})
+    assert (strong.inside, strong.source) == (40, "audited")
     assert strong.found > 0.9
     assert strong.smallest == 1 / 201
     assert strong.tied == 1
-    assert "documents inside its shadow system, it could call in 9" in strong.told
+    assert "audited documents that are inside, it could call in 9" in strong.told
     weak = _power(documents, scores, {"known-in": scores[::10]})
     assert weak.source == "known-in"
     assert weak.found < 0.1

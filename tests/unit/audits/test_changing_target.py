@@ -20,6 +20,15 @@ from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer, Capability, Decision, Document, Probe, Query, Score
 
 
+@pytest.fixture(autouse=True)
+def _drawn_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Orders that nobody can foresee, but the same ones each time the tests run."""
+    rng = random.Random(5)
+    monkeypatch.setattr(
+        "ragwitness.asking.scores.secrets.token_hex", lambda n: f"{rng.getrandbits(8 * n):x}"
+    )
+
+
 class _Turning:
     """Says no to so many questions and yes to all others, whatever it is asked."""
 
@@ -63,31 +72,57 @@ def test_no_document_is_accused_because_the_target_changed(after: int, monkeypat
     assert sum(p <= 0.05 for p in p_values) <= 3
 
 
-@pytest.mark.parametrize("after", [79, 85, 90, 100])
-def test_no_collection_is_accused_because_the_target_changed(after: int) -> None:
-    result = asyncio.run(run_collection(_plan(60, 100), _Turning(after), _Asks()))
-    assert not result.decided
-    assert result.caution is None or "seems to have changed during the audit" in result.caution
-    assert (result.caution is not None) == (result.log10_e >= 1.3)
+def test_drift_decides_for_a_collection_no_oftener_than_the_level() -> None:
+    """Nothing is held; scores rise step by step or at once (all of it, 2,000 times: test_owner)."""
+
+    class Drifting(_Turning):
+        turns: int | None = None
+
+        async def ask(self, query: Query) -> Answer:
+            self.left += 1
+            rise = self.left / 160 if self.turns is None else self.left > self.turns
+            return Answer(str(rise + random.Random(query.prompt).gauss(0, 1)))
+
+    class Reads(_Asks):
+        def probe(self, document: Document) -> Probe:
+            (answer,) = yield [Query(document.text)]
+            return Score(float(answer.text))
+
+    wrong = 0
+    for turns in (None, 20, 80, 100, 140):
+        for seed in range(4):
+            target = Drifting(0)
+            target.turns = turns
+            asked = run_collection(_plan(60, 100), target, Reads(), seed=seed)
+            wrong += asyncio.run(asked).decided
+    assert wrong <= 4  # of 20 at .05 more with probability .003
 
 
-@pytest.mark.parametrize("first", range(79, 87))
-def test_a_change_that_is_over_again_decides_no_collection(first: int) -> None:
+def test_a_change_that_is_over_again_decides_no_collection() -> None:
     class Glitch(_Turning):
         async def ask(self, query: Query) -> Answer:
             self.left += 1
             return Answer("yes" if first <= self.left < first + 8 else "no")
 
-    result = asyncio.run(run_collection(replace(_plan(60, 100), in_flight=4), Glitch(0), _Asks()))
-    assert not result.decided
+    plan, wrong = replace(_plan(60, 100), in_flight=4), 0
+    for first in range(0, 150, 12):
+        wrong += asyncio.run(run_collection(plan, Glitch(0), _Asks(), seed=first)).decided
+    assert wrong <= 3  # of 13 at .05 more with probability .003
 
 
-def test_a_collection_too_small_to_be_compared_decides_nothing() -> None:
-    plan = _plan(4, 100)
-    result = asyncio.run(run_collection(plan, _Turning(100), _Asks()))
-    assert result.log10_e > 1.3
+@pytest.mark.parametrize(("mine", "known"), [(4, 100), (60, 4)])
+def test_a_collection_too_small_to_be_compared_decides_nothing(mine: int, known: int) -> None:
+    plan = _plan(mine, known)
+    held = {one.text for one in plan.documents}
+
+    class Holds(_Turning):
+        async def ask(self, query: Query) -> Answer:
+            return Answer("yes" if query.prompt in held else "no")
+
+    result = asyncio.run(run_collection(plan, Holds(0), _Asks()))
+    assert result.log10_e > 1.3 or known < 5
     assert not result.decided
-    assert "5 are needed, and there are 4" in result.caution
+    assert f"there are {mine} of the collection and {known} known" in result.caution
     assert undecidable(plan) == result.caution
 
 
@@ -103,27 +138,16 @@ def test_a_target_that_stays_the_same_is_not_called_changed() -> None:
     assert result.caution is None
 
 
-@pytest.mark.parametrize(
-    ("refuses", "says"),
-    [
-        ("late", "only 0 of the 20 known-outside"),
-        ("half of late", None),
-        ("most of late", "only 4"),
-    ],
-)
-def test_a_collection_is_decided_only_where_a_change_could_be_seen(refuses: str, says) -> None:
+def test_documents_without_an_answer_are_left_out_of_the_bets_on_both_sides() -> None:
     plan = _plan(60, 100)
     held = {one.text for one in plan.documents}
-    late = []
 
     class Refuses(_Turning):
         async def ask(self, query: Query) -> Answer:
-            if self.left > -80 or query.prompt in held:
-                self.left -= 1
-                return Answer("yes" if query.prompt in held else "no")
-            late.append(query)
-            many = {"late": 20, "half of late": 10, "most of late": 16}[refuses]
-            return Answer("no") if len(late) > many else Answer("", error="429 daily limit")
+            self.left += 1
+            if self.left % 2:
+                return Answer("", error="429 daily limit")
+            return Answer("yes" if query.prompt in held else "no")
 
     class Asks(_Asks):
         def probe(self, document: Document) -> Probe:
@@ -131,12 +155,12 @@ def test_a_collection_is_decided_only_where_a_change_could_be_seen(refuses: str,
             return Score(None if answer.error else float(answer.text == "yes"), reason=answer.error)
 
     result = asyncio.run(run_collection(plan, Refuses(0), Asks()))
-    assert result.log10_e >= 1.3
-    assert result.decided == (says is None)
-    assert says is None or says in (result.caution or "")
+    assert result.decided
+    assert result.unscorable > 2
+    assert len(result.path) == result.known_out + result.documents_asked - result.unscorable
 
 
-def test_a_cap_before_the_last_documents_leaves_a_collection_undecided(tmp_path) -> None:
+def test_a_cap_leaves_a_collection_undecided_and_a_higher_one_resumes(tmp_path) -> None:
     plan = _plan(60, 100)
     held = {one.text for one in plan.documents}
 
@@ -149,14 +173,10 @@ def test_a_cap_before_the_last_documents_leaves_a_collection_undecided(tmp_path)
             audit = run_collection(plan, Holds(0), _Asks(), run=tmp_path, governor=governor)
             return asyncio.run(audit)
 
-    needed = 2 * run(None).documents_asked + 80
-    for name in ("answers.jsonl", "spent.jsonl"):
-        (tmp_path / name).unlink()
-    # Decided by the e-value, before most of the documents that tell of a change.
-    result = run(needed)
+    result = run(8)
     assert not result.decided
     assert result.spent.stopped_by == "query"
-    assert "could not be checked" in result.caution
+    assert len(result.path) == 8
     again = run(None)  # the same command with a higher cap resumes
     assert again.decided
     assert again.caution is None
@@ -306,7 +326,6 @@ def test_another_collection_in_the_same_folder_is_not_decided(tmp_path, others: 
     other = replace(plan, documents=tuple(texts[60 : 60 + others]))
     for _ in range(2):
         result = asyncio.run(run_collection(other, _Turning(0), _Asks(), run=tmp_path))
-        assert result.log10_e >= 1.3
         assert not result.decided
         assert "take a fresh --run folder" in result.caution
     again = asyncio.run(run_collection(plan, _Turning(0), _Asks(), run=tmp_path))
@@ -315,7 +334,6 @@ def test_another_collection_in_the_same_folder_is_not_decided(tmp_path, others: 
 
 
 def test_documents_asked_at_a_lower_level_later_decide_no_collection(tmp_path) -> None:
-    """The known-out documents that were asked last then came before them."""
     plan = _plan(60, 100)
     held = {one.text for one in plan.documents[:60]}
 
@@ -402,29 +420,6 @@ def test_figures_and_signs_make_another_question(one: str, other: str) -> None:
     mine = replace(plan, documents=(*plan.documents, *twins))
     result = asyncio.run(run_audit(mine, _Turning(10**6), _Asks()))
     assert not any("asks the same" in (verdict.reason or "") for verdict in result.verdicts)
-
-
-@pytest.mark.parametrize(("known", "decided"), [(25, False), (39, False), (40, True)])
-def test_too_few_known_out_documents_to_see_a_change_decide_no_collection(known, decided) -> None:
-    plan = _plan(60, known)
-    held = {one.text for one in plan.documents}
-
-    class Holds(_Turning):
-        async def ask(self, query: Query) -> Answer:
-            return Answer("yes" if query.prompt in held else "no")
-
-    class Asks(_Asks):
-        def probe(self, document: Document) -> Probe:
-            (answer,) = yield [Query(document.text)]
-            return Score(2 * (answer.text == "yes") + random.Random(document.text).random())
-
-    result = asyncio.run(run_collection(plan, Holds(0), Asks()))
-    assert result.log10_e >= 1.3
-    assert result.decided is decided
-    assert decided == (result.caution is None)
-    assert decided or f"40 are needed, and there are {known}. So nothing is decided" in (
-        result.caution or ""
-    )
 
 
 def test_looks_at_a_part_share_one_level_and_the_same_look_twice_is_one(tmp_path) -> None:

@@ -67,3 +67,12 @@ def test_false_discoveries_are_controlled() -> None:
         called = [i for i, v in enumerate(found) if v.decision is Decision.IN]
         wrong.append(sum(i >= 30 for i in called) / max(1, len(called)))
     assert np.mean(wrong) <= 0.1 * 0.7 + 3 * np.std(wrong) / np.sqrt(300)
+
+
+def test_what_is_left_out_is_rejected_nowhere_and_counts_as_a_test() -> None:
+    outside = [i / 100 for i in range(100)]
+    found = judge(_items([9.0] * 4), outside=outside, inside=(), alpha=0.05, odd={"0", "1"})
+    assert [one.q_value for one in found[:2]] == [1.0, 1.0]
+    # 2 of 4 are rejected: 1/101 times 4/2.
+    assert [one.q_value for one in found[2:]] == pytest.approx([2 / 101] * 2)
+    assert [one.decision for one in found[:2]] == [Decision.INCONCLUSIVE] * 2

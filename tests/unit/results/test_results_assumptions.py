@@ -34,7 +34,7 @@ def test_the_reviewers_audits_that_could_never_say_in(documents, known, together
 
 def test_too_few_documents_to_compare_are_not_called_alike() -> None:
     assert "cannot be tested" in SetLikeness(1, 20, 0.5, 1 / 21).told
-    assert "no difference" in SetLikeness(40, 100, 0.5, 0.004).told
+    assert "do not tell them apart at 1%" in SetLikeness(40, 100, 0.5, 0.004).told
     assert not SetLikeness(40, 100, 0.011, 0.004).unlike
     assert SetLikeness(40, 100, 0.01, 0.004, 0.99, ("they are 4.0 times as long",)).unlike
 
@@ -57,7 +57,7 @@ def test_power_is_told_with_its_source_or_as_assumed() -> None:
 @pytest.mark.parametrize(
     ("inside", "documents", "says"),
     [
-        (0, 40, "Give some with --known-in FILE, or take a method that trains on a shadow"),
+        (0, 40, "documents that are inside this very system. Give some with --known-in FILE."),
         (9, 40, "that takes at least 19. Give more with --known-in FILE"),
         (19, 1, "a single document can be said to show no sign"),
         (100, 40, "8 or more together can be said to show no sign"),

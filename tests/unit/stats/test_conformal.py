@@ -14,6 +14,7 @@ from ragwitness.stats.conformal import (
     conformal_p_values,
     documents_needed,
     largest_tie,
+    votes_of,
 )
 
 _FLOATS = st.floats(-1e6, 1e6)
@@ -90,3 +91,53 @@ def test_what_the_arithmetic_promises_no_rounding_denies(documents: int, known: 
         p = [1 / (known + 1)] * together + [1.0] * (documents - together)
         enough = Fraction(documents, together * (known + 1)) <= Fraction(1, 20)
         assert bool(benjamini_hochberg(p)[0] <= 0.05) is enough
+
+
+def _by_hand(score, group, calibration, groups):
+    """One vote a group: its share at least as high, and for the own group the score as well."""
+    parts: dict[object, list[float]] = {}
+    for at, (value, name) in enumerate(zip(calibration, groups, strict=True)):
+        parts.setdefault(at if name is None else name, []).append(value)
+    own = [*parts.pop(group, []), score] if group is not None else [score]
+    votes = [*(np.mean([v >= score for v in part]) for part in parts.values()), 1.0]
+    votes[-1] = np.mean([v >= score for v in own])
+    return sum(votes) / len(votes)
+
+
+def test_grouped_p_values_are_one_vote_a_group() -> None:
+    rng = np.random.default_rng(4)
+    known, scores = rng.integers(0, 9, 30).astype(float), rng.integers(0, 9, 12).astype(float)
+    theirs = [None if at % 5 == 0 else f"g{at % 4}" for at in range(30)]
+    mine = [None, "g1", "g7"] * 4
+    found = conformal_p_values(scores, known, groups=(mine, theirs))
+    literal = [_by_hand(s, g, known, theirs) for s, g in zip(scores, mine, strict=True)]
+    assert found == pytest.approx(literal)
+    # Each by itself, or one group everywhere, is the usual rank.
+    alone = conformal_p_values(scores, known)
+    assert conformal_p_values(scores, known, groups=([None] * 12, [None] * 30)) == pytest.approx(
+        alone
+    )
+    assert conformal_p_values(scores, known, groups=(["a"] * 12, ["a"] * 30)) == pytest.approx(
+        alone
+    )
+    lots = rng.random(12)
+    by_lot = conformal_p_values(scores, known, lots, groups=(mine, theirs))
+    assert (by_lot <= found + 1e-9).all()
+
+
+@pytest.mark.parametrize("shared", [0, 5])
+def test_grouped_p_values_hold_their_level_where_scores_cluster(shared: int) -> None:
+    """2,000 audits: 20 documents of five authors, 200 of 40; half the variance is theirs."""
+    rng, hits = np.random.default_rng(shared), []
+    mine, theirs = np.repeat(np.arange(5), 4), np.repeat(np.arange(5 - shared, 45 - shared), 5)
+    groups = ([f"{g}" for g in mine], [f"{g}" for g in theirs])
+    for _ in range(2000):
+        style = rng.normal(size=45)
+        scores, known = (style[g] + rng.normal(size=len(g)) for g in (mine, theirs))
+        hits.append(np.mean(conformal_p_values(scores, known, groups=groups) <= 0.05))
+    assert np.mean(hits) <= 0.055
+
+
+def test_votes_are_groups_and_documents_without_one() -> None:
+    assert votes_of(["a", None, "a", "b", None]) == 4
+    assert votes_of([]) == 0

@@ -286,3 +286,21 @@ def test_a_name_that_stands_twice_hides_no_text(tmp_path: Path) -> None:
     loaded = load_documents(write(tmp_path / "a.jsonl", rows))
     assert [d.text for d in loaded.documents] == ["three"]
     assert "a key stands twice" in loaded.skipped[0].why
+
+
+def test_a_group_is_read_from_its_field_and_a_row_without_one_is_named(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(
+        '{"id": "a", "text": "one text", "by": " Ann "}\n{"id": "b", "text": "another", "by": 7}\n'
+        '{"id": "c", "text": "a third"}\n{"id": "d", "text": "a fourth", "by": ["x"]}\n'
+    )
+    loaded = load_documents(rows, group_field="by")
+    assert [(one.id, one.group) for one in loaded.documents] == [("a", "Ann"), ("b", "7")]
+    assert [one.why for one in loaded.skipped] == ["no group in the field 'by'"] * 2
+    assert [one.group for one in load_documents(rows).documents] == [None] * 4
+    table = tmp_path / "rows.csv"
+    table.write_text("id,text,by\na,one text,Ann\nb,another,\n")
+    loaded = load_documents(table, group_field="by")
+    assert [(one.id, one.group) for one in loaded.documents] == [("a", "Ann")]
+    with pytest.raises(InputError, match="no column 'author'"):
+        load_documents(table, group_field="author")

@@ -1,0 +1,223 @@
+"""What tells one kind of text from another: words, lengths and signs, and how surprising a text is.
+
+:func:`unlikeness` says of each text by itself how unlike a set of known ones it is. A model of the
+known texts alone calls every difficult text unlike. So what is surprising in English at large, to a
+model of the sample that comes with the package, counts half against it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.text.sample import load_sample
+from ragwitness.text.words import UNSPACED
+
+Float64 = NDArray[np.float64]
+Symbols = NDArray[np.uint64]
+
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_UNPARTED = re.compile(f"[{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Khmer …
+_LONG_WORD = 30
+_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
+_MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")
+
+MEASURES = (
+    ("length", "words", False),
+    ("length of words", "letters", False),
+    ("length of sentences", "words", False),
+    ("figures", "of the characters", True),
+    ("capital letters", "of the characters", True),
+    ("punctuation", "of the characters", True),
+    ("letters beyond a to z", "of the characters", True),
+    ("line breaks", "in 100 words", False),
+    ("links, addresses and markup", "in 100 words", False),
+    ("years that are named", "", False),
+    # Where a method counts characters, white space leaves less room for words.
+    ("white space", "of the characters", True),
+    ("white space other than blanks and line breaks", "of the characters", True),
+    ("longest gap between words", "characters", False),
+)
+"""Name of each value of :func:`measure`, its unit, and whether it is a share."""
+
+
+def measure(text: str, words: Sequence[str]) -> tuple[float, ...]:
+    """Return the values of ``MEASURES``; NaN for no year."""
+    n, size, characters = max(1, len(words)), max(1, len(text)), Counter(text).items()
+    years = [int(year) for year in _YEAR.findall(text)]
+    sentences = max(1, len(re.findall(r"[.!?。]+(?=\s|$)", text)))
+    gaps = re.findall(r"\s+", text)
+    return (
+        float(len(words)),
+        sum(map(len, words)) / n,
+        n / sentences,
+        sum(times for c, times in characters if c.isdigit()) / size,
+        sum(times for c, times in characters if c.isupper()) / size,
+        sum(times for c, times in characters if is_mark(c)) / size,
+        sum(times for c, times in characters if c.isalpha() and not c.isascii()) / size,
+        100 * text.count("\n") / n,
+        100 * len(_MARK.findall(text)) / n,
+        float(np.median(years)) if years else float("nan"),
+        sum(map(len, gaps)) / size,
+        sum(c not in " \n" for gap in gaps for c in gap) / size,
+        float(max(map(len, gaps), default=0)),
+    )
+
+
+def is_mark(sign: str) -> bool:
+    """Whether a character is neither a letter, a figure nor white space."""
+    return not sign.isalnum() and not sign.isspace()
+
+
+def kind_words(text: str) -> list[str]:
+    """Return words without case; of a script that parts none by spaces, pairs of letters too."""
+    found: list[str] = []
+    for word in _WORD.findall(text.casefold()):
+        dense = len(word) > _LONG_WORD or _UNPARTED.search(word)
+        found += [word] if not dense else map("".join, pairwise(word))
+        found += word if dense else ()
+    return found
+
+
+# How unlike a set of texts is each one.
+
+_BLANKS = re.compile(r"[^\S\n]+")  # line breaks are signs of lists and tables
+_LONGEST = 2_048  # characters of a text that are looked at; many methods read no further
+_BACKGROUND = 0.5  # how much of what surprises at large is no sign of another kind
+_FOLDS = 10
+_LEAST = 0.05  # bits; where known texts spread less, so small a difference is none
+_SIGNS = 40  # most frequent words and marks each, whose rates are compared
+_FARTHEST = 8.0  # spreads from the mean beyond which a rate is no odder
+
+
+def unlikeness(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Float64]:
+    """Return how unlike the known texts each of them is (to the others), and each of ``texts``.
+
+    The sum of squares of what exceeds the median of the known ones, in their spreads, of bits per
+    letter and per word under models of short and long context, and of the distance of style.
+
+    Args:
+        known: At least two texts of one kind.
+        texts: Those to be compared with them; none learns from another.
+
+    Returns:
+        Higher is less alike; shapes (known,) and (texts,).
+    """
+    own, other = ([_BLANKS.sub(" ", t[:_LONGEST]) for t in part] for part in (known, texts))
+    views = [_distance(own, other)]
+    for letters, orders in ((True, (4, 6)), (False, (1, 2))):
+        mine, theirs = ([_symbols(t, letters) for t in part] for part in (own, other))
+        model, large = _Surprise(mine, max(orders)), _english(letters, max(orders))
+        inside = np.array([model.bits(t, own=True) - _BACKGROUND * large.bits(t) for t in mine])
+        outside = np.array([model.bits(t) - _BACKGROUND * large.bits(t) for t in theirs])
+        outside = outside.reshape(-1, max(orders))
+        views += [(inside[:, order - 1], outside[:, order - 1]) for order in orders]
+    found = np.zeros(len(known)), np.zeros(len(texts))
+    for view in views:
+        middle, high = np.percentile(view[0], (50, 84))
+        for sum_, values in zip(found, view, strict=True):
+            sum_ += np.maximum(0.0, (values - middle) / (high - middle + _LEAST)) ** 2
+    return found
+
+
+def _symbols(text: str, letters: bool) -> Symbols:
+    """Letters as they are numbered, or words and marks by a hash that is the same everywhere."""
+    import zlib
+
+    if letters:
+        return np.frombuffer(text.lower().encode("utf-32-le", "surrogatepass"), "<u4").astype("u8")
+    signs = re.findall(r"\w+|[^\w\s]|\n", text.lower())
+    return np.array([zlib.crc32(s.encode("utf-8", "surrogatepass")) for s in signs], dtype="u8")
+
+
+class _Surprise:
+    """An interpolated model of symbols in contexts up to an order (MacKay and Peto 1995).
+
+    P_k(s | c) = (count(c s) + weight P_(k-1)(s | c')) / (count(c) + weight), c' one symbol shorter.
+    """
+
+    def __init__(self, texts: Sequence[Symbols], order: int) -> None:
+        self._order, self._weight = order, 6.0 if order > 2 else 20.0
+        runs = zip(*map(self._runs, texts), strict=True)
+        self._counts = [np.unique(np.concatenate(run), return_counts=True) for run in runs]
+        self._all = float(sum(len(text) + 1 for text in texts))
+
+    def _runs(self, text: Symbols) -> list[Symbols]:
+        """Hashes of the last 1, 2, … symbols at the beginning and after each; (n + 1,) each."""
+        padded = np.concatenate([np.full(self._order, 7, dtype="u8"), text + np.uint64(11)])
+        hashed, runs = np.zeros(len(text) + 1, dtype="u8"), []
+        for back in range(self._order - 1, -1, -1):
+            symbols = padded[back : back + len(text) + 1]
+            runs.append(hashed := (hashed ^ symbols) * np.uint64(1099511628211))  # FNV-1a
+        return runs
+
+    def bits(self, text: Symbols, *, own: bool = False) -> Float64:
+        """Return the mean surprise of a symbol by order; ``own`` leaves the text itself out."""
+        chance = np.full(len(text), 1 / (len(self._counts[0][0]) + 50.0))
+        before, found = np.full(len(text), self._all - own * (len(text) + 1)), []
+        for run, (known, times) in zip(self._runs(text), self._counts, strict=True):
+            at = np.minimum(np.searchsorted(known, run), len(known) - 1)
+            count = np.where(known[at] == run, times[at], 0)
+            if own:
+                _, place, mine = np.unique(run, return_inverse=True, return_counts=True)
+                count = count - mine[place]
+            chance = (count[1:] + self._weight * chance) / (before + self._weight)
+            found.append(-np.log2(chance).mean() if len(text) else 0.0)
+            before = count[:-1]
+        return np.array(found)
+
+
+@functools.lru_cache(maxsize=2)
+def _english(letters: bool, order: int) -> _Surprise:
+    """A model of the sample that comes with the package, which is of no user's kind."""
+    return _Surprise([_symbols(one.text, letters) for one in load_sample()], order)
+
+
+def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Float64]:
+    """Log of the Mahalanobis distance of style; a known text is no part of what it is measured by.
+
+    Style is the measures and the rates of the most frequent words and marks of the known texts.
+    """
+    from sklearn.covariance import LedoitWolf
+
+    words = [[kind_words(text) for text in part] for part in (known, texts)]
+    common = [w for w, _ in Counter(w for own in words[0] for w in {*own}).most_common(_SIGNS)]
+    marks = Counter(c for text in known for c in {*text} if not c.isalpha() and c != " ")
+    signs = [c for c, _ in marks.most_common(_SIGNS)]
+
+    def style(text: str, own: Sequence[str], known: bool) -> list[float]:
+        held, there = Counter(own), Counter(text)
+        rates = [held[word] / max(1, len(own)) for word in common]
+        rates += [there[sign] / max(1, len(text)) for sign in signs]
+        # Marks of no other known text: those of one that is known itself stand once in it.
+        alone = sum(
+            n for c, n in there.items() if not c.isalnum() and c != " " and marks[c] <= known
+        )
+        rates.append(alone / max(1, len(text)))
+        named = [0.0 if np.isnan(value) else value for value in measure(text, own)]
+        return [*np.sqrt(rates), *np.log1p(named), len(set(own)) / max(1, len(own))]
+
+    mine, theirs = (
+        np.array([style(t, w, part is known) for t, w in zip(part, own, strict=True)])
+        for part, own in zip((known, texts), words, strict=True)
+    )
+    inside, outside = np.zeros(len(known)), np.zeros(len(texts))
+    fold = np.arange(len(known)) % _FOLDS
+    for left_out in range(min(_FOLDS, len(known))):
+        rest = mine[fold != left_out]
+        middle, spread = rest.mean(axis=0), np.maximum(rest.std(axis=0), 1e-3)
+
+        def placed(rows: Float64, middle: Float64 = middle, spread: Float64 = spread) -> Float64:
+            return np.asarray(np.clip((rows - middle) / spread, -_FARTHEST, _FARTHEST))
+
+        shape = LedoitWolf().fit(placed(rest))
+        inside[fold == left_out] = shape.mahalanobis(placed(mine[fold == left_out]))
+        if len(texts):
+            outside += shape.mahalanobis(placed(theirs)) / min(_FOLDS, len(known))
+    return np.log(inside + 1e-9), np.log(outside + 1e-9)
