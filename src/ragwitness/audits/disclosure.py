@@ -1,8 +1,8 @@
 """What was sent to a target before: a system that remembers would know those documents by it.
 
-Every run folder keeps what it asked (``answers.jsonl``, ``pilot.jsonl``), whatever the errand, so runs that lie
-beside this one, or in the usual place, are read. Of runs in this process that keep no folder, the
-target itself is remembered, and digests of the documents.
+Every run folder keeps what it asked (``answers.jsonl``, ``pilot.jsonl``), whatever the errand, so
+runs that lie beside this one, or in the usual place, are read. Of runs in this process that keep no
+folder, the target itself is remembered, and digests of the documents.
 """
 
 from __future__ import annotations
