@@ -134,6 +134,7 @@ _FORMS = {
     "a reason in brackets": "1. fatigue (says the text)\n2. 165/89 (a pressure)\n3. ibuprofen\n"
     "4. Boston (a city)\n5. twice",
     "filled in, labels behind": "{behind}",
+    "lines in a field of JSON": '{{"answer": "{escaped}"}}',
     "nested JSON": '{{"masks": {{"[Mask_1]": {{"answer": "fatigue"}}, "[Mask_2]": {{"answer":'
     ' "165/89"}}, "[Mask_3]": {{"answer": "ibuprofen"}}, "[Mask_4]": {{"answer": "Boston"}},'
     ' "[Mask_5]": {{"answer": "twice"}}}}}}',
@@ -172,7 +173,7 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
     said = _FORMS[form].format(
         labels=_Labels(), joined=_Joined(), filled=_filled("{w}"), bold=_filled("**{w}**"),
         brackets=_filled("[{w}]"), inside=_filled("[Mask_{n}: {w}]"),
-        behind=_filled("{w} [Mask_{n}]"),
+        behind=_filled("{w} [Mask_{n}]"), escaped=f"{_Labels():}".replace("\n", "\\n"),
     )  # fmt: skip
     text = read_answer(Answer(said)).text
     found = read_answers(text, 5, _MASKED)

@@ -54,6 +54,7 @@ def _spoken(text: str, finish: str = "stop") -> Answer:
         (("```json\n", '{"answer": "', 'a \\"b\\"', '", "sources": [1]}', "\n```"), 'a "b"',
          ("fence", "json")),
         (('{"answer": "', "ib", " for"), "ib for", ("json",)),
+        (('{"answer": "', "a", "\\n", "b", '"}'), "a\nb", ("json",)),
         (('{"Mask_1": "', "ib", '"}'), '{"Mask_1": "ib"}', ()),
         (("- ", "ib", " for"), "ib for", ("item",)),
         (("1. ", "Yes"), "Yes", ("item",)),
