@@ -37,7 +37,7 @@ _NUMBERED_LINE = re.compile(
     re.MULTILINE,
 )
 _NUMBERED_INLINE = re.compile(r"(?:^|(?<=[\s,;]))\(?(\d{1,3})[.):][ \t]+(?=\S)")
-_ORDERED_LINE = re.compile(r"^\W*(\w+) (\w+)\W*?[:=\u2192-][ \t]*(?=\S)", re.MULTILINE)
+_ORDERED_LINE = re.compile(r"^[^\w\n]*(\w+) (\w+)[^\w\n]*?[:=\u2192-][ \t]*(?=\S)", re.MULTILINE)
 _MARKED = re.compile(
     r"\*\*([^*\n]{1,60})\*\*|(?<!\w)\[([^\[\]\n]{1,60})\]|<(?:b|strong|u|mark)>([^<]{1,60})<"
 )

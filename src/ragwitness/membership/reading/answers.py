@@ -194,6 +194,7 @@ _TAG = r"[<\[\u25c1]\s*(/?)\s*(?:think\w*|thoughts?|reason\w*|reflection|scratch
 _THOUGHT = re.compile(_TAG, re.IGNORECASE)
 _NEAR = 5  # words behind an echo that was cut
 _THOUGHT_ROOM = 1024  # tokens
+_ROUNDS = 12  # of stripping; more are a model that stammers
 _PAGE = re.compile(r"^\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?=[\\`*_{}\[\]()#+\-.!|<>~])")
 _BOXED = re.compile(r"\$*\\(?:boxed|text\w*|mathrm|mathbf)\{([^{}]*)\}\$*")
@@ -235,9 +236,9 @@ def _after_thought(text: str) -> tuple[str | None, bool]:
 def _stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]:
     """Apply the rules until none finds anything; return what is left by place, and their names."""
     left, named = dict(enumerate(text)), list[str]()
-    changed = True
-    while changed:
-        changed = False
+    changed, rounds = True, 0
+    while changed and rounds < _ROUNDS:
+        changed, rounds = False, rounds + 1
         for name, rule in _RULES.items():
             plain = "".join(left.values())
             spans = [one for one in rule(plain, question) if one[1] > one[0]]

@@ -230,7 +230,7 @@ def test_an_answer_of_nothing_is_no_answer() -> None:
 
 
 def test_hostile_text_is_read_in_time() -> None:
-    for text in ("[Mask_" * 9_000, "**" * 9_000, "mask 1 is not " * 3_000):
+    for text in ("[Mask_" * 9_000, "**" * 9_000, "mask 1 is not " * 3_000, "\n" * 9_000):
         read_answers(text, 4, "a [Mask_1] b [Mask_2] " * 40)
     for text in ("[" * 60_000, " " * 60_000 + "x", "<a" * 30_000, "1. " * 20_000, "&amp;" * 9_000):
         assert read_answers(text, 4).given == {}
