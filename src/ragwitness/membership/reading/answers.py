@@ -194,6 +194,7 @@ _TAG = r"[<\[\u25c1]\s*(/?)\s*(?:think\w*|thoughts?|reason\w*|reflection|scratch
 _THOUGHT = re.compile(_TAG, re.IGNORECASE)
 _NEAR = 5  # words behind an echo that was cut
 _THOUGHT_ROOM = 1024  # tokens
+_ROUNDS = 12  # of stripping; more are a model that stammers
 _PAGE = re.compile(r"^\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?=[\\`*_{}\[\]()#+\-.!|<>~])")
 _BOXED = re.compile(r"\$*\\(?:boxed|text\w*|mathrm|mathbf)\{([^{}]*)\}\$*")
@@ -235,9 +236,9 @@ def _after_thought(text: str) -> tuple[str | None, bool]:
 def _stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]:
     """Apply the rules until none finds anything; return what is left by place, and their names."""
     left, named = dict(enumerate(text)), list[str]()
-    changed = True
-    while changed:
-        changed = False
+    changed, rounds = True, 0
+    while changed and rounds < _ROUNDS:
+        changed, rounds = False, rounds + 1
         for name, rule in _RULES.items():
             plain = "".join(left.values())
             spans = [one for one in rule(plain, question) if one[1] > one[0]]
@@ -245,7 +246,9 @@ def _stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]
             rest = [item for place, item in enumerate(left.items()) if place not in dropped]
             # An echo may be all there is; of anything else something stays.
             if spans and (name == "echo" or any(char.isalnum() for _, char in rest)):
-                left, changed = dict(rest), True
+                # What is left of a line break in JSON is one again.
+                breaks = {place for place, char in rest if name == "json" and char == "\\"}
+                left, changed = dict(rest) | dict.fromkeys(breaks, "\n"), True
                 named += [] if name in named else [name]
     # Blanks at both ends are no part of it.
     places = [place for place, char in left.items() if not char.isspace()]
@@ -280,10 +283,11 @@ def _json(text: str, _question: str) -> _Spans:
     quoted = text[start] == '"'
     closed = quoted and text[end - 1] == '"' and end - start > 1
     spans = [(0, start + quoted), (end - closed, len(text))]
-    # A line break is written as two characters, of which one must stay to part the words.
-    return spans + [
-        (start + m.start(), start + m.start() + 1) for m in re.finditer(r'\\["\\/]', found[2])
-    ]
+    # Of an escaped sign the backslash goes, of a line break its letter.
+    for escape in re.finditer(r'\\(["\\/])|\\[nrt]', found[2]):
+        first = start + escape.start() + (not escape[1])
+        spans.append((first, first + 1))
+    return spans
 
 
 def _quotation(text: str, _question: str) -> _Spans:

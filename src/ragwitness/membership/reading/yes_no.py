@@ -13,6 +13,7 @@ from ragwitness.membership.reading.answers import (
     read_answer,
 )
 from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
+from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.text.replies import YesOrNo, yes_or_no
 from ragwitness.types import Answer, Interval, Message, Role, TokenLogprob
@@ -82,7 +83,8 @@ def _odds(
 ) -> tuple[float | None, Interval, str | None]:
     """Log-odds of yes where the word stands, its probability, and why there are none."""
     if not reading.tokens:
-        return None, UNREAD, UNSPELT if answer.tokens else NO_LOGPROBS
+        spelt = not answer.tokens or answer_tokens(answer.text, answer.tokens)
+        return None, UNREAD, UNSPELT if spelt is None else NO_LOGPROBS
     start = 0 if said.start is None else token_at(reading.tokens, said.start)
     yes, no = (_any(reading.tokens[start:], words) for words in (said.tongue.yes, said.tongue.no))
     # Either word may be censored; one of them must be listed.

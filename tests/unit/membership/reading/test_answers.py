@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from ragwitness.membership.reading.answers import (
     with_room,
 )
 from ragwitness.membership.reading.tokens import answer_tokens, spelt
+from ragwitness.membership.reading.yes_no import read_yes_no
 from ragwitness.types import Answer, Query, TokenLogprob
 
 _BEFORE = (
@@ -54,6 +56,7 @@ def _spoken(text: str, finish: str = "stop") -> Answer:
         (("```json\n", '{"answer": "', 'a \\"b\\"', '", "sources": [1]}', "\n```"), 'a "b"',
          ("fence", "json")),
         (('{"answer": "', "ib", " for"), "ib for", ("json",)),
+        (('{"answer": "', "a", "\\n", "b", '"}'), "a\nb", ("json",)),
         (('{"Mask_1": "', "ib", '"}'), '{"Mask_1": "ib"}', ()),
         (("- ", "ib", " for"), "ib for", ("item",)),
         (("1. ", "Yes"), "Yes", ("item",)),
@@ -224,6 +227,19 @@ def test_tokens_spell_the_same_in_every_tokenizer(names: list[str]) -> None:
     tokens = [TokenLogprob(name, -0.1, ((name, -0.1),)) for name in names]
     assert "".join(token.token for token in spelt(tokens)) == " ibuprofen f\u00fcr"
     assert read_answer(Answer("ibuprofen f\u00fcr", tuple(tokens))).text == "ibuprofen f\u00fcr"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"' + "a " * 20_000, "Sure! " * 6_000, "the context not " * 8_000, "a" * 40_000, "*a" * 15_000,
+     "<think>" * 6_000, '{"answer": "' + '\\"' * 15_000, "\n" * 40_000 + "x", "i not " * 6_000],
+    ids=lambda text: repr(text[:12]),
+)  # fmt: skip
+def test_hostile_answers_are_read_in_time(text: str) -> None:
+    started = time.perf_counter()
+    read_continuation(Answer(text, finish_reason="length"), _QUESTION)
+    read_yes_no(Answer(text), gray=False)
+    assert time.perf_counter() - started < 8
 
 
 def test_tokens_around_the_text_are_left_out() -> None:
