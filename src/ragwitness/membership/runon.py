@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least
-from ragwitness.membership.reading.answers import Outcome, read_answer, with_room
+from ragwitness.membership.reading.answers import AnswerOutcome, read_answer, with_room
 from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
 from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.probabilities import UNREAD
@@ -293,7 +293,7 @@ class PlaceReading:
     """
 
     place: Place
-    outcome: Outcome
+    outcome: AnswerOutcome
     again: bool = False
     words: int = 0
     probability: Interval = UNREAD
@@ -314,7 +314,7 @@ class PlaceReading:
 def read_place(place: Place, answer: Answer) -> PlaceReading:
     """Read one answer."""
     read = read_answer(answer)
-    if read.outcome is not Outcome.ANSWERED:
+    if read.outcome is not AnswerOutcome.ANSWERED:
         return PlaceReading(place, read.outcome, reason=read.reason)
     found = beyond(read.text, place.tail, place.following)
     if found is None:
@@ -408,8 +408,8 @@ class Runon:
         return self._score(readings, len({place.true for place, _ in asked}))
 
     def _score(self, readings: Sequence[PlaceReading], places: int) -> Score:
-        read = [one for one in readings if one.outcome is not Outcome.FAILED]
-        declined = sum(one.outcome is Outcome.DECLINED for one in read)
+        read = [one for one in readings if one.outcome is not AnswerOutcome.FAILED]
+        declined = sum(one.outcome is AnswerOutcome.DECLINED for one in read)
         again = sum(one.again for one in read)
         ran_on = sum(one.words > 0 for one in read)
         details = {

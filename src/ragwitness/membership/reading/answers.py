@@ -23,7 +23,7 @@ READING = "+reading.2"
 rules do not mix."""
 
 
-class Outcome(enum.StrEnum):
+class AnswerOutcome(enum.StrEnum):
     """What an answer is."""
 
     ANSWERED = "answered"
@@ -34,7 +34,7 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AnswerReading:
     """An answer without what stands around it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Reading:
         removed: Names of what was stripped, in order, such as ``"thought"``.
     """
 
-    outcome: Outcome
+    outcome: AnswerOutcome
     text: str
     tokens: tuple[TokenLogprob, ...] = ()
     reason: str | None = None
@@ -63,7 +63,7 @@ UNSPELT = "the log-probabilities do not spell the answer"
 NO_LOGPROBS = "the target returned no log-probabilities"
 
 
-def read_answer(answer: Answer, question: str = "", expected: str = "") -> Reading:
+def read_answer(answer: Answer, question: str = "", expected: str = "") -> AnswerReading:
     """Read one answer.
 
     A filter is a failure and no decline: it also stops answers that quote what was found.
@@ -75,33 +75,35 @@ def read_answer(answer: Answer, question: str = "", expected: str = "") -> Readi
             two words is no decline: a document may say "I am unable to sleep".
     """
     if answer.error:
-        return Reading(Outcome.FAILED, "", reason=answer.error)
+        return AnswerReading(AnswerOutcome.FAILED, "", reason=answer.error)
     # 1. Thoughts first: many servers hide their tokens.
     text, thought = _after_thought(SPECIAL.sub("", answer.text))
     removed = ("thought",) if thought else ()
     if text is None:
-        return Reading(Outcome.FAILED, "", reason=THINKING, removed=removed)
+        return AnswerReading(AnswerOutcome.FAILED, "", reason=THINKING, removed=removed)
     # 2. What is left, as its tokens spell it.
     tokens = answer_tokens(text, answer.tokens or ())
     if tokens and (text.strip() or not thought):
         text = "".join(token.token for token in tokens)
     left, named = _stripped(text, "" if _begins_as(text, expected) else question)
     plain = "".join(left.values())
-    reading = Reading(
-        Outcome.ANSWERED, plain, tuple(kept(tokens or (), left)), removed=(*removed, *named)
+    reading = AnswerReading(
+        AnswerOutcome.ANSWERED, plain, tuple(kept(tokens or (), left)), removed=(*removed, *named)
     )
     # 3. What it is.
     declined = declines(plain) and not _begins_as(plain, expected)
     if answer.finish_reason == "content_filter" and not declined:
-        return replace(reading, outcome=Outcome.FAILED, reason=FILTERED)
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=FILTERED)
     if _PAGE.match(text):
         page = "the target answered with a web page"
-        return replace(reading, outcome=Outcome.FAILED, reason=page)
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=page)
     if not plain.strip():
         cut = HIDDEN if answer.finish_reason == "length" else NOTHING
         reason = REPEATED if "echo" in named else cut
-        return replace(reading, outcome=Outcome.FAILED, reason=reason)
-    return replace(reading, outcome=Outcome.DECLINED, reason=DECLINED) if declined else reading
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=reason)
+    return (
+        replace(reading, outcome=AnswerOutcome.DECLINED, reason=DECLINED) if declined else reading
+    )
 
 
 def _begins_as(text: str, expected: str) -> bool:
@@ -109,7 +111,7 @@ def _begins_as(text: str, expected: str) -> bool:
     return bool(wanted) and said == wanted
 
 
-def read_continuation(answer: Answer, before: str, expected: str = "") -> Reading:
+def read_continuation(answer: Answer, before: str, expected: str = "") -> AnswerReading:
     """Read an answer that should go on with a text: what it says beyond that text.
 
     Args:
@@ -124,7 +126,7 @@ def read_continuation(answer: Answer, before: str, expected: str = "") -> Readin
     reading = read_answer(answer, expected=expected)
     words = split_words(reading.text)
     said, left = echo(before, [word.text for word in words])
-    if reading.outcome is not Outcome.ANSWERED or not said:
+    if reading.outcome is not AnswerOutcome.ANSWERED or not said:
         return reading
     removed = (*reading.removed, "echo")
     if (
@@ -132,7 +134,7 @@ def read_continuation(answer: Answer, before: str, expected: str = "") -> Readin
         and (left or said == len(words))
         and len(words) - said < _NEAR
     ):
-        return replace(reading, outcome=Outcome.FAILED, reason=CUT, removed=removed)
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=CUT, removed=removed)
     start = len(reading.text) if left or said == len(words) else words[said].start
     rest = {place: reading.text[place] for place in range(start, len(reading.text))}
     tokens = tuple(kept(reading.tokens, rest))

@@ -1,4 +1,4 @@
-"""Reading yes or no: from the words of an answer, and from the odds of its first word."""
+"""AnswerReading yes or no: from the words of an answer, and from the odds of its first word."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ragwitness.membership.reading.answers import (
     NO_LOGPROBS,
     UNSPELT,
-    Outcome,
-    Reading,
+    AnswerOutcome,
+    AnswerReading,
     read_answer,
 )
 from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
@@ -59,12 +59,12 @@ def read_yes_no(answer: Answer, question: str = "", *, gray: bool) -> YesNo:
     """
     reading = read_answer(answer, question)
     published = None if answer.error else 0.0
-    if reading.outcome is Outcome.FAILED:
+    if reading.outcome is AnswerOutcome.FAILED:
         return YesNo("failed", None, None, UNREAD, reading.reason, published)
     said = yes_or_no(reading.text)
     # A word decides before a decline, and a decline before what a sentence says of the text.
     declined = (
-        reading.outcome is Outcome.DECLINED and said.start is None and said.value is not False
+        reading.outcome is AnswerOutcome.DECLINED and said.start is None and said.value is not False
     )
     if declined or said.value is None:
         outcome = "declined" if declined else "not_read"
@@ -79,7 +79,7 @@ def read_yes_no(answer: Answer, question: str = "", *, gray: bool) -> YesNo:
 
 
 def _odds(
-    answer: Answer, reading: Reading, said: YesOrNo
+    answer: Answer, reading: AnswerReading, said: YesOrNo
 ) -> tuple[float | None, Interval, str | None]:
     """Log-odds of yes where the word stands, its probability, and why there are none."""
     if not reading.tokens:
