@@ -1,4 +1,4 @@
-"""AnswerReading yes or no: from the words of an answer, and from the odds of its first word."""
+"""Reading yes or no: from the words of an answer, and from the odds of its first word."""
 
 from __future__ import annotations
 
