@@ -11,7 +11,7 @@ from ragwitness.asking.budget import Budget
 from ragwitness.asking.governor import Governor
 from ragwitness.asking.scores import finished_units
 from ragwitness.asking.shards import Shard, spent_before
-from ragwitness.audits import membership, order, shards
+from ragwitness.audits import order
 from ragwitness.audits.membership import run_audit
 from ragwitness.audits.order import Order, audit_at, read_manifest, write_manifest
 from ragwitness.audits.plan import AuditPlan
@@ -54,9 +54,6 @@ PLAN = AuditPlan(
 def _copier_reads(monkeypatch) -> None:
     for module in (registry, order):
         monkeypatch.setattr(module, "load_language_model", lambda spec: Copier())
-    # It says neither yes nor no, so no answer of it can be read; that is not what is tested here.
-    for module in (membership, shards):
-        monkeypatch.setattr(module, "PATIENCE", None)
 
 
 class Counting(LabTarget):
@@ -71,6 +68,9 @@ class Counting(LabTarget):
         self.asked.append(query.prompt)
         if self.fails_on and self.fails_on in query.prompt:
             raise TargetResponseError("refused")
+        if "appear in the context?" in query.prompt:  # a copier says neither yes nor no
+            held = any(one.text[:40] in query.prompt for one in PLAN.documents[:6])
+            return Answer("Yes" if held else "No")
         return await super().ask(query)
 
 
