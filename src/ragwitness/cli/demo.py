@@ -27,7 +27,7 @@ _WORDS = 60  # of a document, at most
 _AUDITED, _KNOWN_OUT = 100, 100
 _AHEAD = 40  # known outside before the first document in question: least p-value 1/41
 _K = 2
-_SETTINGS = {"mode": "probing", "segment_factor": 5, "features": "none"}
+_SETTINGS = {"mode": "probing", "segment_factor": 6, "features": "none"}
 
 
 def demo(
