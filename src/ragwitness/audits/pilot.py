@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ragwitness.asking.budget import OPTIONS
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Spender, Worker
+from ragwitness.asking.worker import Progress, Spender, Worker
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import PILOT
 from ragwitness.text.sample import load_sample
@@ -150,6 +150,7 @@ async def run_pilot(
     run: Path | None,
     audit: Audit,
     known_out: Sequence[Document],
+    progress: Progress | None = None,
 ) -> Pilot:
     """Ask a target about texts shown in the question and not shown, and read the answers.
 
@@ -159,6 +160,7 @@ async def run_pilot(
         run: Folder whose pilot journal answers what was asked before; None keeps nothing.
         audit: The method.
         known_out: Documents known to be outside; excerpts of the first few are asked about.
+        progress: Called after each text.
 
     Raises:
         InputError: The pilot would pass a cap.
@@ -168,10 +170,10 @@ async def run_pilot(
     with ExitStack() as files:
         journal = files.enter_context(Journal(run / PILOT)) if run else None
         worker = Worker(target, journal, governor=governor)
-        shown = await worker.run(_ShownAudit(audit), documents, "pilot, shown")
+        shown = await worker.run(_ShownAudit(audit), documents, "pilot, shown", progress)
         # What cannot be read of texts that were shown needs no comparison.
         read = sum(one.score.value is not None for one in shown) >= _NEEDED
-        hidden = await worker.run(audit, documents if read else (), "pilot, not shown")
+        hidden = await worker.run(audit, documents if read else (), "pilot, hidden", progress)
     if any(one.capped for one in (*shown, *hidden)):
         raise InputError(
             f"A cap ended the pilot of {audit.name}, which asks whether its answers can be read.",

@@ -217,9 +217,9 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
     wait(refuse_unscorable_by_all(order.plan, proxy))
     with Governor.of_run(folder, order.budget, pace) as governor:
 
-        async def chosen(target: Target, _progress: Progress) -> Choice:
+        async def chosen(target: Target, progress: Progress) -> Choice:
             seen = await measured_once(target, governor, folder)
-            piloting = partial(run_pilot, target, governor, folder)
+            piloting = partial(run_pilot, target, governor, folder, progress=progress)
             budget, given = order.budget, seen.alternatives
             return await choose(order.plan, seen.capabilities, proxy, budget, piloting, given)
 
