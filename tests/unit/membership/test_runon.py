@@ -245,6 +245,12 @@ def test_the_next_word_is_read_where_the_quotation_closes() -> None:
     assert read.evidence == pytest.approx(4.0 * 0.3)
 
 
+def test_a_word_that_is_said_further_on_in_the_answer_is_not_the_next_one() -> None:
+    words = ("one", " two", " three", ".", " That", " is", " four", " more")
+    tokens = _tokens(*((word, {word: 0.9}) for word in words))
+    assert next_probability(tokens, ("two", "three"), "four").low == 0.0
+
+
 @pytest.mark.parametrize(
     "options",
     [
