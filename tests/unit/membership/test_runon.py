@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 import re
+import time
 
 import pytest
 
@@ -195,6 +196,20 @@ def test_documents_in_an_unspaced_script_have_places() -> None:
     documents = [Document(str(i), text) for i, text in enumerate(texts)]
     audit = Runon(Copier()).among(documents)
     assert any(audit.questions(one) for one in documents)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(chr(0x4E00 + n * 7919 % 8000) for n in range(20_000)),
+        "Chapter one" + "." * 200_000 + "page five and a few more words that stand behind it here",
+    ],
+    ids=["every sign of a script", "a line of dots"],
+)
+def test_long_texts_are_read_in_time(text) -> None:
+    began = time.perf_counter()
+    find_places(text, RunonConfig(), Background([*_SAMPLE[:10], Document("d", text)]))
+    assert time.perf_counter() - began < 5
 
 
 def test_in_its_second_round_a_place_counts_once() -> None:
