@@ -105,6 +105,14 @@ def test_excerpts_of_known_outside_documents_are_asked_and_nothing_in_question()
         one.id for one in _KNOWN[:DOCUMENTS]
     ]
     assert len(pilot_documents([], audit)) == DOCUMENTS
+    assert len(pilot_documents(_KNOWN[:2], audit)) == DOCUMENTS
+    assert _pilot(target, known=_KNOWN[:2]).possible
+
+
+def test_a_method_without_questions_for_any_pilot_text_is_refused_in_words() -> None:
+    found = Pilot("x", (Score(1.0),), (), 1)
+    assert not found.possible
+    assert found.told == "it can ask about 1 pilot texts, and 3 are needed"
 
 
 def test_answers_are_kept_in_a_journal_of_the_pilots_own(tmp_path) -> None:
