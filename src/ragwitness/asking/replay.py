@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from ragwitness.asking.journal import StoredAnswers, query_key
+from ragwitness.asking.journal import StoredAnswers, files_of, query_key
 from ragwitness.errors import InputError, TargetError, TargetResponseError
 from ragwitness.kit.files import blocks
 from ragwitness.kit.quotes import quote
@@ -191,7 +191,7 @@ class _Run:
             self._answers.close()
             raise InputError(f"{folder} holds no answers.", "Give a folder of a run.")
         # The pilot's, by which the run chose its method.
-        self._pilot = StoredAnswers(folder / PILOT)
+        self._pilot = StoredAnswers(folder / (PILOT if files_of(folder, PILOT) else ANSWERS))
 
     def find(self, query: Query) -> Answer | None:
         key = query_key(self._target, query)
