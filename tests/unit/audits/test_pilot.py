@@ -121,6 +121,7 @@ def test_doctor_does_not_pilot_a_recording(tmp_path) -> None:
     from ragwitness.targets.transport import TransportOptions
 
     (tmp_path / "answers.jsonl").write_text('{"prompt": "Who?", "answer": "Nobody."}\n')
+
     # Doctor takes nothing away from what a recording admits.
     async def piloted():
         address = f"replay/{tmp_path / 'answers.jsonl'}"
@@ -184,3 +185,15 @@ def test_a_run_ends_itself_after_ten_documents_that_could_not_be_read() -> None:
         asyncio.run(run_audit(plan, target, audit))
     assert "it thought until its tokens were spent" in told.value.message
     assert len(target.asked) == 20  # each once more, with room to think
+
+
+def test_a_run_goes_on_after_ten_documents_whose_queries_failed() -> None:
+    class Busy(_Chat):
+        async def ask(self, query: Query) -> Answer:
+            await super().ask(query)
+            return Answer("No") if len(self.asked) > 12 else Answer("", error="status 429")
+
+    audit = build_audit("rag-mia", load_language_model("reader"))
+    plan = AuditPlan(tuple(_SAMPLE[:15]), tuple(_SAMPLE[40:55]), in_flight=1)
+    found = asyncio.run(run_audit(plan, Busy(), audit))
+    assert sum(one.score is not None for one in found.verdicts) > 0
