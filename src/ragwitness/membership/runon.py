@@ -119,7 +119,8 @@ class Background:
         """Return -log of the share of documents that hold a word, in nats; 0 for function words."""
         if key in STOP_WORDS:
             return 0.0
-        return math.log((self._documents + 2) / (self._holding[key] + 1))
+        # A draft of another document is not counted, and holds its words all the same.
+        return math.log((self._documents + 2) / (max(1, self._holding[key]) + 1))
 
     def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
         """Return the words of one form, sorted; none without a form."""

@@ -212,6 +212,17 @@ def test_long_texts_are_read_in_time(text) -> None:
     assert time.perf_counter() - began < 5
 
 
+def test_one_word_has_one_key_however_its_letters_are_coded() -> None:
+    assert key_of("caf\u00e9") == key_of("cafe\u0301,") == key_of("\uff23AF\u00c9")
+
+
+def test_a_draft_that_is_left_out_of_the_set_has_words_no_rarer_than_any_other_document() -> None:
+    background = Background(_SAMPLE[:20])
+    (least,) = {round(background.information(w), 9) for w in ("zzyzx", "qwertz")}
+    words = {key_of(w) for one in _SAMPLE[:20] for w in one.text.split()}
+    assert least <= max(map(background.information, words)) + 1e-9
+
+
 def test_in_its_second_round_a_place_counts_once() -> None:
     text = _SAMPLE[0].text
     audit = _audit(enough=1000.0)
@@ -230,6 +241,7 @@ def test_in_its_second_round_a_place_counts_once() -> None:
         ("nothing of it", None),
         ("a b d e", None),
         ("", None),
+        ("a b c \uff44 e\u00ad F", 3),  # full width, a hyphen that is not seen
     ],
 )
 def test_words_beyond_what_was_sent(text, count) -> None:

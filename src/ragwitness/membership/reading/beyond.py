@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from unicodedata import normalize
 
 from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
 from ragwitness.text.words import Word, core, split_words
@@ -10,8 +11,9 @@ from ragwitness.types import Interval, TokenLogprob
 
 
 def key_of(word: str) -> str:
-    """Return a word without case, punctuation around it, and the kind of its apostrophe."""
-    return (core(word) or word).casefold().replace("\u2019", "'")
+    """Return a word without case, punctuation around it, and the kind of its letters' codes."""
+    plain = normalize("NFKC", word).replace("\u00ad", "")
+    return (core(plain) or plain).casefold().replace("\u2019", "'")
 
 
 def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | None:
