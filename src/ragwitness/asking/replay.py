@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from ragwitness.asking.journal import StoredAnswers, query_key
+from ragwitness.asking.journal import StoredAnswers, files_of, query_key
 from ragwitness.errors import InputError, TargetError, TargetResponseError
 from ragwitness.kit.files import blocks
 from ragwitness.kit.quotes import quote
-from ragwitness.kit.run_files import ANSWERS, RESULT
+from ragwitness.kit.run_files import ANSWERS, PILOT, RESULT
 from ragwitness.targets.objects import read_reply
 from ragwitness.targets.resolve import Address
 from ragwitness.targets.wire import read_chat
@@ -190,9 +190,12 @@ class _Run:
         if not len(self._answers):
             self._answers.close()
             raise InputError(f"{folder} holds no answers.", "Give a folder of a run.")
+        # The pilot's, by which the run chose its method.
+        self._pilot = StoredAnswers(folder / (PILOT if files_of(folder, PILOT) else ANSWERS))
 
     def find(self, query: Query) -> Answer | None:
-        return self._answers.get(query_key(self._target, query))
+        key = query_key(self._target, query)
+        return self._answers.get(key) or self._pilot.get(key)
 
     def sample(self) -> Sequence[Answer]:
         # The last ones are the target's; a shadow system is asked before it.
@@ -200,6 +203,7 @@ class _Run:
 
     def close(self) -> None:
         self._answers.close()
+        self._pilot.close()
 
 
 async def open_replay(address: Address) -> ReplayTarget:

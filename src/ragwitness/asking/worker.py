@@ -332,7 +332,7 @@ class Worker:
             outcome = found[stage][number] = await outcome_of(stages[stage][number], stage)
             if outcome.score.value is not None:
                 patience = None
-            elif outcome.queries and not outcome.capped:
+            elif outcome.queries and not outcome.passing:  # a failed query tells of no method
                 unread += 1
             if unread == patience:
                 raise CapabilityError(

@@ -82,6 +82,8 @@ class Pilot:
         of = f"{self.apart} of {len(self.shown)} texts shown in the question"
         if self.possible:
             return f"in a pilot of {self.queries} questions {of} stood out from texts not shown"
+        if len(self.shown) < _NEEDED:
+            return f"it can ask about {len(self.shown)} pilot texts, and {_NEEDED} are needed"
         if len(self._unread) > len(self.shown) - _NEEDED:
             ((why, times),) = Counter(self._unread).most_common(1)
             return f"{times} of {len(self.shown)} pilot answers cannot be read: {why}"
@@ -117,10 +119,10 @@ def _showing(query: Query, document: Document) -> Query:
 def pilot_documents(known_out: Sequence[Document], audit: Audit) -> list[Document]:
     """Return excerpts that a method has questions for: of documents known to be outside.
 
-    Without any, generated ones of the package serve, which no system holds.
+    Where these are too few, generated ones of the package serve, which no system holds.
     """
     chosen: list[Document] = []
-    for one in known_out or load_sample():
+    for one in (*known_out, *load_sample()):
         if len(chosen) == DOCUMENTS:
             break
         excerpt = replace(one, text=cut_characters(one.text.strip(), _EXCERPT)[0])

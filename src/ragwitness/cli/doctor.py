@@ -137,12 +137,16 @@ async def examine(target: str, options: TransportOptions) -> CapabilityReport:
 async def _pilots(
     target: str, options: TransportOptions, found: CapabilityReport, plan: AuditPlan | None
 ) -> dict[str, Pilot]:
-    """Pilot the methods that auto chooses from, as far as the target gives what they need."""
+    """Pilot the methods that auto chooses from, as far as the target gives what they need.
+
+    A recording answers no questions but its own, so none is tried there.
+    """
     from ragwitness.audits.choice import CANDIDATES
     from ragwitness.audits.order import fitted
     from ragwitness.audits.pilot import needs_pilot, run_pilot
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.membership.registry import configure
+    from ragwitness.targets.probe import Recorded
     from ragwitness.targets.resolve import open_target
     from ragwitness.text.sample import load_sample
 
@@ -151,7 +155,7 @@ async def _pilots(
     opened = await open_target(target, options)
     pilots = {}
     try:
-        for method, settings in CANDIDATES:
+        for method, settings in () if isinstance(opened, Recorded) else CANDIDATES:
             config = configure(method, settings)
             audit, _ = fitted(method, config, "reader", found.alternatives, every)
             if audit.requires <= found.capabilities and needs_pilot(audit):

@@ -8,12 +8,13 @@ of the two runs is chosen is not read: models guess it. See ``docs/design/runon.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -118,12 +119,12 @@ class Background:
         """Return -log of the share of documents that hold a word, in nats; 0 for function words."""
         if key in STOP_WORDS:
             return 0.0
-        return math.log((self._documents + 2) / (self._holding[key] + 1))
+        # A draft of another document is not counted, and holds its words all the same.
+        return math.log((self._documents + 2) / (max(1, self._holding[key]) + 1))
 
-    def alternatives(self, stem: str) -> list[str]:
-        """Return other documents' words of one form with a word, sorted."""
-        shape = _shape(stem)
-        return sorted(self._alike[shape] - {stem}) if shape is not None else []
+    def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
+        """Return the words of one form, sorted; none without a form."""
+        return sorted(self._alike[shape]) if shape is not None else []
 
 
 def _shape(stem: str) -> tuple[bool, int | str] | None:
@@ -140,7 +141,7 @@ def _shape(stem: str) -> tuple[bool, int | str] | None:
 
 # Places: runs of words of the document behind which rare words follow.
 
-_ENDS = re.compile(r"[.?!:;\u3002\uff01\uff1f]\W*$")
+_ENDS = re.compile(r"[.?!:;\u3002\uff01\uff1f]")
 _CLOSED = re.compile(r"\W$")
 _QUOTES = re.compile('["\u201c\u201d\u00ab\u00bb{}]')
 _WEIGHTS = (1.0, 0.5, 0.25)  # of the words behind a run: the first must be said for the next
@@ -188,6 +189,13 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     keys = [key_of(core(word.text)) for word in words]
     length = config.lead + 1 + config.tail
     counts = Counter(keys)
+    wording = {key_of(w.text) for w in split_words(f"{config.question} {config.sentence}")}
+    ends = [bool(_ENDS.search(word.text.rpartition(core(word.text))[2])) for word in words]
+
+    @functools.cache  # a text with every word of a form would try them all at every place
+    def others(shape: tuple[bool, int | str] | None) -> list[str]:
+        return [w for w in background.alternatives(shape) if not counts[key_of(w)]]
+
     rated: list[tuple[bool, float, int]] = []
     # 1. Every run behind which enough words follow, by what these tell.
     for start in range(len(words) - length - 1):
@@ -195,9 +203,9 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         ahead = keys[end : end + config.following]
         if not _usable(text, words, start, end) or background.shared.has(words, end):
             continue
-        worth = _worth(ahead, keys[start:end], config, background)
+        worth = _worth(ahead, {*wording, *keys[start:end]}, background)
         value = sum(w * nats for w, nats in zip(_WEIGHTS, worth, strict=False))
-        across = any(_ENDS.search(word.text) for word in words[start : end + 1])
+        across = any(ends[start : end + 1])
         if value > 0.0:
             rated.append((across, -value, start))
     # 2. The best that do not overlap; runs within one sentence before those across two.
@@ -208,20 +216,16 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         if len(chosen) == config.questions:
             break
         if taken.isdisjoint(reach) and (
-            place := _place(text, words, keys, counts, start, config, background)
+            place := _place(text, words, keys, counts, start, config, background, wording, others)
         ):
             chosen.append(place)
             taken.update(reach)
     return chosen
 
 
-def _worth(
-    ahead: Sequence[str], sent: Sequence[str], config: RunonConfig, background: Background
-) -> tuple[float, ...]:
+def _worth(ahead: Sequence[str], sent: Set[str], background: Background) -> tuple[float, ...]:
     """Information of the words behind a run, in nats; a word that the question holds has none."""
-    wording = split_words(f"{config.question} {config.sentence}")
-    known = {*sent, *(key_of(word.text) for word in wording)}
-    return tuple(0.0 if key in known else background.information(key) for key in ahead)
+    return tuple(0.0 if key in sent else background.information(key) for key in ahead)
 
 
 def _usable(text: str, words: Sequence[Word], start: int, end: int) -> bool:
@@ -238,6 +242,8 @@ def _place(
     start: int,
     config: RunonConfig,
     background: Background,
+    wording: Set[str],
+    others: Callable[[tuple[bool, int | str] | None], list[str]],
 ) -> Place | None:
     """Make the altered run; None where no word of it can be exchanged."""
     end = start + config.lead + 1 + config.tail
@@ -247,25 +253,24 @@ def _place(
     middle = start + config.lead
     for at in sorted(range(start + 1, end - config.tail), key=lambda i: (middle - i, i)):
         stem = core(words[at].text)
-        others = [w for w in background.alternatives(stem) if not counts[key_of(w)]]
-        if counts[keys[at]] > 1 or not others:
+        if counts[keys[at]] > 1 or not (found := others(_shape(stem))):
             continue
         # As rare as the true word, as far as there are such.
         rarity = background.information(keys[at])
-        others.sort(key=lambda w: abs(background.information(key_of(w)) - rarity))
-        other = draw.choice(others[:10])
+        near = sorted(found, key=lambda w: abs(background.information(key_of(w)) - rarity))
+        other = draw.choice(near[:10])
         before = text[words[start].start : words[at].start]
         changed = words[at].text.replace(stem, other, 1)
         altered = before + changed + text[words[at].end : words[end - 1].end]
         ahead = tuple(keys[end : end + config.following])
-        sent = [*keys[start:end], key_of(other)]
+        sent = {*wording, *keys[start:end], key_of(other)}
         last = words[min(end + config.following, len(words)) - 1]
         return Place(
             true,
             _plain(altered),
             tuple(keys[end - config.tail : end]),
             ahead,
-            _worth(ahead, sent, config, background),
+            _worth(ahead, sent, background),
             _plain(text[words[end].start : last.end]),
         )
     return None

@@ -23,7 +23,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _DENSE = re.compile(rf"[{UNSPACED}]|(?:[^\W{UNSPACED}]|[{SIGNS}])+")
 _LONGEST, _UNKNOWN = 24, 12.0  # letters of a word; what a letter costs that is part of no word
-_EDGES = re.compile(r"^[^\w]+|[^\w]+$")
+_CORE = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 # Tags that may hide no words: without attributes, or with NAME=VALUE. Emphasis parts no word.
 _CLOSED = r"(?:\s+[\w-]+=[^<>]*)?\s*/?>"
 _EMPHASIS = re.compile(
@@ -131,7 +131,8 @@ def split_words(text: str) -> list[Word]:
 
 def core(word: str) -> str:
     """Return the word without punctuation at its ends; empty for punctuation alone."""
-    return _EDGES.sub("", word)
+    found = _CORE.search(word)  # in one pass, however many full stops a line of dots has
+    return found[0] if found else ""
 
 
 def dense_tokens(text: str) -> list[str]:

@@ -9,12 +9,13 @@ import pytest
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.governor import Governor, Pace
+from ragwitness.asking.replay import read_recording
 from ragwitness.audits.choice import choose
 from ragwitness.audits.membership import run_audit
 from ragwitness.audits.pilot import DOCUMENTS, Pilot, pilot_documents, run_pilot
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import CapabilityError, InputError
-from ragwitness.kit.run_files import PILOT
+from ragwitness.kit.run_files import ANSWERS, PILOT
 from ragwitness.membership.registry import build_audit
 from ragwitness.models.registry import load_language_model
 from ragwitness.text.sample import load_sample
@@ -105,6 +106,39 @@ def test_excerpts_of_known_outside_documents_are_asked_and_nothing_in_question()
         one.id for one in _KNOWN[:DOCUMENTS]
     ]
     assert len(pilot_documents([], audit)) == DOCUMENTS
+    assert len(pilot_documents(_KNOWN[:2], audit)) == DOCUMENTS
+    assert _pilot(target, known=_KNOWN[:2]).possible
+
+
+def test_a_method_without_questions_for_any_pilot_text_is_refused_in_words() -> None:
+    found = Pilot("x", (Score(1.0),), (), 1)
+    assert not found.possible
+    assert found.told == "it can ask about 1 pilot texts, and 3 are needed"
+
+
+def test_doctor_does_not_pilot_a_recording(tmp_path) -> None:
+    from ragwitness.cli.doctor import _pilots, examine
+    from ragwitness.targets.transport import TransportOptions
+
+    (tmp_path / "answers.jsonl").write_text('{"prompt": "Who?", "answer": "Nobody."}\n')
+
+    # Doctor takes nothing away from what a recording admits.
+    async def piloted():
+        address = f"replay/{tmp_path / 'answers.jsonl'}"
+        seen = await examine(address, TransportOptions())
+        return await _pilots(address, TransportOptions(), seen, None)
+
+    assert asyncio.run(piloted()) == {}
+
+
+def test_a_recorded_run_holds_the_answers_of_its_pilot(tmp_path) -> None:
+    found = _pilot(_Chat(), run=tmp_path)
+    # The run itself, of which one answer is enough here.
+    (tmp_path / ANSWERS).write_bytes((tmp_path / PILOT).read_bytes().splitlines(True)[0])
+    recording = read_recording(tmp_path, "chat")
+    again = _pilot(recording)
+    asyncio.run(recording.close())
+    assert (again.possible, again.apart) == (found.possible, found.apart) == (True, DOCUMENTS)
 
 
 def test_answers_are_kept_in_a_journal_of_the_pilots_own(tmp_path) -> None:
@@ -151,3 +185,15 @@ def test_a_run_ends_itself_after_ten_documents_that_could_not_be_read() -> None:
         asyncio.run(run_audit(plan, target, audit))
     assert "it thought until its tokens were spent" in told.value.message
     assert len(target.asked) == 20  # each once more, with room to think
+
+
+def test_a_run_goes_on_after_ten_documents_whose_queries_failed() -> None:
+    class Busy(_Chat):
+        async def ask(self, query: Query) -> Answer:
+            await super().ask(query)
+            return Answer("No") if len(self.asked) > 12 else Answer("", error="status 429")
+
+    audit = build_audit("rag-mia", load_language_model("reader"))
+    plan = AuditPlan(tuple(_SAMPLE[:15]), tuple(_SAMPLE[40:55]), in_flight=1)
+    found = asyncio.run(run_audit(plan, Busy(), audit))
+    assert sum(one.score is not None for one in found.verdicts) > 0

@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 import re
+import time
 
 import pytest
 
@@ -197,6 +198,31 @@ def test_documents_in_an_unspaced_script_have_places() -> None:
     assert any(audit.questions(one) for one in documents)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(chr(0x4E00 + n * 7919 % 8000) for n in range(20_000)),
+        "Chapter one" + "." * 200_000 + "page five and a few more words that stand behind it here",
+    ],
+    ids=["every sign of a script", "a line of dots"],
+)
+def test_long_texts_are_read_in_time(text) -> None:
+    began = time.perf_counter()
+    find_places(text, RunonConfig(), Background([*_SAMPLE[:10], Document("d", text)]))
+    assert time.perf_counter() - began < 5
+
+
+def test_one_word_has_one_key_however_its_letters_are_coded() -> None:
+    assert key_of("caf\u00e9") == key_of("cafe\u0301,") == key_of("\uff23AF\u00c9")
+
+
+def test_a_draft_that_is_left_out_of_the_set_has_words_no_rarer_than_any_other_document() -> None:
+    background = Background(_SAMPLE[:20])
+    (least,) = {round(background.information(w), 9) for w in ("zzyzx", "qwertz")}
+    words = {key_of(w) for one in _SAMPLE[:20] for w in one.text.split()}
+    assert least <= max(map(background.information, words)) + 1e-9
+
+
 def test_in_its_second_round_a_place_counts_once() -> None:
     text = _SAMPLE[0].text
     audit = _audit(enough=1000.0)
@@ -215,6 +241,7 @@ def test_in_its_second_round_a_place_counts_once() -> None:
         ("nothing of it", None),
         ("a b d e", None),
         ("", None),
+        ("a b c \uff44 e\u00ad F", 3),  # full width, a hyphen that is not seen
     ],
 )
 def test_words_beyond_what_was_sent(text, count) -> None:
@@ -243,6 +270,12 @@ def test_the_next_word_is_read_where_the_quotation_closes() -> None:
     read = read_place(place, Answer("one two three", tokens))
     assert (read.outcome, read.words) == (AnswerOutcome.ANSWERED, 0)
     assert read.evidence == pytest.approx(4.0 * 0.3)
+
+
+def test_a_word_that_is_said_further_on_in_the_answer_is_not_the_next_one() -> None:
+    words = ("one", " two", " three", ".", " That", " is", " four", " more")
+    tokens = _tokens(*((word, {word: 0.9}) for word in words))
+    assert next_probability(tokens, ("two", "three"), "four").low == 0.0
 
 
 @pytest.mark.parametrize(

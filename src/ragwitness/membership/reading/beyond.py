@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from unicodedata import normalize
 
-from ragwitness.membership.reading.probabilities import UNREAD, token_at, word_probability
+from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
 from ragwitness.text.words import Word, core, split_words
 from ragwitness.types import Interval, TokenLogprob
 
 
 def key_of(word: str) -> str:
-    """Return a word without case, punctuation around it, and the kind of its apostrophe."""
-    return (core(word) or word).casefold().replace("\u2019", "'")
+    """Return a word without case, punctuation around it, and the kind of its letters' codes."""
+    plain = normalize("NFKC", word).replace("\u00ad", "")
+    return (core(plain) or plain).casefold().replace("\u2019", "'")
 
 
 def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | None:
@@ -56,7 +58,7 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
         place = last.start + last.text.find(core(last.text)) + len(core(last.text))
         at = token_at(tokens, place) if place < len(text) else len(tokens)
         if at < len(tokens):
-            read = word_probability(tokens[at:], word)
+            read = probability_at(tokens[at:], word)  # right there, not where it is said later
             found = read if found == UNREAD else max(found, read, key=lambda one: one.low)
     return found
 
