@@ -139,9 +139,7 @@ _FIELD = Question(
     "For CSV and JSONL, where it is not called text or document.",
 )
 
-_DOCTOR = Survey(
-    ("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json")
-)
+_DOCTOR = Survey(("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json"))
 
 _AUDIT = Errand(
     name="audit",

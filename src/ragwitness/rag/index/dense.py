@@ -3,34 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
 from ragwitness.kit.registry import Listing, Registry
 from ragwitness.models.base import Embedder
-from ragwitness.rag.index.base import Hit, Metric, VectorStore
+from ragwitness.rag.index.base import Hit, Metric, best
+from ragwitness.rag.index.faiss import FaissFlatStore, FaissHnswStore
 
-_HERE = "ragwitness.rag.index"
+_EMBED_BATCH = 64
+
+
+class ExactStore:
+    """All vectors in one matrix, every one compared, in numpy: the default.
+
+    Whatever a library calls a score, a hit's is the inner product (``"ip"``) or the negative
+    Euclidean distance (``"l2"``, not squared). Every store may be searched by several threads.
+
+    Args:
+        metric: Distance of the search.
+    """
+
+    name = "exact"
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+        self._vectors = np.empty((0, 0), np.float32)
+        self._squares = np.empty(0, np.float32)
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def add(self, vectors: NDArray[np.float32]) -> None:
+        """Append vectors, shape (n, dim); their positions go on from those before."""
+        self._vectors = np.concatenate([self._vectors, vectors]) if len(self) else vectors
+        self._squares = np.einsum("nd,nd->n", self._vectors, self._vectors)
+
+    def search(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
+        """Return at most ``k`` hits, nearest first, ties by position.
+
+        Args:
+            vector: What is searched for, shape (dim,).
+            k: Hits wanted.
+        """
+        if not len(self):
+            return []
+        inner = self._vectors @ vector
+        if self._metric == "ip":
+            return best(inner, k)
+        # |a - b|^2 = |a|^2 - 2 a.b + |b|^2; rounding may push it below 0.
+        squared = self._squares - 2 * inner + vector @ vector
+        return best(-np.sqrt(np.maximum(squared, 0.0)), k)
+
+
 STORES = Registry(
     "index",
     {
-        "exact": Listing(f"{_HERE}.base:ExactStore"),
-        "faiss-flat": Listing(f"{_HERE}.faiss:FaissFlatStore"),
-        "faiss-hnsw": Listing(f"{_HERE}.faiss:FaissHnswStore"),
-        "chroma": Listing(f"{_HERE}.chroma:ChromaStore"),
-        "qdrant": Listing(f"{_HERE}.qdrant:QdrantStore"),
+        "exact": Listing(ExactStore),
+        "faiss-flat": Listing(FaissFlatStore),
+        "faiss-hnsw": Listing(FaissHnswStore),
     },
 )
 """What may keep the vectors of dense retrieval."""
-
-INDEXES = Registry("index", {**STORES, "tantivy": Listing(f"{_HERE}.tantivy:TantivyIndex")})
-"""What ``index`` may name: those of vectors, and that of words which lies on disk."""
-
-
-_EMBED_BATCH = 64
 
 
 class DenseIndex:
@@ -44,19 +79,17 @@ class DenseIndex:
             :data:`~ragwitness.rag.index.dense.STORES`.
 
     Raises:
-        InputError: Unknown metric or store.
-        MissingExtraError: The store's library is not installed.
+        InputError: Unknown store.
+        MissingExtraError: FAISS is not installed.
     """
 
     def __init__(
         self, texts: Sequence[str], embedder: Embedder, metric: Metric = "l2", store: str = "exact"
     ) -> None:
-        if metric not in get_args(Metric):
-            raise InputError(f"Unknown metric {metric!r}.", "Use 'l2' or 'ip'.")
         self._embedder = embedder
         self._metric = metric
         # The store first: embedding may take minutes, and its library may be missing.
-        self._store: VectorStore = STORES.load(store)(metric)
+        self._store: ExactStore | FaissFlatStore = STORES.load(store)(metric)
         if texts:
             self._store.add(_embed(texts, embedder))
 
@@ -72,11 +105,7 @@ class DenseIndex:
         """Return at most ``k`` hits, nearest first; see :class:`~.base.Index`."""
         if not len(self) or not query.strip():
             return []
-        return self.search_vector(self._embedder.embed([query])[0], k)
-
-    def search_vector(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
-        """Search with a vector, shape (dim,)."""
-        return self._store.search(vector, k)
+        return self._store.search(self._embedder.embed([query])[0], k)
 
 
 def _embed(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:

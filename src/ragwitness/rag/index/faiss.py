@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import import_extra
-from ragwitness.rag.index.base import Hit, Metric, settled
+from ragwitness.rag.index.base import Hit, Metric
 
 # Malkov & Yashunin 2018 (arXiv 1603.09320): M links per vector, and how many candidates are kept
 # while the graph is built and searched.
@@ -20,8 +19,8 @@ _KEPT_BUILDING = 200
 _KEPT_SEARCHING = 64
 
 
-class _FaissStore(ABC):
-    """What both kinds share; see :class:`~.base.VectorStore`.
+class FaissFlatStore:
+    """``IndexFlat``, exact; answers as :class:`~.dense.ExactStore`.
 
     Args:
         metric: Distance of the search.
@@ -29,6 +28,8 @@ class _FaissStore(ABC):
     Raises:
         MissingExtraError: FAISS is not installed.
     """
+
+    name = "FAISS flat"
 
     def __init__(self, metric: Metric) -> None:
         self._faiss = import_extra("faiss", "The FAISS index", "faiss")
@@ -50,15 +51,24 @@ class _FaissStore(ABC):
     def search(self, vector: NDArray[np.float32], k: int) -> list[Hit]:
         """Return the ``k`` nearest that FAISS finds."""
         row = np.ascontiguousarray(vector, np.float32)[None]
-        return settled(lambda asked: self._fetch(row, asked), k, len(self))
+        k = min(k, len(self))
+        if k < 1:
+            return []
+        # FAISS orders ties as it likes, so more is fetched until the last tie is complete.
+        asked = min(k + 1, len(self))
+        while True:
+            hits = sorted(self._fetch(row, asked), key=lambda hit: (-hit.score, hit.index))
+            if asked == len(self) or len(hits) <= k or hits[-1].score < hits[k - 1].score:
+                return hits[:k]
+            asked = min(2 * asked, len(self))
 
-    @abstractmethod
     def _new(self, dim: int, metric: int) -> Any:
         """Return an empty index of FAISS."""
+        return self._faiss.IndexFlat(dim, metric)
 
-    @abstractmethod
     def _look(self, row: NDArray[np.float32], k: int) -> Any:
         """FAISS's own reply: values and positions, each of shape (1, k)."""
+        return self._index.search(row, k)
 
     def _fetch(self, row: NDArray[np.float32], k: int) -> list[Hit]:
         values, positions = self._look(row, k)
@@ -78,19 +88,7 @@ class _FaissStore(ABC):
             self._faiss.omp_set_num_threads(before)
 
 
-class FaissFlatStore(_FaissStore):
-    """``IndexFlat``: exact."""
-
-    name = "FAISS flat"
-
-    def _new(self, dim: int, metric: int) -> Any:
-        return self._faiss.IndexFlat(dim, metric)
-
-    def _look(self, row: NDArray[np.float32], k: int) -> Any:
-        return self._index.search(row, k)
-
-
-class FaissHnswStore(_FaissStore):
+class FaissHnswStore(FaissFlatStore):
     """``IndexHNSWFlat``: approximate; may miss a near vector, but never mistakes a distance."""
 
     name = f"FAISS HNSW (M={_LINKS} efConstruction={_KEPT_BUILDING} efSearch={_KEPT_SEARCHING})"
