@@ -129,28 +129,6 @@ class PrivacyBudget:
     delta: float
 
 
-def advanced_composition(
-    query: PrivacyBudget, count: int, slack: float, *, tight: bool = False
-) -> PrivacyBudget:
-    """Return what ``count`` adaptive queries cost together (Lemma 3.2).
-
-    Args:
-        query: Of one query.
-        count: Queries in all.
-        slack: delta'.
-        tight: With the second term of Kairouz, Oh & Viswanath 2017 (Thm. 3.4 there), divided by
-            e^epsilon + 1: about half, not the paper's.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    epsilon, delta = positive("epsilon", query.epsilon), probability("delta", query.delta)
-    # Lemma 3.2: sqrt(2 m ln(1/delta')) epsilon + m epsilon (e^epsilon - 1).
-    first = math.sqrt(2 * whole("queries", count) * -math.log(probability("delta'", slack)))
-    second = count * epsilon * (math.tanh(epsilon / 2) if tight else math.expm1(epsilon))
-    return PrivacyBudget(first * epsilon + second, count * delta + slack)
-
-
 def optimal_composition(query: PrivacyBudget, count: int, delta: float) -> float:
     """Return the smallest epsilon that follows from (epsilon_q, delta_q) alone.
 

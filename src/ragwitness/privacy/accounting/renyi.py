@@ -12,22 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.composition import leading_sigma
-from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
+from ragwitness.privacy.accounting.ranges import at_least_zero, probability
 
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1e6, 1801)])
 """Orders of the moments accountant: 200 to a decade, so that the grid costs below 1e-4."""
 
 Conversion = Literal["mironov", "tight"]
-
-
-def best_order(mu: float, delta: float) -> float:
-    """Return the order at which (3.6) is attained: 1 + sqrt(2 ln(1/delta)) / mu.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return 1 + math.sqrt(-2 * math.log(probability("delta", delta))) / positive("mu", mu)
 
 
 def renyi_epsilon(mu: float, delta: float) -> float:
@@ -42,39 +32,6 @@ def renyi_epsilon(mu: float, delta: float) -> float:
     """
     at_least_zero("mu", mu)
     return mu * mu / 2 + mu * math.sqrt(-2 * math.log(probability("delta", delta)))
-
-
-def simplified_epsilon(
-    epsilon: float,
-    delta: float,
-    queries: int,
-    accounts: int,
-    sigma: float,
-    sensitivity: float = 1.0,
-) -> float:
-    """Return epsilon by (3.7), at the account's own ``delta``.
-
-    Args:
-        epsilon: Of one account.
-        delta: Of one account, and of the joint guarantee.
-        queries: Of one account.
-        accounts: That pool.
-        sigma: The noise that is used.
-        sensitivity: L2 change of one score.
-
-    Raises:
-        InputError: A value is outside its range, or ``sigma`` is less than the S / epsilon_q for
-            which (3.7) is derived: with less noise it is false.
-    """
-    # (3.7) stands on sigma = S / epsilon_q (App. A.3); with less noise it is false.
-    needed = leading_sigma(epsilon, delta, queries, sensitivity)
-    if positive("sigma", sigma) < needed * (1 - 1e-12):
-        raise InputError(
-            f"(3.7) is derived for sigma {needed:.6g}; with {sigma:.6g} it does not hold.",
-            "Use (3.6) or the exact account, which take the noise as it is.",
-        )
-    k = whole("accounts", accounts)
-    return math.sqrt(k) * epsilon + k * epsilon * epsilon / (4 * math.log(1 / delta))
 
 
 def moments_epsilon(

@@ -7,7 +7,6 @@ import pytest
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.composition import (
     PrivacyBudget,
-    advanced_composition,
     classic_sigma,
     implied_epsilon,
     joint_budget,
@@ -16,12 +15,8 @@ from ragwitness.privacy.accounting.composition import (
     per_query,
 )
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
-from ragwitness.privacy.accounting.renyi import (
-    best_order,
-    moments_epsilon,
-    renyi_epsilon,
-    simplified_epsilon,
-)
+from ragwitness.privacy.accounting.renyi import moments_epsilon, renyi_epsilon
+from tests.support.composition import advanced_composition, best_order, simplified_epsilon
 
 DELTA = 1e-6
 
