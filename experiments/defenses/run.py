@@ -1,7 +1,7 @@
 """What each defense does to each audit, and what it costs those who ask in good faith.
 
-    python experiments/defenses/run.py --data DIR [--defense NAME ...] [--limit N]
-    python experiments/defenses/run.py --table [--limit N]
+    PYTHONPATH=. python experiments/defenses/run.py --data DIR [--defense NAME ...] [--limit N]
+    PYTHONPATH=. python experiments/defenses/run.py --table [--limit N]
 
 All defenses stand before one system and see one split. Answers are kept, so a broken run goes on
 where it stopped; a defense that is finished is not asked again.

@@ -140,7 +140,6 @@ def noise_for(
 # mu = sum(w g) / (sigma sqrt(sum w^2)); the likelihood ratio is the sum with w = g, the best of
 # them. Where all gaps are equal the mean is that sum.
 
-PoolingValues = NDArray[np.float64]
 Pooling: TypeAlias = Literal["everything", "on-target"]
 
 
