@@ -280,19 +280,13 @@ def test_keys_of_every_stored_answer_follow_from_what_was_asked() -> None:
     assert {row["key"] for row in rows} == {errands.stored_keys(row) for row in rows}
 
 
-@pytest.mark.parametrize(
-    ("name", "method", "options"),
-    [("audit", "rag-mia", {}), ("audit-learning", "s-rag", {"top_logprobs": 2, "mode": "single"})],
-)
-def test_units_of_stored_scores_follow_from_audit_target_and_document(
-    name: str, method: str, options: dict[str, object]
-) -> None:
-    run = _run_of(STORED / "runs" / name)
+def test_units_of_stored_scores_follow_from_audit_target_and_document() -> None:
+    run = _run_of(STORED / "runs" / "audit")
     finished = errands.rows_of(run / "finished.jsonl")
     asked = [row["asked"] for row in errands.rows_of(run / "answers.jsonl")]
     files = [INPUTS / f"{part}.jsonl" for part in ("documents", "known", "auxiliary")]
     rows = [row for path in files for row in errands.rows_of(path)]
-    identity = errands.audit_identity_of(method, options)
+    identity = errands.audit_identity_of("rag-mia", {})
     systems = {one["target"] for one in asked}
     known = {unit for one in systems for unit in errands.unit_ids(identity, one, rows)}
     assert len(finished) > 20

@@ -52,8 +52,8 @@ def doctor(
     pilot: Annotated[
         bool,
         typer.Option(
-            help="Try the methods that auto chooses from on a few texts that the target does not"
-            " hold, shown in the question and not shown: can their answers be read?"
+            help="Whether to try the methods that auto chooses from on a few texts that the target"
+            " does not hold, shown in the question and not shown."
         ),
     ] = True,
     price_in: PriceIn = None,

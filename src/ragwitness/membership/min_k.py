@@ -15,8 +15,8 @@ from ragwitness.kit.fields import at_least, one_of, ordered
 from ragwitness.membership.reading.answers import (
     NO_LOGPROBS,
     UNSPELT,
-    Outcome,
-    Reading,
+    AnswerOutcome,
+    AnswerReading,
     read_answer,
     read_continuation,
     with_room,
@@ -228,9 +228,9 @@ class MinK:
     def _read(self, halves: Halves, answer: Answer) -> Score:
         reading, tokens = self._tokens(halves, answer)
         details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
-        if reading.outcome is Outcome.DECLINED and self.config.refusals == "lowest":
+        if reading.outcome is AnswerOutcome.DECLINED and self.config.refusals == "lowest":
             return Score(self._lowest, details=details)
-        if reading.reason and reading.outcome is Outcome.FAILED:
+        if reading.reason and reading.outcome is AnswerOutcome.FAILED:
             return Score(None, reason=reading.reason, details=details)
         known = [token for token in tokens if not math.isnan(token.logprob)]
         details |= {"tokens": float(len(known)), "unread": float(len(tokens) - len(known))}
@@ -247,15 +247,17 @@ class MinK:
             )
         return self._score(halves, tokens, known, details)
 
-    def _tokens(self, halves: Halves, answer: Answer) -> tuple[Reading, Sequence[TokenLogprob]]:
+    def _tokens(
+        self, halves: Halves, answer: Answer
+    ) -> tuple[AnswerReading, Sequence[TokenLogprob]]:
         """What the answer is, and the tokens of it that are read."""
         own = answer_tokens(answer.text, answer.tokens or ())
         reading = read_answer(answer, expected=halves.second)
-        if reading.outcome is Outcome.FAILED:
+        if reading.outcome is AnswerOutcome.FAILED:
             return reading, ()
         if not own:
             trouble = UNSPELT if answer.tokens else NO_LOGPROBS
-            return replace(reading, outcome=Outcome.FAILED, reason=trouble), ()
+            return replace(reading, outcome=AnswerOutcome.FAILED, reason=trouble), ()
         if self.config.reads == "answer":
             return reading, own
         reading = read_continuation(answer, halves.first, halves.second)

@@ -15,13 +15,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least
-from ragwitness.membership.reading.answers import Outcome, read_answer, with_room
+from ragwitness.membership.reading.answers import AnswerOutcome, read_answer, with_room
 from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
+from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.probabilities import UNREAD
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
@@ -96,20 +96,20 @@ class Background:
 
     Attributes:
         digest: Hash of the documents; it enters the identity of the audit.
+        shared: Neighbouring words that two documents or more have.
     """
 
     def __init__(self, documents: Iterable[Document] = ()) -> None:
+        documents = list(documents)
         texts = sorted({document.text for document in documents})
+        self.shared = Elsewhere.among(documents)
         self.digest = hashlib.sha256("\x00".join(texts).encode()).hexdigest()[:16]
         self._documents = len(texts)
         self._holding: Counter[str] = Counter()
-        self._pairs: Counter[tuple[str, str]] = Counter()
         self._alike: defaultdict[tuple[bool, int | str], set[str]] = defaultdict(set)
         for text in texts:
             stems = [stem for word in split_words(text) if (stem := core(word.text))]
-            keys = [key_of(stem) for stem in stems]
-            self._holding.update(set(keys))
-            self._pairs.update(set(pairwise(keys)))
+            self._holding.update({key_of(stem) for stem in stems})
             for stem in stems:
                 if (shape := _shape(stem)) is not None:
                     self._alike[shape].add(stem)
@@ -119,10 +119,6 @@ class Background:
         if key in STOP_WORDS:
             return 0.0
         return math.log((self._documents + 2) / (self._holding[key] + 1))
-
-    def elsewhere(self, first: str, second: str) -> bool:
-        """Whether another document has the same two words side by side."""
-        return self._pairs[first, second] > 1
 
     def alternatives(self, stem: str) -> list[str]:
         """Return other documents' words of one form with a word, sorted."""
@@ -197,7 +193,7 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     for start in range(len(words) - length - 1):
         end = start + length
         ahead = keys[end : end + config.following]
-        if not _usable(text, words, start, end) or background.elsewhere(keys[end - 1], keys[end]):
+        if not _usable(text, words, start, end) or background.shared.has(words, end):
             continue
         worth = _worth(ahead, keys[start:end], config, background)
         value = sum(w * nats for w, nats in zip(_WEIGHTS, worth, strict=False))
@@ -297,7 +293,7 @@ class PlaceReading:
     """
 
     place: Place
-    outcome: Outcome
+    outcome: AnswerOutcome
     again: bool = False
     words: int = 0
     probability: Interval = UNREAD
@@ -318,7 +314,7 @@ class PlaceReading:
 def read_place(place: Place, answer: Answer) -> PlaceReading:
     """Read one answer."""
     read = read_answer(answer)
-    if read.outcome is not Outcome.ANSWERED:
+    if read.outcome is not AnswerOutcome.ANSWERED:
         return PlaceReading(place, read.outcome, reason=read.reason)
     found = beyond(read.text, place.tail, place.following)
     if found is None:
@@ -412,8 +408,8 @@ class Runon:
         return self._score(readings, len({place.true for place, _ in asked}))
 
     def _score(self, readings: Sequence[PlaceReading], places: int) -> Score:
-        read = [one for one in readings if one.outcome is not Outcome.FAILED]
-        declined = sum(one.outcome is Outcome.DECLINED for one in read)
+        read = [one for one in readings if one.outcome is not AnswerOutcome.FAILED]
+        declined = sum(one.outcome is AnswerOutcome.DECLINED for one in read)
         again = sum(one.again for one in read)
         ran_on = sum(one.words > 0 for one in read)
         details = {

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of, ordered
-from ragwitness.membership.reading.answers import NOTHING, REPEATED, Outcome, read_answer, with_room
+from ragwitness.membership.reading.answers import (
+    NOTHING,
+    REPEATED,
+    AnswerOutcome,
+    read_answer,
+    with_room,
+)
 from ragwitness.membership.reading.halves import Halves, baselines, halve, words_before
 from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import Embedder, LanguageModel
@@ -239,12 +245,12 @@ class S2Mia:
         reading = read_answer(answer, halves.first, halves.second)
         said = reading.text
         details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
-        if reading.outcome is Outcome.DECLINED and self.config.refusals == "lowest":
+        if reading.outcome is AnswerOutcome.DECLINED and self.config.refusals == "lowest":
             lowest = (_LOWEST, _UNSURE) if self.config.access == "gray" else ()
             return Score(_LOWEST, lowest, details=details)
         # Who only says the first half again, and stops by itself, has said nothing of the second.
         repeated = reading.reason == REPEATED and answer.finish_reason != "length"
-        if not repeated and (reading.outcome is Outcome.FAILED or not plain_words(said)):
+        if not repeated and (reading.outcome is AnswerOutcome.FAILED or not plain_words(said)):
             return Score(None, reason=reading.reason or NOTHING, details=details)
         words, true = plain_words(said), plain_words(halves.second)
         details["score/bleu"] = bleu(words, true, self.config.bleu_order)

@@ -19,8 +19,8 @@ from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of
 from ragwitness.membership.reading.answers import (
     NO_LOGPROBS,
-    Outcome,
-    Reading,
+    AnswerOutcome,
+    AnswerReading,
     read_answer,
     read_continuation,
     with_room,
@@ -572,11 +572,11 @@ class SRag:
         starts = part.starts(self.config.mode)
         placed = zip(answers, starts, strict=True)
         readings = [self._what(part, answer, start) for answer, start in placed]
-        failed = [one.reason or "" for one in readings if one.outcome is Outcome.FAILED]
+        failed = [one.reason or "" for one in readings if one.outcome is AnswerOutcome.FAILED]
         trouble += failed
         if len(failed) * 2 > len(readings):
             return None
-        if self.config.mode == "single" and readings[0].outcome is Outcome.ANSWERED:
+        if self.config.mode == "single" and readings[0].outcome is AnswerOutcome.ANSWERED:
             return read_probes(part, readings[0].tokens)
         if self.config.mode == "single":
             readings *= len(part.probes)
@@ -587,32 +587,34 @@ class SRag:
             )
         )
 
-    def _what(self, part: Segmented, answer: Answer, start: int) -> Reading:
+    def _what(self, part: Segmented, answer: Answer, start: int) -> AnswerReading:
         """What an answer says from a word of the passage on."""
         before, expected = self._sent(part, start), part.text[part.words[start].start :]
         published = self.config.missing is not None
         found = read_answer(answer, expected=expected)
-        if found.outcome is Outcome.ANSWERED and not published:
+        if found.outcome is AnswerOutcome.ANSWERED and not published:
             gone_on = read_continuation(answer, before, expected)
             # In single-answer mode every word is aligned, so that nothing is taken off.
-            single = self.config.mode == "single" and gone_on.outcome is Outcome.ANSWERED
+            single = self.config.mode == "single" and gone_on.outcome is AnswerOutcome.ANSWERED
             found = found if single else gone_on
         # As published, a target that says nothing has not shown the word: it counts as missing.
-        if published and found.outcome is Outcome.FAILED and not answer.error:
-            return replace(found, outcome=Outcome.DECLINED)
-        if not (found.tokens or found.outcome is not Outcome.ANSWERED):
+        if published and found.outcome is AnswerOutcome.FAILED and not answer.error:
+            return replace(found, outcome=AnswerOutcome.DECLINED)
+        if not (found.tokens or found.outcome is not AnswerOutcome.ANSWERED):
             said = bool(answer.tokens) or "echo" in found.removed
-            return found if said else replace(found, outcome=Outcome.FAILED, reason=NO_LOGPROBS)
+            return (
+                found if said else replace(found, outcome=AnswerOutcome.FAILED, reason=NO_LOGPROBS)
+            )
         return found
 
-    def _said(self, part: Segmented, reading: Reading, probe: ProbeWord) -> Interval:
+    def _said(self, part: Segmented, reading: AnswerReading, probe: ProbeWord) -> Interval:
         """The probability of a probe word in the answer to its own query."""
         if self.config.missing is not None:
-            declined = reading.outcome is not Outcome.ANSWERED
+            declined = reading.outcome is not AnswerOutcome.ANSWERED
             return UNREAD if declined else probability_at(reading.tokens, probe.word.text)
-        if reading.outcome is Outcome.DECLINED:
+        if reading.outcome is AnswerOutcome.DECLINED:
             return Interval(0.0, 0.0)
-        if reading.outcome is Outcome.FAILED or not reading.tokens:
+        if reading.outcome is AnswerOutcome.FAILED or not reading.tokens:
             return UNREAD
         return word_probability(reading.tokens, probe.word.text, part.before(probe.word))
 

@@ -21,9 +21,7 @@ from ragwitness.text.words import STOP_WORDS
 _ENDS, _PAUSES = r".!?\n\u3002\uff01\uff1f", r";:,\uff1b\uff1a\uff0c\u3001"
 _SENTENCE = re.compile(rf"[^{_ENDS}]*(?:[.!?](?=\w)[^{_ENDS}]*)*")
 _CLAUSE = re.compile(rf"[{_ENDS}{_PAUSES}]+|\s(?:because|but|therefore)\s")
-_QUOTED = re.compile(
-    r"[\"\u201c\u00ab](?:[^\"\u201c\u201d\u00ab\u00bb]*\s){2}[^\"\u201d\u00bb]*[\"\u201d\u00bb]"
-)
+_QUOTED = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb]*)[\"\u201d\u00bb]")
 _HEDGED = re.compile(
     r"\b(?:perhaps|maybe|might|may|could|possibly|vielleicht|möglich\w*|peut-être|quizás?|tal vez"
     r"|forse|talvez|misschien|może|возможно)\b|可能|かもしれ",
@@ -35,7 +33,8 @@ _FOLLOWS = (  # what may stand behind a yes or no: nothing, a sign, or the begin
     r"|\s+(?:the|there|i|we|as|because|since|in|le|la|il|el|der|die|o|a)\b"
     r"|\s+(?:{pointer}|{source})\b)"
 )
-_LONGEST = 300  # characters of a sentence that declines
+_READ = 4_000  # characters of a reply; what follows decides nothing
+_LONGEST = 300  # characters of a sentence that is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class Tongue:
             ),
             speaker=words(row["speaker"].replace("NOT", negation)),
             source=words(source),
-            subject=re.compile(rf"(?:\W*\w+){{0,4}}?\W*{edge}(?:{source}|({pointer})){edge}", re.I),
+            subject=re.compile(rf"\W*(?:\w+\W+){{0,4}}?{edge}(?:{source}|({pointer})){edge}", re.I),
             holds=words(holds),
             negation=words(negation),
             denied=words(
@@ -170,7 +169,8 @@ def yes_or_no(text: str) -> YesOrNo:
         if found or (found := next(iter([*tongue.verdict.finditer(plain, start)][-1:]), None)):
             return YesOrNo(bool(found[1]), found.start(1 if found[1] else 2), tongue)
     # 3. What a clause says of the text or the context.
-    for clause in _CLAUSE.split(_SURE.sub("", plain[start:])):
+    clauses = _CLAUSE.split(_SURE.sub("", plain[start:]))
+    for clause in (one for one in clauses if len(one) <= _LONGEST):
         # The language that knows most of its words.
         tongue = max(tongues(), key=lambda one: one.known(clause))
         if (value := _stated(tongue, clause.strip())) is not None:
@@ -186,8 +186,11 @@ def yes_or_no(text: str) -> YesOrNo:
 
 
 def _without_quotes(text: str) -> str:
-    """A text of the same length with blanks for what it quotes."""
-    return _QUOTED.sub(lambda quote: " " * len(quote[0]), text.replace("\u2019", "'"))
+    """The beginning of a text, of the same length, with blanks for quotations of a few words."""
+    return _QUOTED.sub(
+        lambda quote: " " * len(quote[0]) if len(quote[1].split()) > 2 else quote[0],
+        text[:_READ].replace("\u2019", "'"),
+    )
 
 
 def _stated(tongue: Tongue, clause: str) -> bool | None:

@@ -68,6 +68,9 @@ class Counting(LabTarget):
         self.asked.append(query.prompt)
         if self.fails_on and self.fails_on in query.prompt:
             raise TargetResponseError("refused")
+        if "appear in the context?" in query.prompt:  # a copier says neither yes nor no
+            held = any(one.text[:40] in query.prompt for one in PLAN.documents[:6])
+            return Answer("Yes" if held else "No")
         return await super().ask(query)
 
 

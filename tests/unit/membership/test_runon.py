@@ -11,7 +11,7 @@ import pytest
 
 from ragwitness.asking.worker import Worker
 from ragwitness.errors import InputError
-from ragwitness.membership.reading.answers import Outcome
+from ragwitness.membership.reading.answers import AnswerOutcome
 from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
 from ragwitness.membership.runon import (
     Background,
@@ -241,7 +241,7 @@ def test_the_next_word_is_read_where_the_quotation_closes() -> None:
     assert next_probability(tokens, ("two", "three"), "nine").low == 0.0
     place = Place("one two three", "", ("two", "three"), ("four",), (4.0,), "four")
     read = read_place(place, Answer("one two three", tokens))
-    assert (read.outcome, read.words) == (Outcome.ANSWERED, 0)
+    assert (read.outcome, read.words) == (AnswerOutcome.ANSWERED, 0)
     assert read.evidence == pytest.approx(4.0 * 0.3)
 
 

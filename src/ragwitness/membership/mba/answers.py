@@ -37,7 +37,7 @@ _NUMBERED_LINE = re.compile(
     re.MULTILINE,
 )
 _NUMBERED_INLINE = re.compile(r"(?:^|(?<=[\s,;]))\(?(\d{1,3})[.):][ \t]+(?=\S)")
-_ORDERED_LINE = re.compile(r"^\W*(\w+) (\w+)\W*?[:=\u2192-][ \t]*(?=\S)", re.MULTILINE)
+_ORDERED_LINE = re.compile(r"^[^\w\n]*(\w+) (\w+)[^\w\n]*?[:=\u2192-][ \t]*(?=\S)", re.MULTILINE)
 _MARKED = re.compile(
     r"\*\*([^*\n]{1,60})\*\*|(?<!\w)\[([^\[\]\n]{1,60})\]|<(?:b|strong|u|mark)>([^<]{1,60})<"
 )
@@ -47,8 +47,11 @@ _HTML = re.compile(r"</[a-z]+\d?\s*>|<br\s*/?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _LABELLED = re.compile(r"^(?:answer|mask)[\s_]*\d*\s*\]?\s*[:=]\s*", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"(\d{1,3})\D*$")
-_LIST_END = re.compile(r"[:\s](?:are|sind|sont|son|sono|s\u00e3o|zijn)\s+|:\s*", re.IGNORECASE)
-_BETWEEN = {"\n": r"\n", ";": r";", ",": r",\s*(?:and|und|et|y|e|en)\s|\s(?:and|und|et|y|e|en)\s|,"}
+_LIST_OPENING = re.compile(
+    r"[^\n:]{0,80}?(?::|\s(?:are|sind|sont|son|sono|s\u00e3o|zijn)\s)", re.IGNORECASE
+)
+_AND = r"\s(?:and|und|et|y|e|en)\s"
+_BETWEEN = (re.compile(r"\n"), re.compile(r";"), re.compile(rf",{_AND}|{_AND}|,"))
 _PIECE = re.compile(r"(?:[^\s/,;()|]|(?<=\d)[/,](?=\d))+")
 _ARTICLES = frozenset(("a", "an", "the"))
 _LONGEST = 50_000  # characters; no target was asked for as much
@@ -368,17 +371,14 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
 
 def _from_list(text: str, masks: int) -> Iterator[_Pair]:
     """Exactly as many short items as masks: one per line, or between commas or semicolons."""
-    heads = [0, *(found.end() for found in _LIST_END.finditer(text))]
-    for separator, pattern in _BETWEEN.items():
-        if masks == 1 and separator != "\n":
-            break
-        for head in heads:
-            items, position = [], head
-            for piece in re.split(f"({pattern})", text[head:]):
-                heading = piece.rstrip().endswith(":")
-                if piece.strip(_DRESS) and not heading and not re.fullmatch(pattern, piece):
-                    items.append((piece, position))
-                position += len(piece)
+    opening = _LIST_OPENING.match(text)
+    for head in (0, *([opening.end()] if opening else [])):
+        for separator in _BETWEEN[: 1 if masks == 1 else None]:
+            ends = [found.span() for found in separator.finditer(text, head)] + [(len(text),) * 2]
+            starts = [head, *(end for _, end in ends)]
+            spans = zip(starts, (start for start, _ in ends), strict=False)
+            items = [(text[a:b], a) for a, b in spans if text[a:b].strip(_DRESS)]
+            items = [item for item in items if not item[0].rstrip().endswith(":")]
             if len(items) == masks and all(len(item.split()) <= _FEW for item, _ in items):
                 yield from ((i, item, place) for i, (item, place) in enumerate(items, start=1))
                 return

@@ -19,7 +19,12 @@ from ragwitness.membership.mba.answers import (
 from ragwitness.membership.mba.config import MbaConfig
 from ragwitness.membership.mba.masks import MASK_LABEL, Mask, Masked, mask_document
 from ragwitness.membership.mba.spelling import load_speller
-from ragwitness.membership.reading.answers import Outcome, Reading, read_answer, with_room
+from ragwitness.membership.reading.answers import (
+    AnswerOutcome,
+    AnswerReading,
+    read_answer,
+    with_room,
+)
 from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.registry import load_language_model
@@ -270,17 +275,17 @@ class Mba:
         return score_masks(judge(masked.masks, found, config, reading.tokens), config, counts)
 
     def _outcome(
-        self, reading: Reading, found: MaskAnswers, masks: int
+        self, reading: AnswerReading, found: MaskAnswers, masks: int
     ) -> tuple[str, MaskAnswers, str | None]:
         """What an answer is, what counts of it, and why it has no score."""
-        if reading.outcome is Outcome.FAILED:
+        if reading.outcome is AnswerOutcome.FAILED:
             return reading.outcome.value, MaskAnswers(), reading.reason
         # "Sorry, here are my best guesses" declines nothing; an excuse that cites one mask does.
-        if reading.outcome is Outcome.DECLINED and 2 * len(found.given) < masks:
+        if reading.outcome is AnswerOutcome.DECLINED and 2 * len(found.given) < masks:
             return reading.outcome.value, MaskAnswers(), None
         if not found.given:
             return "not_read", found, _NOT_READ
-        return Outcome.ANSWERED.value, found, None
+        return AnswerOutcome.ANSWERED.value, found, None
 
     def _query(self, masked: Masked) -> Query:
         count = self.proxy.count_tokens

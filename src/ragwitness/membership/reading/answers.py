@@ -23,7 +23,7 @@ READING = "+reading.2"
 rules do not mix."""
 
 
-class Outcome(enum.StrEnum):
+class AnswerOutcome(enum.StrEnum):
     """What an answer is."""
 
     ANSWERED = "answered"
@@ -34,7 +34,7 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AnswerReading:
     """An answer without what stands around it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Reading:
         removed: Names of what was stripped, in order, such as ``"thought"``.
     """
 
-    outcome: Outcome
+    outcome: AnswerOutcome
     text: str
     tokens: tuple[TokenLogprob, ...] = ()
     reason: str | None = None
@@ -63,7 +63,7 @@ UNSPELT = "the log-probabilities do not spell the answer"
 NO_LOGPROBS = "the target returned no log-probabilities"
 
 
-def read_answer(answer: Answer, question: str = "", expected: str = "") -> Reading:
+def read_answer(answer: Answer, question: str = "", expected: str = "") -> AnswerReading:
     """Read one answer.
 
     A filter is a failure and no decline: it also stops answers that quote what was found.
@@ -75,33 +75,35 @@ def read_answer(answer: Answer, question: str = "", expected: str = "") -> Readi
             two words is no decline: a document may say "I am unable to sleep".
     """
     if answer.error:
-        return Reading(Outcome.FAILED, "", reason=answer.error)
+        return AnswerReading(AnswerOutcome.FAILED, "", reason=answer.error)
     # 1. Thoughts first: many servers hide their tokens.
     text, thought = _after_thought(SPECIAL.sub("", answer.text))
     removed = ("thought",) if thought else ()
     if text is None:
-        return Reading(Outcome.FAILED, "", reason=THINKING, removed=removed)
+        return AnswerReading(AnswerOutcome.FAILED, "", reason=THINKING, removed=removed)
     # 2. What is left, as its tokens spell it.
     tokens = answer_tokens(text, answer.tokens or ())
     if tokens and (text.strip() or not thought):
         text = "".join(token.token for token in tokens)
     left, named = _stripped(text, "" if _begins_as(text, expected) else question)
     plain = "".join(left.values())
-    reading = Reading(
-        Outcome.ANSWERED, plain, tuple(kept(tokens or (), left)), removed=(*removed, *named)
+    reading = AnswerReading(
+        AnswerOutcome.ANSWERED, plain, tuple(kept(tokens or (), left)), removed=(*removed, *named)
     )
     # 3. What it is.
     declined = declines(plain) and not _begins_as(plain, expected)
     if answer.finish_reason == "content_filter" and not declined:
-        return replace(reading, outcome=Outcome.FAILED, reason=FILTERED)
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=FILTERED)
     if _PAGE.match(text):
         page = "the target answered with a web page"
-        return replace(reading, outcome=Outcome.FAILED, reason=page)
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=page)
     if not plain.strip():
         cut = HIDDEN if answer.finish_reason == "length" else NOTHING
         reason = REPEATED if "echo" in named else cut
-        return replace(reading, outcome=Outcome.FAILED, reason=reason)
-    return replace(reading, outcome=Outcome.DECLINED, reason=DECLINED) if declined else reading
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=reason)
+    return (
+        replace(reading, outcome=AnswerOutcome.DECLINED, reason=DECLINED) if declined else reading
+    )
 
 
 def _begins_as(text: str, expected: str) -> bool:
@@ -109,7 +111,7 @@ def _begins_as(text: str, expected: str) -> bool:
     return bool(wanted) and said == wanted
 
 
-def read_continuation(answer: Answer, before: str, expected: str = "") -> Reading:
+def read_continuation(answer: Answer, before: str, expected: str = "") -> AnswerReading:
     """Read an answer that should go on with a text: what it says beyond that text.
 
     Args:
@@ -124,7 +126,7 @@ def read_continuation(answer: Answer, before: str, expected: str = "") -> Readin
     reading = read_answer(answer, expected=expected)
     words = split_words(reading.text)
     said, left = echo(before, [word.text for word in words])
-    if reading.outcome is not Outcome.ANSWERED or not said:
+    if reading.outcome is not AnswerOutcome.ANSWERED or not said:
         return reading
     removed = (*reading.removed, "echo")
     if (
@@ -132,7 +134,7 @@ def read_continuation(answer: Answer, before: str, expected: str = "") -> Readin
         and (left or said == len(words))
         and len(words) - said < _NEAR
     ):
-        return replace(reading, outcome=Outcome.FAILED, reason=CUT, removed=removed)
+        return replace(reading, outcome=AnswerOutcome.FAILED, reason=CUT, removed=removed)
     start = len(reading.text) if left or said == len(words) else words[said].start
     rest = {place: reading.text[place] for place in range(start, len(reading.text))}
     tokens = tuple(kept(reading.tokens, rest))
@@ -194,6 +196,7 @@ _TAG = r"[<\[\u25c1]\s*(/?)\s*(?:think\w*|thoughts?|reason\w*|reflection|scratch
 _THOUGHT = re.compile(_TAG, re.IGNORECASE)
 _NEAR = 5  # words behind an echo that was cut
 _THOUGHT_ROOM = 1024  # tokens
+_ROUNDS = 12  # of stripping; more are a model that stammers
 _PAGE = re.compile(r"^\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?=[\\`*_{}\[\]()#+\-.!|<>~])")
 _BOXED = re.compile(r"\$*\\(?:boxed|text\w*|mathrm|mathbf)\{([^{}]*)\}\$*")
@@ -235,9 +238,9 @@ def _after_thought(text: str) -> tuple[str | None, bool]:
 def _stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]:
     """Apply the rules until none finds anything; return what is left by place, and their names."""
     left, named = dict(enumerate(text)), list[str]()
-    changed = True
-    while changed:
-        changed = False
+    changed, rounds = True, 0
+    while changed and rounds < _ROUNDS:
+        changed, rounds = False, rounds + 1
         for name, rule in _RULES.items():
             plain = "".join(left.values())
             spans = [one for one in rule(plain, question) if one[1] > one[0]]
@@ -245,7 +248,9 @@ def _stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]
             rest = [item for place, item in enumerate(left.items()) if place not in dropped]
             # An echo may be all there is; of anything else something stays.
             if spans and (name == "echo" or any(char.isalnum() for _, char in rest)):
-                left, changed = dict(rest), True
+                # What is left of a line break in JSON is one again.
+                breaks = {place for place, char in rest if name == "json" and char == "\\"}
+                left, changed = dict(rest) | dict.fromkeys(breaks, "\n"), True
                 named += [] if name in named else [name]
     # Blanks at both ends are no part of it.
     places = [place for place, char in left.items() if not char.isspace()]
@@ -280,10 +285,11 @@ def _json(text: str, _question: str) -> _Spans:
     quoted = text[start] == '"'
     closed = quoted and text[end - 1] == '"' and end - start > 1
     spans = [(0, start + quoted), (end - closed, len(text))]
-    # A line break is written as two characters, of which one must stay to part the words.
-    return spans + [
-        (start + m.start(), start + m.start() + 1) for m in re.finditer(r'\\["\\/]', found[2])
-    ]
+    # Of an escaped sign the backslash goes, of a line break its letter.
+    for escape in re.finditer(r'\\(["\\/])|\\[nrt]', found[2]):
+        first = start + escape.start() + (not escape[1])
+        spans.append((first, first + 1))
+    return spans
 
 
 def _quotation(text: str, _question: str) -> _Spans:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from ragwitness.membership.reading.answers import (
     NO_LOGPROBS,
     UNSPELT,
-    Outcome,
-    Reading,
+    AnswerOutcome,
+    AnswerReading,
     read_answer,
 )
 from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
+from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.text.replies import YesOrNo, yes_or_no
 from ragwitness.types import Answer, Interval, Message, Role, TokenLogprob
@@ -58,12 +59,12 @@ def read_yes_no(answer: Answer, question: str = "", *, gray: bool) -> YesNo:
     """
     reading = read_answer(answer, question)
     published = None if answer.error else 0.0
-    if reading.outcome is Outcome.FAILED:
+    if reading.outcome is AnswerOutcome.FAILED:
         return YesNo("failed", None, None, UNREAD, reading.reason, published)
     said = yes_or_no(reading.text)
     # A word decides before a decline, and a decline before what a sentence says of the text.
     declined = (
-        reading.outcome is Outcome.DECLINED and said.start is None and said.value is not False
+        reading.outcome is AnswerOutcome.DECLINED and said.start is None and said.value is not False
     )
     if declined or said.value is None:
         outcome = "declined" if declined else "not_read"
@@ -78,11 +79,12 @@ def read_yes_no(answer: Answer, question: str = "", *, gray: bool) -> YesNo:
 
 
 def _odds(
-    answer: Answer, reading: Reading, said: YesOrNo
+    answer: Answer, reading: AnswerReading, said: YesOrNo
 ) -> tuple[float | None, Interval, str | None]:
     """Log-odds of yes where the word stands, its probability, and why there are none."""
     if not reading.tokens:
-        return None, UNREAD, UNSPELT if answer.tokens else NO_LOGPROBS
+        spelt = not answer.tokens or answer_tokens(answer.text, answer.tokens)
+        return None, UNREAD, UNSPELT if spelt is None else NO_LOGPROBS
     start = 0 if said.start is None else token_at(reading.tokens, said.start)
     yes, no = (_any(reading.tokens[start:], words) for words in (said.tongue.yes, said.tongue.no))
     # Either word may be censored; one of them must be listed.

@@ -134,6 +134,7 @@ _FORMS = {
     "a reason in brackets": "1. fatigue (says the text)\n2. 165/89 (a pressure)\n3. ibuprofen\n"
     "4. Boston (a city)\n5. twice",
     "filled in, labels behind": "{behind}",
+    "lines in a field of JSON": '{{"answer": "{escaped}"}}',
     "nested JSON": '{{"masks": {{"[Mask_1]": {{"answer": "fatigue"}}, "[Mask_2]": {{"answer":'
     ' "165/89"}}, "[Mask_3]": {{"answer": "ibuprofen"}}, "[Mask_4]": {{"answer": "Boston"}},'
     ' "[Mask_5]": {{"answer": "twice"}}}}}}',
@@ -172,7 +173,7 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
     said = _FORMS[form].format(
         labels=_Labels(), joined=_Joined(), filled=_filled("{w}"), bold=_filled("**{w}**"),
         brackets=_filled("[{w}]"), inside=_filled("[Mask_{n}: {w}]"),
-        behind=_filled("{w} [Mask_{n}]"),
+        behind=_filled("{w} [Mask_{n}]"), escaped=f"{_Labels():}".replace("\n", "\\n"),
     )  # fmt: skip
     text = read_answer(Answer(said)).text
     found = read_answers(text, 5, _MASKED)
@@ -229,7 +230,7 @@ def test_an_answer_of_nothing_is_no_answer() -> None:
 
 
 def test_hostile_text_is_read_in_time() -> None:
-    for text in ("[Mask_" * 9_000, "**" * 9_000, "mask 1 is not " * 3_000):
+    for text in ("[Mask_" * 9_000, "**" * 9_000, "mask 1 is not " * 3_000, "\n" * 9_000):
         read_answers(text, 4, "a [Mask_1] b [Mask_2] " * 40)
     for text in ("[" * 60_000, " " * 60_000 + "x", "<a" * 30_000, "1. " * 20_000, "&amp;" * 9_000):
         assert read_answers(text, 4).given == {}

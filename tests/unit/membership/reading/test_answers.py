@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import pytest
 
 from ragwitness.membership.reading import answers as reading
 from ragwitness.membership.reading.answers import (
-    Outcome,
+    AnswerOutcome,
     read_answer,
     read_continuation,
     with_room,
 )
 from ragwitness.membership.reading.tokens import answer_tokens, spelt
+from ragwitness.membership.reading.yes_no import read_yes_no
 from ragwitness.types import Answer, Query, TokenLogprob
 
 _BEFORE = (
@@ -54,6 +56,7 @@ def _spoken(text: str, finish: str = "stop") -> Answer:
         (("```json\n", '{"answer": "', 'a \\"b\\"', '", "sources": [1]}', "\n```"), 'a "b"',
          ("fence", "json")),
         (('{"answer": "', "ib", " for"), "ib for", ("json",)),
+        (('{"answer": "', "a", "\\n", "b", '"}'), "a\nb", ("json",)),
         (('{"Mask_1": "', "ib", '"}'), '{"Mask_1": "ib"}', ()),
         (("- ", "ib", " for"), "ib for", ("item",)),
         (("1. ", "Yes"), "Yes", ("item",)),
@@ -78,7 +81,7 @@ def test_what_stands_around_an_answer_is_stripped_and_its_tokens_with_it(
     said: tuple[str, ...], left: str, removed: tuple[str, ...]
 ) -> None:
     found = read_answer(_said(*said))
-    assert found.outcome is Outcome.ANSWERED
+    assert found.outcome is AnswerOutcome.ANSWERED
     assert found.text == left
     assert set(found.removed) == set(removed)
     assert "".join(token.token for token in found.tokens) == left
@@ -91,27 +94,28 @@ def test_what_stands_around_an_answer_is_stripped_and_its_tokens_with_it(
 @pytest.mark.parametrize(
     ("answer", "outcome", "reason"),
     [
-        (Answer("ibuprofen"), Outcome.ANSWERED, None),
-        (Answer("I don't know."), Outcome.DECLINED, reading.DECLINED),
-        (Answer("Based on the context, I don't know."), Outcome.DECLINED, reading.DECLINED),
-        (Answer("<think>\nhm</think>Ich weiß es nicht."), Outcome.DECLINED, reading.DECLINED),
-        (Answer("Sorry, I can't help with that."), Outcome.DECLINED, reading.DECLINED),
-        (Answer('{"answer": "I do not know."}'), Outcome.DECLINED, reading.DECLINED),
-        (Answer("I cannot help.", finish_reason="content_filter"), Outcome.DECLINED,
+        (Answer("ibuprofen"), AnswerOutcome.ANSWERED, None),
+        (Answer("I don't know."), AnswerOutcome.DECLINED, reading.DECLINED),
+        (Answer("Based on the context, I don't know."), AnswerOutcome.DECLINED, reading.DECLINED),
+        (Answer("<think>\nhm</think>Ich weiß es nicht."), AnswerOutcome.DECLINED, reading.DECLINED),
+        (Answer("Sorry, I can't help with that."), AnswerOutcome.DECLINED, reading.DECLINED),
+        (Answer('{"answer": "I do not know."}'), AnswerOutcome.DECLINED, reading.DECLINED),
+        (Answer("I cannot help.", finish_reason="content_filter"), AnswerOutcome.DECLINED,
          reading.DECLINED),
-        (Answer("Dear", finish_reason="content_filter"), Outcome.FAILED, reading.FILTERED),
-        (Answer("", finish_reason="content_filter"), Outcome.FAILED, reading.FILTERED),
-        (Answer("", error="timed out"), Outcome.FAILED, "timed out"),
-        (Answer(" \n"), Outcome.FAILED, reading.NOTHING),
-        (Answer("<think>\nOkay, let me", finish_reason="length"), Outcome.FAILED, reading.THINKING),
-        (Answer("<think>hm</think>"), Outcome.FAILED, reading.NOTHING),
-        (Answer("<!DOCTYPE html><p>No server</p>"), Outcome.FAILED,
+        (Answer("Dear", finish_reason="content_filter"), AnswerOutcome.FAILED, reading.FILTERED),
+        (Answer("", finish_reason="content_filter"), AnswerOutcome.FAILED, reading.FILTERED),
+        (Answer("", error="timed out"), AnswerOutcome.FAILED, "timed out"),
+        (Answer(" \n"), AnswerOutcome.FAILED, reading.NOTHING),
+        (Answer("<think>\nOkay, let me", finish_reason="length"), AnswerOutcome.FAILED,
+         reading.THINKING),
+        (Answer("<think>hm</think>"), AnswerOutcome.FAILED, reading.NOTHING),
+        (Answer("<!DOCTYPE html><p>No server</p>"), AnswerOutcome.FAILED,
          "the target answered with a web page"),
-        (Answer(_QUESTION), Outcome.FAILED, reading.REPEATED),
+        (Answer(_QUESTION), AnswerOutcome.FAILED, reading.REPEATED),
     ],
 )  # fmt: skip
 def test_an_answer_is_answered_declined_or_failed(
-    answer: Answer, outcome: Outcome, reason: str | None
+    answer: Answer, outcome: AnswerOutcome, reason: str | None
 ) -> None:
     found = read_answer(answer, _QUESTION)
     assert (found.outcome, found.reason) == (outcome, reason)
@@ -119,8 +123,8 @@ def test_an_answer_is_answered_declined_or_failed(
 
 def test_a_document_that_reads_like_a_decline_is_none() -> None:
     said = "I am unable to sleep since Marrowdale"
-    assert read_answer(Answer(said), expected=said).outcome is Outcome.ANSWERED
-    assert read_answer(Answer(said), expected="something else").outcome is Outcome.DECLINED
+    assert read_answer(Answer(said), expected=said).outcome is AnswerOutcome.ANSWERED
+    assert read_answer(Answer(said), expected="something else").outcome is AnswerOutcome.DECLINED
 
 
 @pytest.mark.parametrize(
@@ -143,23 +147,23 @@ def test_an_echo_is_taken_off_wherever_it_begins(text: str) -> None:
         read_answer(Answer(text), _QUESTION),
     ):
         assert found.text == "ibuprofen for it"
-        assert found.outcome is Outcome.ANSWERED
+        assert found.outcome is AnswerOutcome.ANSWERED
 
 
 @pytest.mark.parametrize(
     ("text", "finish", "outcome", "left"),
     [
-        ("Patient: Dear doctor, I took my", "length", Outcome.FAILED, None),
-        (_ECHO, "length", Outcome.FAILED, None),
-        (_ECHO, "stop", Outcome.ANSWERED, ""),
+        ("Patient: Dear doctor, I took my", "length", AnswerOutcome.FAILED, None),
+        (_ECHO, "length", AnswerOutcome.FAILED, None),
+        (_ECHO, "stop", AnswerOutcome.ANSWERED, ""),
         # It leaves the text before its end: what follows is not where the text goes on.
         ("Patient: Dear doctor, I took my advice and went home to see a friend of mine there",
-         "stop", Outcome.ANSWERED, ""),
-        ("I don't know.", "stop", Outcome.DECLINED, "I don't know."),
+         "stop", AnswerOutcome.ANSWERED, ""),
+        ("I don't know.", "stop", AnswerOutcome.DECLINED, "I don't know."),
     ],
 )  # fmt: skip
 def test_an_answer_that_never_comes_to_the_texts_end(
-    text: str, finish: str, outcome: Outcome, left: str | None
+    text: str, finish: str, outcome: AnswerOutcome, left: str | None
 ) -> None:
     found = read_continuation(_spoken(text, finish), _BEFORE)
     assert found.outcome is outcome
@@ -224,6 +228,19 @@ def test_tokens_spell_the_same_in_every_tokenizer(names: list[str]) -> None:
     tokens = [TokenLogprob(name, -0.1, ((name, -0.1),)) for name in names]
     assert "".join(token.token for token in spelt(tokens)) == " ibuprofen f\u00fcr"
     assert read_answer(Answer("ibuprofen f\u00fcr", tuple(tokens))).text == "ibuprofen f\u00fcr"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"' + "a " * 20_000, "Sure! " * 6_000, "the context not " * 8_000, "a" * 40_000, "*a" * 15_000,
+     "<think>" * 6_000, '{"answer": "' + '\\"' * 15_000, "\n" * 40_000 + "x", "i not " * 6_000],
+    ids=lambda text: repr(text[:12]),
+)  # fmt: skip
+def test_hostile_answers_are_read_in_time(text: str) -> None:
+    started = time.perf_counter()
+    read_continuation(Answer(text, finish_reason="length"), _QUESTION)
+    read_yes_no(Answer(text), gray=False)
+    assert time.perf_counter() - started < 8
 
 
 def test_tokens_around_the_text_are_left_out() -> None:
