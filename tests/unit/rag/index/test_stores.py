@@ -11,8 +11,7 @@ from ragwitness.errors import InputError, MissingExtraError
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.index.base import Metric
-from ragwitness.rag.index.dense import STORES, DenseIndex, ExactStore
-from ragwitness.rag.index.faiss import FaissFlatStore
+from ragwitness.rag.index.dense import STORES, DenseIndex, ExactStore, FaissFlatStore
 from ragwitness.rag.target import LabTarget
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel
 
