@@ -38,7 +38,7 @@ llama: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest \
 	  tests/services/test_llama_cpp.py tests/services/test_llama_cpp_canary.py
 
-# Against a foreign server, frameworks, stores, Ray, PostgreSQL, a browser, Go's logs and snarkjs; then the slow
+# Against a foreign server, frameworks, Ray, PostgreSQL, a browser, Go's logs and snarkjs; then the slow
 # tests but for those of the studies and the readers, which test-slow runs.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
@@ -57,7 +57,7 @@ services: hf $(VENV)/.dev
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm axe-core@4 || \
 	  echo "no axe-core: the pages are not looked at by it"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" \
-	  tests/services tests/unit/rag/index/test_stores.py
+	  tests/services
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
 	  -m "slow and not long" tests/cli tests/docs tests/golden tests/unit tests/research/*.py
 

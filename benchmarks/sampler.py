@@ -18,7 +18,8 @@ from scipy.stats import chisquare
 
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import slot_noise
-from ragwitness.privacy.sampler.table import exact_pmf, gaussian_table
+from ragwitness.privacy.sampler.table import gaussian_table
+from tests.support.gaussian import exact_pmf
 
 _SIGMAS = (8, 256, 4096)
 _EXACT, _TABLE = 4_000, 100_000

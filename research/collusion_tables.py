@@ -19,15 +19,14 @@ import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.reconstruction import expected_cosine, nearest, queries_for, solve
 from ragwitness.collusion.scalar import STRATEGIES, AdaptiveConfig, SweepConfig, hunt, sweep
 from ragwitness.collusion.separation import (
     area_of,
     effective_accounts,
-    likelihood_ratio,
     noise_for,
+    queries_for,
+    transfer_factor,
 )
-from ragwitness.collusion.topk import TopHits, hit_probability, transfer_factor
 from ragwitness.errors import InputError
 from ragwitness.extraction.utility import rouge_l
 from ragwitness.models.registry import load_embedder
@@ -43,9 +42,18 @@ from ragwitness.stats.intervals import proportion_interval
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
 from research.coalitions import Harness, null_curve, operating_point, recovery
-from research.regimes import REGIMES, Deployment, even_queries, planted_index, regime_hits
+from research.reconstruction import expected_cosine, nearest, solve
+from research.regimes import (
+    REGIMES,
+    Deployment,
+    even_queries,
+    likelihood_ratio,
+    planted_index,
+    regime_hits,
+)
 from research.reproduce.files import leave_table
 from research.reproduce.tables import read_table
+from research.top_hits import TopHits, hit_probability
 
 Values = NDArray[np.float64]
 Row: TypeAlias = tuple[str, ...]

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.topk import TopHits, hit_probability
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, whole
+from research.top_hits import TopHits, hit_probability
 
 # Where colluding accounts stand (§2.3, §4.7): in the tenant, in another, or in none.
 #
@@ -164,3 +164,25 @@ def pooled_mu(gaps: Vector, sigma: float, weights: Vector | None = None) -> floa
         raise InputError("There must be one weight per gap.")
     length = float(np.linalg.norm(weights))
     return float(weights @ gaps) / (positive("sigma", sigma) * length) if length else 0.0
+
+
+def likelihood_ratio(answers: Matrix, with_it: Matrix, without: Matrix, sigma: float) -> Matrix:
+    """Return the log-likelihood ratio: the sum of (s1 - s0)(y - (s1 + s0)/2) / sigma^2.
+
+    Args:
+        answers: y, shape (trials, answers).
+        with_it: s1, scores with the document, shape (answers,).
+        without: s0, scores without it.
+        sigma: Of the noise.
+
+    Returns:
+        Shape (trials,).
+
+    Raises:
+        InputError: ``sigma`` is outside its range, or the shapes differ.
+    """
+    if answers.shape[-1:] != with_it.shape or with_it.shape != without.shape:
+        raise InputError("There must be one score per answer in either world.")
+    gaps = with_it - without
+    ratio: Matrix = (answers - (with_it + without) / 2) @ gaps / positive("sigma", sigma) ** 2
+    return ratio

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.topk import hit_probability
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import SlotIndex, release_many
-from ragwitness.stats.epsilon import epsilon_clopper_pearson
+from research.lower_bounds import epsilon_clopper_pearson
+from research.top_hits import hit_probability
 
 __all__ = ["attack"]
 

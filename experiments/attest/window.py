@@ -1,6 +1,6 @@
 """A full audit window on real documents: every phase by its command, its time, its memory.
 
-python experiments/attest/window.py --data DIR [--window proved]
+PYTHONPATH=. python experiments/attest/window.py --data DIR [--window proved]
 
 Doctors' answers are indexed, patients' questions ask. config.toml names the windows that there are.
 Each phase is a process of its own and is left out where its result is there: the same command

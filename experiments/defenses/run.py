@@ -1,7 +1,7 @@
 """What each defense does to each audit, and what it costs those who ask in good faith.
 
-    python experiments/defenses/run.py --data DIR [--defense NAME ...] [--limit N]
-    python experiments/defenses/run.py --table [--limit N]
+    PYTHONPATH=. python experiments/defenses/run.py --data DIR [--defense NAME ...] [--limit N]
+    PYTHONPATH=. python experiments/defenses/run.py --table [--limit N]
 
 All defenses stand before one system and see one split. Answers are kept, so a broken run goes on
 where it stopped; a defense that is finished is not asked again.
@@ -22,13 +22,13 @@ from ragwitness.audits.controls import divide
 from ragwitness.audits.evaluation import BatteryPlan
 from ragwitness.cli.evaluate import run_plan
 from ragwitness.defenses.cost import benign_questions
-from ragwitness.defenses.retrieval import calibrate_threshold
 from ragwitness.lab import rag_config
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.results.registry import to_json
 from ragwitness.text.documents import load_documents
 from ragwitness.types import Document
+from research.thresholds import calibrate_threshold
 
 _HERE = Path(__file__).parent
 _OUT = Path("build/experiments/defenses")

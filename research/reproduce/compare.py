@@ -148,7 +148,7 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
     from ragwitness.audits.variants import default_held_out, divide, own_questions, read_questions
     from ragwitness.cli.common import read_documents
     from ragwitness.extraction.wiki_pii import wiki_pii
-    from ragwitness.text.secrets import contacts_of
+    from ragwitness.text.secrets import Secret, contacts
 
     if options.data is None:
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")
@@ -158,7 +158,11 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
         records, secrets, decoys = planted.records, planted.secrets, planted.decoys
     else:
         records, decoys = read_documents(str(path)), ()
-        secrets = tuple(contacts_of((one.id, one.text) for one in records))
+        secrets = tuple(
+            Secret(found, "contact", one.id)
+            for one in records
+            for found in sorted(contacts(one.text))
+        )
     own = own_questions(str(path)) if case.questions == "own" else None
     told: tuple[UsefulnessQuestion, ...] = ()
     if case.questions not in (None, "own"):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragwitness.errors import InputError
 
@@ -24,41 +23,29 @@ if TYPE_CHECKING:
 _SETTINGS = frozenset(
     {"k", "retrieval", "index", "metric", "generator", "template", "retrieve", "chunk_words"}
 )
-_OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs", "index_folder"})
+_OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs"})
 
 _log = logging.getLogger(__name__)
 
 
-def rag_config(
-    *,
-    k: int = 4,
-    retrieval: str = "lexical",
-    index: str = "exact",
-    metric: str = "l2",
-    generator: str = "reader",
-    template: str = "plain",
-    retrieve: bool = True,
-    chunk_words: int = 200,
-) -> RagConfig:
+def rag_config(*, template: str = "plain", chunk_words: int = 200, **values: Any) -> RagConfig:
     """Turn the values of a command line or an address into settings.
+
+    Args:
+        template: The name of one of ours, or a file.
+        chunk_words: Longest passage, in words; a tenth of it is shared with the one before.
+        values: Further fields of :class:`~ragwitness.rag.config.RagConfig`.
 
     Raises:
         InputError: An unknown metric, index or template.
     """
     from ragwitness.rag.config import RagConfig, load_template
 
-    if metric not in ("l2", "ip"):
-        raise InputError(f"Unknown metric {metric!r}.", "Use l2 or ip.")
     return RagConfig(
-        k=k,
-        retrieval=retrieval,
-        index=index,
-        metric="ip" if metric == "ip" else "l2",
-        generator=generator,
         template=load_template(template),
-        retrieve=retrieve,
         chunk_words=chunk_words,
         chunk_overlap=min(20, chunk_words // 10),
+        **values,
     )
 
 
@@ -67,7 +54,6 @@ def lab_target(
     config: RagConfig,
     defense: str,
     originals: Mapping[str, str] | None = None,
-    index_folder: Path | None = None,
     rewriter: LanguageModel | None = None,
 ) -> LabTarget:
     """Return a RAG system of ours as a target, behind a defense.
@@ -77,7 +63,6 @@ def lab_target(
         config: Settings.
         defense: What stands before it.
         originals: By id, what each document is found by; None: its own text.
-        index_folder: Where an index on disk is kept and found again; None keeps none.
         rewriter: The model that a paraphrasing defense asks; None goes by rules.
 
     Raises:
@@ -89,7 +74,7 @@ def lab_target(
     from ragwitness.rag.build import build_system
     from ragwitness.rag.target import LabTarget
 
-    system = build_system(documents, config, originals=originals, index_folder=index_folder)
+    system = build_system(documents, config, originals=originals)
     system.check_room()
     return LabTarget(defend(system, load_defense(defense, rewriter)))
 
@@ -97,8 +82,7 @@ def lab_target(
 async def open_lab(address: Address) -> LabTarget:
     """Open ``lab:CORPUS[?k=4&retrieval=minilm&defense=mirabel]``.
 
-    With ``originals=FILE`` each document is found by the text of that file under its id; with
-    ``index=tantivy&index_folder=FOLDER`` the index is kept there and found again.
+    With ``originals=FILE`` each document is found by the text of that file under its id.
 
     Raises:
         InputError: No such file or setting.
@@ -214,11 +198,10 @@ def originals_of(path: str, text_field: str | None = None) -> dict[str, str]:
     return {one.id: one.text for one in load_documents(path, text_field=text_field).documents}
 
 
-def _opened(corpus: str, options: dict[str, str]) -> LabTarget:
+def _opened(corpus: str, options: dict[str, Any]) -> LabTarget:
     from ragwitness.text.documents import load_documents
 
     defense, originals = options.pop("defense", "none"), options.pop("originals", None)
-    folder = options.pop("index_folder", None)
     field, paragraphs = options.pop("text_field", None), options.pop("paragraphs", None)
     loaded = load_documents(
         corpus, text_field=field, split=None if paragraphs is None else "paragraphs"
@@ -228,17 +211,14 @@ def _opened(corpus: str, options: dict[str, str]) -> LabTarget:
     if len(loaded.skipped) > 5:
         _log.warning("… and %d more rows skipped", len(loaded.skipped) - 5)
     found_by = None if originals is None else originals_of(originals, field)
-    kept = None if folder is None else Path(folder)
-    return lab_target(loaded.documents, _settings(options), defense, found_by, kept)
+    return lab_target(loaded.documents, _settings(options), defense, found_by)
 
 
-def _settings(values: dict[str, str]) -> RagConfig:
-    numbers = {}
-    for key in ("k", "chunk_words"):
-        if key in values:
-            try:
-                numbers[key] = int(values.pop(key))
-            except ValueError as error:
-                raise InputError(f"Lab option {key} must be a whole number.") from error
-    retrieve = not _off(values.pop("retrieve", "on"))
-    return rag_config(**numbers, **values, retrieve=retrieve)  # type: ignore[arg-type]
+def _settings(values: dict[str, Any]) -> RagConfig:
+    for key in {"k", "chunk_words"} & set(values):
+        try:
+            values[key] = int(values[key])
+        except ValueError as error:
+            raise InputError(f"Lab option {key} must be a whole number.") from error
+    values["retrieve"] = not _off(values.get("retrieve", "on"))
+    return rag_config(**values)

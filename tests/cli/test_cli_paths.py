@@ -241,23 +241,6 @@ def test_pasted_text_standard_input_and_devices_are_no_files(command):
         assert "nope" in text
 
 
-def test_the_folder_of_an_index_in_an_address_is_written_and_checked(command, tmp_path):
-    given = tmp_path / "texts"
-    given.mkdir()
-    (given / "a.txt").write_text(_TEXT)
-    for inside in ("texts", "texts/index"):
-        address = f"lab:texts?index=tantivy&index_folder={inside}"
-        code, text = command("doctor", address)
-        assert code == 2
-        assert "index" in text
-        assert "would lie in the folder" in text or "is what" in text
-    run = ["audit", "lab:a.jsonl?index=tantivy&index_folder=here", "--documents", "a.jsonl"]
-    code, text = command(*run, "--run", "here")
-    assert code == 2
-    assert "is what" in text
-    assert [path.name for path in given.iterdir()] == ["a.txt"]
-
-
 def test_the_paths_of_a_command_are_forgotten_with_it(tmp_path, monkeypatch) -> None:
     """A program may call one verb after another."""
     from ragwitness.cli.paths import check_run_folder

@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import chi2_contingency, chisquare
 
 from ragwitness.privacy.sampler.exact import ShakeBits, discrete_gaussian
-from ragwitness.privacy.sampler.table import exact_pmf, gaussian_table
+from ragwitness.privacy.sampler.table import gaussian_table
+from tests.support.gaussian import exact_pmf
 
 pytestmark = pytest.mark.slow
 _DRAWS, _LEVEL = 20_000, 1e-6

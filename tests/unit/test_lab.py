@@ -69,11 +69,3 @@ def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixtur
 def test_unusable_addresses_are_named(spec: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         opened(spec)
-
-
-def test_an_index_on_disk_is_kept_where_the_address_says(corpus: Path, tmp_path: Path) -> None:
-    pytest.importorskip("tantivy")
-    spec = f"lab:{corpus}?index=tantivy&index_folder={tmp_path / 'kept'}"
-    assert opened(spec).name == opened(f"lab:{corpus}?index=tantivy").name
-    assert opened(spec).name != opened(f"lab:{corpus}").name
-    assert len(list((tmp_path / "kept").iterdir())) == 1

@@ -114,9 +114,7 @@ def draw_nonce() -> str:
     return os.urandom(_NONCE_BYTES).hex()
 
 
-def sign_request(
-    key: PrivateKey, window: str, request: Request, sequence: int, blinding: bytes = b""
-) -> Request:
+def sign_request(key: PrivateKey, window: str, request: Request, sequence: int) -> Request:
     """Return a request with its account's signature.
 
     Never sign two requests under one sequence: the provider would choose between their noises. A
@@ -127,9 +125,8 @@ def sign_request(
         window: Identifier of the audit window.
         request: With nonce and checkpoint.
         sequence: How many queries of the account came before.
-        blinding: 32 bytes; drawn where none are given.
     """
-    hidden = blinding or draw_blinding()
+    hidden = draw_blinding()
     committed = commit(query_opening(bytes.fromhex(request.query), hidden)).hex()
     message = request_message(
         window,

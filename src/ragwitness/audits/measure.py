@@ -135,7 +135,7 @@ def measure(
 
 
 def paired_differences(
-    measured: Sequence[Measured], truth: Mapping[str, bool], *, resamples: int = 1000, seed: int = 0
+    measured: Sequence[Measured], truth: Mapping[str, bool], *, seed: int = 0
 ) -> dict[tuple[str, str], Rate]:
     """AUC differences of audits, bootstrap over the documents that both scored.
 
@@ -144,7 +144,6 @@ def paired_differences(
     Args:
         measured: Audits on the same documents.
         truth: Whether each document is a member.
-        resamples: Number of bootstrap samples.
         seed: Of the resampling.
 
     Returns:
@@ -154,7 +153,7 @@ def paired_differences(
     # Paired: both audits saw the same documents, whose ease would otherwise count as noise.
     for first, second in itertools.combinations(measured, 2):
         if _comparable(first.audit, second.audit):
-            rate = _difference(first, second, truth, resamples, seed)
+            rate = _difference(first, second, truth, seed)
             if rate is not None:
                 found[first.audit, second.audit] = rate
     return found
@@ -166,7 +165,7 @@ def _comparable(first: str, second: str) -> bool:
 
 
 def _difference(
-    first: Measured, second: Measured, truth: Mapping[str, bool], resamples: int, seed: int
+    first: Measured, second: Measured, truth: Mapping[str, bool], seed: int
 ) -> Rate | None:
     # Documents that both could score: an audit must not win by leaving out the hard ones.
     shared = [name for name in truth if name in first.scores and name in second.scores]
@@ -174,4 +173,4 @@ def _difference(
     if min(int(labels.sum()), int((~labels).sum())) < 2:
         return None
     one, other = (np.array([m.scores[name] for name in shared]) for m in (first, second))
-    return auc_difference(one, other, labels, resamples=resamples, seed=seed)
+    return auc_difference(one, other, labels, seed=seed)

@@ -27,8 +27,8 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         " non-members control calibration benign twin evaluation auc inside-share from",
         "When does it decide?": "alpha account-alpha ties accept-unlike yes k-max releases draws",
         _OTHERS: "",
-        "Which RAG system?": "retrieval retrieve retrieve-by index index-folder metric generator"
-        " k template chunk-words defense originals prompt",
+        "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
+        " template chunk-words defense originals prompt",
         "What is promised?": "epsilon epsilons delta delta-prime delta-star queries accounts"
         " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
         "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,19 +32,8 @@ def serve(
     metric: Annotated[str, typer.Option(help="The metric of dense retrieval: l2 or ip.")] = "l2",
     index: Annotated[
         str,
-        typer.Option(
-            help="The index of dense retrieval: exact, faiss-flat, faiss-hnsw, chroma or qdrant. Of"
-            " lexical retrieval: exact, in memory, or tantivy, on disk."
-        ),
+        typer.Option(help="The index of dense retrieval: exact, faiss-flat or faiss-hnsw."),
     ] = "exact",
-    index_folder: Annotated[
-        Path | None,
-        PathRole.FILLS,
-        typer.Option(
-            help="The folder in which the index tantivy is kept and found again.",
-            show_default="a temporary one",
-        ),
-    ] = None,
     generator: Generator = "reader",
     template: Template = "plain",
     k: PassagesPerQuery = 4,
@@ -106,7 +94,7 @@ def serve(
         # Substitutes found by their originals: usefulness and leaks of texts, with retrieval held
         # equal.
         found_by = None if originals is None else originals_of(originals, text_field)
-        system = lab_target(documents, config, defense, found_by, index_folder).system
+        system = lab_target(documents, config, defense, found_by).system
     screen = console()
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)

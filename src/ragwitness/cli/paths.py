@@ -257,8 +257,7 @@ def _inside(path: Path, folder: Path) -> bool:
 
 _FILE_SCHEMES = re.compile(r"((?:lab|replay|http|gguf)[:/](?!//))([^?]+)", re.IGNORECASE)
 _MODEL = re.compile(r"(hf[:/])([^?#]+)", re.IGNORECASE)
-_OPTION = re.compile(r"(?<=[?&])((?:template|index_folder)=)([^&]+)")
-_FILLED = re.compile(r"[?&]index_folder=([^&]+)")
+_TEMPLATE = re.compile(r"(?<=[?&]template=)[^&]+")
 # As for --documents: fewer words are a path, mistyped perhaps.
 _WORDS_OF_TEXT = 8
 
@@ -280,14 +279,8 @@ def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
     map_paths(role, str(value), note)
     if role is PathRole.ADDRESS and (model := _MODEL.fullmatch(str(value).strip())):
         found += [model[2]] if os.path.exists(model[2]) else []
-    # The folder of an index is the one part of an address that is written to.
-    named = _FILLED.findall(str(value)) if role is PathRole.ADDRESS else ()
-    filled = {unquote(path) for path in named}
     for path in found:
-        if path in filled:
-            yield PathUse(f"{option} index_folder", PathRole.FILLS, Path(path))
-        else:
-            yield PathUse(option, role, Path(path))
+        yield PathUse(option, role, Path(path))
 
 
 def map_paths(role: PathRole, value: str, change: Callable[[str], str]) -> str:
@@ -319,13 +312,12 @@ def _map_address(value: str, change: Callable[[str], str]) -> str:
     text = whole[1] + change(whole[2]) + text[whole.end() :]
 
     def changed(found: re.Match[str]) -> str:
-        named, path = found[1], unquote(found[2])
-        if named == "template=" and not path.endswith(".toml"):
-            return found[0]  # a template of ours, by its name
-        moved = change(path)
-        return found[0] if moved == path else named + quote(moved)
+        path = unquote(found[0])
+        # A template of ours goes by its name, one of the user's by its file.
+        moved = change(path) if path.endswith(".toml") else path
+        return found[0] if moved == path else quote(moved)
 
-    return _OPTION.sub(changed, text)
+    return _TEMPLATE.sub(changed, text)
 
 
 def roles_of(hints: Mapping[str, Any]) -> dict[str, PathRole]:

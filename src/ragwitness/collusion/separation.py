@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.composition import classic_sigma, leading_sigma
 from ragwitness.privacy.accounting.gaussian import sigma_for
-from ragwitness.privacy.accounting.ranges import positive, whole
+from ragwitness.privacy.accounting.ranges import positive, probability, whole
 from ragwitness.stats.intervals import proportion_interval
 
 Values = NDArray[np.float64]
@@ -140,34 +140,7 @@ def noise_for(
 # mu = sum(w g) / (sigma sqrt(sum w^2)); the likelihood ratio is the sum with w = g, the best of
 # them. Where all gaps are equal the mean is that sum.
 
-PoolingValues = NDArray[np.float64]
 Pooling: TypeAlias = Literal["everything", "on-target"]
-
-
-def likelihood_ratio(
-    answers: PoolingValues, with_it: PoolingValues, without: PoolingValues, sigma: float
-) -> PoolingValues:
-    """Return the log-likelihood ratio: the sum of (s1 - s0)(y - (s1 + s0)/2) / sigma^2.
-
-    Args:
-        answers: y, shape (trials, answers).
-        with_it: s1, scores with the document, shape (answers,).
-        without: s0, scores without it.
-        sigma: Of the noise.
-
-    Returns:
-        Shape (trials,).
-
-    Raises:
-        InputError: ``sigma`` is outside its range, or the shapes differ.
-    """
-    if answers.shape[-1:] != with_it.shape or with_it.shape != without.shape:
-        raise InputError("There must be one score per answer in either world.")
-    gaps = with_it - without
-    ratio: PoolingValues = (
-        (answers - (with_it + without) / 2) @ gaps / positive("sigma", sigma) ** 2
-    )
-    return ratio
 
 
 def effective_accounts(accounts: int, on_target: int, pooling: Pooling = "everything") -> float:
@@ -195,3 +168,42 @@ def effective_accounts(accounts: int, on_target: int, pooling: Pooling = "everyt
     if pooling == "on-target":
         return float(aimed)
     raise InputError(f"There is no pooling {pooling!r}.", "Use everything or on-target.")
+
+
+# Where only the top K ids come back (§4.4), and to find an unknown document (goal G2).
+
+
+def transfer_factor(k: int, n: int) -> float:
+    """Return eta: how much of mu is left where only membership in the top K is seen.
+
+    With p = K/n and z = Phi^-1(1 - p), eta = phi(z) / sqrt(p (1 - p)): the Pitman efficiency of
+    the hit against the noisy score, exact as sigma grows beyond the spread of the scores.
+
+    Args:
+        k: Ids returned.
+        n: Slots of the index.
+
+    Raises:
+        InputError: Not 1 <= k < n.
+    """
+    from scipy.special import ndtri
+
+    if not 1 <= k < n:
+        raise InputError(f"The top {k} of {n} slots is not a choice.", "Give 1 <= K < n.")
+    # eta = phi(z_p) / sqrt(p (1 - p)): a slot at the threshold, seen as in or out.
+    p = k / n
+    z = float(-ndtri(p))
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi * p * (1 - p))
+
+
+def queries_for(cosine: float, dim: int, sigma: float) -> int:
+    """Return the pooled queries after which an unknown vector is estimated with this cosine.
+
+    Ridge regression of a slot's vector (``research/reconstruction.py``): its cosine with the truth
+    is about 1 / sqrt(1 + (sigma dim)^2 / m) after m queries, evenly over all directions.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    square = probability("cosine", cosine) ** 2
+    return math.ceil((positive("sigma", sigma) * whole("dim", dim, 2)) ** 2 * square / (1 - square))

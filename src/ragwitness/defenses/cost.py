@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from ragwitness.types import Document
 
 # Short questions that an ordinary user might ask of a database, made from its documents.
 
-QuestionKind: TypeAlias = Literal["asked", "keywords"]
 """Taken from what a dialogue's first speaker asks, or made of a document's rarest words."""
 
 _ASKS = "patient|human|user|client|customer|question|q"
@@ -52,7 +50,7 @@ class BenignQuestion:
 
 
 def benign_questions(
-    documents: Sequence[Document], n: int, rng: random.Random, kind: QuestionKind = "asked"
+    documents: Sequence[Document], n: int, rng: random.Random
 ) -> list[BenignQuestion]:
     """Make at most ``n`` questions, each from a document of its own.
 
@@ -64,9 +62,6 @@ def benign_questions(
         documents: The database.
         n: How many questions are wanted.
         rng: Chooses the documents.
-        kind: ``"keywords"`` asks dialogues too for their words. A sentence that stands in the
-            database word for word is as near to its document as an audit's query is, so a
-            defense that looks for nearness suffers more under ``"asked"``.
 
     Raises:
         InputError: ``n`` is not positive, or no document gives a question.
@@ -76,7 +71,7 @@ def benign_questions(
     spread = Counter(word for d in documents for word in set(index_words(d.text)))
     made: list[BenignQuestion] = []
     for document in rng.sample(list(documents), len(documents)):
-        question = _question(document, kind, spread, len(documents))
+        question = _question(document, spread, len(documents))
         if question is not None:
             made.append(question)
         if len(made) == n:
@@ -88,20 +83,18 @@ def benign_questions(
     return made
 
 
-def _question(
-    document: Document, kind: QuestionKind, spread: Mapping[str, int], size: int
-) -> BenignQuestion | None:
+def _question(document: Document, spread: Mapping[str, int], size: int) -> BenignQuestion | None:
     # A dialogue asks by itself, and its reply is a reference answer.
     dialogue = _DIALOGUE.fullmatch(document.text)
-    reply = dialogue.group(2).strip() if dialogue else None
-    if dialogue and kind == "asked":
+    if dialogue:
+        reply = dialogue.group(2).strip()
         return BenignQuestion(_first_question(dialogue.group(1)), document.id, reply)
     keywords = _keywords(document.text, spread, size)
     if not keywords:
         return None
     listed = ", ".join(keywords[:-1])
     text = f"{listed} and {keywords[-1]}" if listed else keywords[-1]
-    return BenignQuestion(f"What is known about {text}?", document.id, reply)
+    return BenignQuestion(f"What is known about {text}?", document.id)
 
 
 def _first_question(asked: str) -> str:

@@ -19,7 +19,7 @@ import stat
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -495,24 +495,18 @@ def read_object(
     return _object(data, str(path), hint)
 
 
-def read_rows(
-    path: Path, hint: str = "", *, torn: Callable[[], None] | None = None
-) -> list[dict[str, Any]]:
+def read_rows(path: Path, hint: str = "") -> list[dict[str, Any]]:
     """Return the JSON objects of a file's lines.
 
     Args:
         path: The file.
         hint: What to do where it is missing or not what it should be.
-        torn: Called instead of refusing a last line that a crash cut short.
 
     Raises:
         InputError: As :func:`read_file`; or a line is not a JSON object.
     """
     # Not splitlines: a text may hold separators that JSON does not escape.
     lines = read_file(path, hint=hint).split(b"\n")
-    if torn is not None and lines[-1]:
-        lines.pop()
-        torn()
     return [
         _object(line, f"{path}, line {number},", hint)
         for number, line in enumerate(lines, 1)

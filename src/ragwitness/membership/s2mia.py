@@ -337,7 +337,6 @@ class Thresholds:
         )
 
 
-_FOLDS = 5
 _BOOSTED = "S2MIA-M: gradient boosting, which stands for the paper's XGBoost"
 
 

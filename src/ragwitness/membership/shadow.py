@@ -221,7 +221,7 @@ def train_audit_classifier(
 
 
 def train_as_published(
-    features: Sequence[Sequence[float]], members: Sequence[bool], *, seed: int = 0
+    features: Sequence[Sequence[float]], members: Sequence[bool]
 ) -> AuditClassifier:
     """Train f_audit with AutoGluon where it is installed, else as a random forest, by name.
 
@@ -229,8 +229,8 @@ def train_as_published(
     """
     if find_spec("autogluon") and find_spec("autogluon.tabular"):
         return replace(train_autogluon(features, members), breaks_ties=False)
-    forest = {"random forest": _families(seed)["random forest"]}
-    found = train_classifier(features, members, seed=seed, families=forest)
+    forest = {"random forest": _families(0)["random forest"]}
+    found = train_classifier(features, members, families=forest)
     told = f"{found.name}; the paper's AutoGluon is not installed"
     return replace(found, name=told, breaks_ties=False)
 

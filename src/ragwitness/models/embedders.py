@@ -48,17 +48,16 @@ class HFEmbedder:
 
     Args:
         name_or_folder: Local folder or hub name.
-        device: Torch device; None takes CUDA where there is one.
 
     Raises:
         MissingExtraError: Torch or transformers is not installed.
         ModelError: The model cannot be loaded.
     """
 
-    def __init__(self, name_or_folder: str | Path, *, device: str | None = None) -> None:
+    def __init__(self, name_or_folder: str | Path) -> None:
         torch, transformers = import_libraries("A transformers embedder")
         self._torch, self._source = torch, str(name_or_folder)
-        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._tokenizer = load_pretrained(transformers.AutoTokenizer, self._source)
         self._model = load_pretrained(transformers.AutoModel, self._source, dtype="float32")
         self._model.to(self._device).eval()

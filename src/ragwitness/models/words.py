@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
+from ragwitness.models.base import LanguageModel, TextScores
 from ragwitness.text.words import split_words
 
 
@@ -78,19 +77,10 @@ def map_to_words(text: str, scores: TextScores) -> list[WordScore]:
     ]
 
 
-def word_scores(
-    model: LanguageModel, text: str, after: ChatPrompt | None = None
-) -> list[WordScore]:
-    """Score the words of ``text`` in one forward pass.
-
-    Args:
-        model: Any language model.
-        text: What is scored.
-        after: The conversation before it; None scores plain text, which says how hard each
-            word is to guess.
+def word_scores(model: LanguageModel, text: str) -> list[WordScore]:
+    """Score the words of plain ``text`` in one forward pass: how hard each is to guess.
 
     Raises:
         ModelError: The text does not fit the model's context length.
     """
-    prompts: Sequence[ChatPrompt] | None = None if after is None else [after]
-    return map_to_words(text, model.score([text], after=prompts)[0])
+    return map_to_words(text, model.score([text])[0])

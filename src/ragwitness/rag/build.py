@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder, LanguageModel
 from ragwitness.rag.chunk import Passage, chunk_documents
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.index.base import Index
-from ragwitness.rag.index.dense import INDEXES, DenseIndex
+from ragwitness.rag.index.dense import DenseIndex
 from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.rag.pipeline import RagSystem
 from ragwitness.types import Document
@@ -24,7 +23,6 @@ def build_system(
     generator: LanguageModel | None = None,
     embedder: Embedder | None = None,
     originals: Mapping[str, str] | None = None,
-    index_folder: Path | None = None,
 ) -> RagSystem:
     """Chunk and index documents, and put a generator before them.
 
@@ -38,7 +36,6 @@ def build_system(
             a record by the original's vector and shows its synthetic text (Sec. 3, "when the
             original data is identified, the corresponding synthetic data is returned"). The
             index then holds the originals.
-        index_folder: Where an index on disk is kept and found again; None keeps none.
 
     Raises:
         InputError: No document holds text, a setting is unusable, or an original is missing.
@@ -54,14 +51,7 @@ def build_system(
         passages = _found_by(originals, passages)
     texts = [passage.text if passage.key is None else passage.key for passage in passages]
     index: Index
-    if index_folder is not None and config.index != "tantivy":
-        raise InputError(
-            f"The index {config.index!r} is held in memory and needs no folder.",
-            "Choose the index tantivy, or leave the folder out.",
-        )
-    if config.index == "tantivy":
-        index = INDEXES.load(config.index)(texts, index_folder)
-    elif config.retrieval == "lexical":
+    if config.retrieval == "lexical":
         index = LexicalIndex(texts)
     else:
         from ragwitness.models.registry import load_embedder

@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from ragwitness.errors import InputError
 from ragwitness.rag.index.base import Metric
-from ragwitness.rag.index.dense import INDEXES, STORES
+from ragwitness.rag.index.dense import STORES
 from ragwitness.types import Message, Role
 
 # Prompts that hand retrieved passages to the generator.
@@ -204,7 +204,7 @@ class RagConfig:
         retrieval: ``"lexical"``, or the embedder to load, e.g. ``"minilm"``.
         metric: Distance of dense retrieval (S-RAG, Sec. 4: "the default metric [...] is
             L2-norm").
-        index: What searches, one of :data:`~ragwitness.rag.index.dense.INDEXES`; ``"exact"`` is
+        index: What searches, one of :data:`~ragwitness.rag.index.dense.STORES`; ``"exact"`` is
             BM25 in memory where retrieval is lexical.
         generator: The language model to load.
         retrieve: False answers without any passage: the control in which nothing of the
@@ -233,14 +233,11 @@ class RagConfig:
                 f"k is {self.k}, but at least one passage is retrieved.",
                 "Give k of 1 or more; to answer without passages, turn retrieval off.",
             )
-        if self.index not in INDEXES:
-            raise INDEXES.unknown(self.index)
-        if self.retrieval != "lexical" and self.index not in STORES:
-            raise InputError(
-                f"The index {self.index!r} holds words, but {self.retrieval!r} makes vectors.",
-                "Leave --retrieval out, or choose an index of vectors: " + ", ".join(STORES) + ".",
-            )
-        if self.retrieval == "lexical" and self.index in STORES and self.index != "exact":
+        if self.metric not in get_args(Metric):
+            raise InputError(f"Unknown metric {self.metric!r}.", "Use l2 or ip.")
+        if self.index not in STORES:
+            raise STORES.unknown(self.index)
+        if self.retrieval == "lexical" and self.index != "exact":
             raise InputError(
                 f"The index {self.index!r} holds vectors, but lexical retrieval has none.",
                 "Name an embedder for retrieval, e.g. minilm.",

@@ -94,9 +94,7 @@ def auc(scores: Scores, labels: Labels) -> float:
     return float((ranks[labels].sum() - members * (members + 1) / 2) / (members * others))
 
 
-def auc_difference(
-    first: Scores, second: Scores, labels: Labels, *, resamples: int = 1000, seed: int = 0
-) -> Rate:
+def auc_difference(first: Scores, second: Scores, labels: Labels, *, seed: int = 0) -> Rate:
     """AUC of the first scores minus that of the second, on the same documents.
 
     Both see the same resamples, so what makes a document hard for both cancels out.
@@ -105,7 +103,6 @@ def auc_difference(
         first: Shape (n,).
         second: Shape (n,).
         labels: True for members, shape (n,).
-        resamples: Number of bootstrap samples.
         seed: Of the resampling.
 
     Raises:
@@ -116,7 +113,7 @@ def auc_difference(
     def difference(index: NDArray[np.int64]) -> float:
         return auc(first[index], labels[index]) - auc(second[index], labels[index])
 
-    low, high = bootstrap_interval(difference, labels, resamples=resamples, seed=seed)
+    low, high = bootstrap_interval(difference, labels, seed=seed)
     return Rate(value, low, high, labels.size)
 
 

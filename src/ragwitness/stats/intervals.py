@@ -27,10 +27,8 @@ def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[fl
     return low, high
 
 
-def auc_interval(
-    scores: NDArray[np.float64], labels: NDArray[np.bool_], confidence: float = 0.95
-) -> tuple[float, float]:
-    """Return an interval of the AUC: DeLong variance on the logit scale.
+def auc_interval(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return a 95 % interval of the AUC: DeLong variance on the logit scale.
 
     Perfect separation has no empirical variance; there the interval's lower end is that of a
     proportion with as many trials as the smaller class has documents (conservative).
@@ -38,7 +36,6 @@ def auc_interval(
     Args:
         scores: Shape (n,).
         labels: True for members, shape (n,).
-        confidence: Coverage.
     """
     from scipy.stats import norm, rankdata
 
@@ -55,20 +52,22 @@ def auc_interval(
     variance = float(v10.var(ddof=1) / m + v01.var(ddof=1) / n)
     if variance == 0 or area in (0.0, 1.0):
         size = min(m, n)
-        low, high = proportion_interval(round(area * size), size, confidence)
+        low, high = proportion_interval(round(area * size), size)
         return min(low, area), max(high, area)
-    z = float(norm.ppf(0.5 + confidence / 2))
+    z = float(norm.ppf(0.975))
     logit = np.log(area / (1 - area))
     # Delta method: d logit(A) = dA / (A (1 - A)); the interval stays within [0, 1].
     half = z * np.sqrt(variance) / (area * (1 - area))
     return float(1 / (1 + np.exp(-(logit - half)))), float(1 / (1 + np.exp(-(logit + half))))
 
 
+_RESAMPLES = 1000
+
+
 def bootstrap_interval(
     statistic: Callable[[NDArray[np.int64]], float],
     labels: NDArray[np.bool_],
     *,
-    resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
     """Return a 95 % percentile interval, members and non-members resampled apart.
@@ -76,7 +75,6 @@ def bootstrap_interval(
     Args:
         statistic: Maps document indices, shape (n,), to a number.
         labels: True for members, shape (n,); keeps the class sizes fixed.
-        resamples: Number of bootstrap samples.
         seed: Of the resampling.
     """
     rng = np.random.default_rng(seed)
@@ -85,21 +83,19 @@ def bootstrap_interval(
         statistic(
             np.concatenate([rng.choice(part, part.size) for part in (inside, outside) if part.size])
         )
-        for _ in range(resamples)
+        for _ in range(_RESAMPLES)
     ]
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
 
 
-def bootstrap_mean_interval(
-    values: NDArray[np.float64], *, resamples: int = 1000, seed: int = 0
-) -> tuple[float, float]:
+def bootstrap_mean_interval(values: NDArray[np.float64], *, seed: int = 0) -> tuple[float, float]:
     """Return :func:`bootstrap_interval` of the mean of one sample, the same numbers far sooner."""
     rng, n = np.random.default_rng(seed), len(values)
     step = max(1, (1 << 20) // n)  # resamples drawn at once: 8 MB
     means = [
-        values[rng.integers(0, n, (min(step, resamples - done), n))].mean(1)
-        for done in range(0, resamples, step)
+        values[rng.integers(0, n, (min(step, _RESAMPLES - done), n))].mean(1)
+        for done in range(0, _RESAMPLES, step)
     ]
     low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
     return float(low), float(high)

@@ -14,12 +14,8 @@ from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 _QUESTION = "Say hello."
 # For a target that has nothing to say to the first.
 _OTHER_QUESTION = "Complete the sentence: The sky is"
-# Many answers are as good as each other.
-_OPEN_QUESTION = "Write one short sentence about anything you like."
 _TEXT = "The quick brown fox jumps over the lazy dog."
 _MAX_TOKENS = 8
-_OPEN_TOKENS = 16
-_SAMPLES = 3  # answers to the open question
 
 
 @runtime_checkable

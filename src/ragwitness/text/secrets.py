@@ -67,19 +67,6 @@ def contacts(text: str) -> frozenset[str]:
     return frozenset(found for kind in CONTACTS for found in kind.findall(text))
 
 
-def contacts_of(records: Iterable[tuple[str, str]]) -> list[Secret]:
-    """Return the contact details in records.
-
-    Args:
-        records: Id and text of each.
-    """
-    return [
-        Secret(text, "contact", name)
-        for name, record in records
-        for text in sorted(contacts(record))
-    ]
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Found:
     """A secret in a text, ``text[start:end]``.

@@ -200,14 +200,6 @@ def test_a_dialogue_asks_what_its_first_speaker_asks(text, question, reference) 
     assert _one(text) == BenignQuestion(question, "d", reference)
 
 
-def test_a_dialogue_can_be_asked_for_its_rarest_words() -> None:
-    talk = Document("d", "Patient: What of my swollen ankle? Doctor: Elevate the ankle daily.")
-    [question] = benign_questions([talk], 1, random.Random(0), "keywords")
-    assert question.text.startswith("What is known about ")
-    assert "ankle" in question.text
-    assert question.reference == "Elevate the ankle daily."
-
-
 def test_a_long_dialogue_without_sentences_is_cut() -> None:
     asked = " ".join(f"word{i}" for i in range(90))
     assert _one(f"Patient: {asked} Doctor: Yes.").text == " ".join(asked.split()[:30])

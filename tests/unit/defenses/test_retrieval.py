@@ -11,7 +11,6 @@ from ragwitness.defenses.mirabel import Mirabel, hide_threshold
 from ragwitness.defenses.retrieval import (
     DistanceThreshold,
     Rerank,
-    calibrate_threshold,
     likelihood_scores,
     overlap_scores,
 )
@@ -22,6 +21,7 @@ from ragwitness.rag.config import RagConfig
 from ragwitness.rag.index.base import Hit
 from ragwitness.rag.pipeline import Lookup
 from ragwitness.types import Document
+from research.thresholds import calibrate_threshold
 from tests.support.copier import Copier
 from tests.unit.defenses.defense_fakes import CORPUS, dense, lexical
 

@@ -11,7 +11,7 @@ import pytest
 from ragwitness.errors import MissingExtraError, ModelError
 from ragwitness.models.hf import joined
 from ragwitness.models.reader.model import Reader
-from ragwitness.models.words import word_scores
+from ragwitness.models.words import map_to_words
 from tests.unit.models.models_fakes import TEXT, conversation
 
 torch = pytest.importorskip("torch")
@@ -97,7 +97,7 @@ def test_plain_model_without_layout(folder: Path, tmp_path: Path) -> None:
     assert scores.prompt_tokens == 1 + model.count_tokens(rendered)
     whole = model.score([rendered + " gave 12"])[0]
     np.testing.assert_allclose(scores.logprobs, whole.logprobs[-len(scores.ids) :], atol=1e-4)
-    assert [word.word for word in word_scores(model, "gave 12", PROMPTS[0])] == ["gave", "12"]
+    assert [word.word for word in map_to_words("gave 12", scores)] == ["gave", "12"]
 
 
 def test_unknown_models(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_pooling_follows_the_folder(encoder: Path, tmp_path: Path, first: bool) 
     stated = f'{{"pooling_mode_cls_token": {str(first).lower()}}}'
     (copy / "1_Pooling" / "config.json").write_text(stated)
     texts = ["a b c", "d", "e f g h i j k l m n o p q r s t u v w x y z a b c d e f", ""]
-    vectors = HFEmbedder(copy, device="cpu").embed(texts)
+    vectors = HFEmbedder(copy).embed(texts)
     assert vectors.shape == (4, 16)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)

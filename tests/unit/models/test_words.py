@@ -87,9 +87,9 @@ def test_nothing_to_map() -> None:
 @pytest.mark.parametrize("with_context", [False, True])
 def test_every_word_once_and_nothing_lost(reader: Reader, text: str, with_context: bool) -> None:
     after = ChatPrompt((Message(Role.USER, "Say it."),), "") if with_context else None
-    words = word_scores(reader, text, after)
-    assert [word.word for word in words] == [word.text for word in split_words(text)]
     tokens = reader.score([text], after=None if after is None else [after])[0]
+    words = map_to_words(text, tokens)
+    assert [word.word for word in words] == [word.text for word in split_words(text)]
     shares = [
         sum(w.start < end and start < w.end for w in words)
         or (text[start:end] in ("", " ") and text[end : end + 1].strip() != "")

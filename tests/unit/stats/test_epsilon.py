@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon: below the truth as often as they say, and near it with many scores."""
+"""The bound of one run: below the truth as often as it says, and the literal formula."""
 
 import math
 
@@ -8,12 +8,7 @@ from scipy.stats import binom
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.stats.epsilon import (
-    epsilon_clopper_pearson,
-    epsilon_one_run,
-    mu_clopper_pearson,
-    mu_from_auc,
-)
+from ragwitness.stats.epsilon import epsilon_one_run
 
 DELTA = 1e-5
 
@@ -41,73 +36,6 @@ def correct_guesses(scores, planted, guesses: int) -> int:
     # The clearest guesses stand at both ends; the canaries between them are abstained from.
     low, high = order[: guesses // 2], order[values.size - (guesses - guesses // 2) :]
     return int((~truth[low]).sum() + truth[high].sum())
-
-
-def worlds(mu: float, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return rng.normal(mu, 1, n), rng.normal(0, 1, n)
-
-
-@pytest.mark.parametrize(
-    ("mu", "published"),
-    [(0.294, (0.598, 0.784, 1.078, 1.106)), (1.176, (2.81, 3.93, 5.23, 5.29))],
-)
-def test_power_is_that_of_the_table_or_more(mu: float, published: tuple[float, ...]) -> None:
-    """Research, section 8, 10^5 scores of each world.
-
-    Ours chooses the threshold of the second for mu itself, which brings it above the table.
-    """
-    found = []
-    for seed in range(2):
-        inside, outside = worlds(mu, 100_000, seed)
-        by_mu = [mu_clopper_pearson(inside, outside), mu_from_auc(inside, outside)]
-        found.append(
-            [
-                epsilon_clopper_pearson(inside, outside, DELTA).value,
-                *(epsilon_at(DELTA, floor.value) for floor in by_mu),
-                epsilon_at(DELTA, mu),
-            ]
-        )
-    means = np.mean(found, axis=0)
-    assert means[3] == pytest.approx(published[3], abs=6e-3)
-    assert means[2] == pytest.approx(published[2], rel=0.02)
-    assert means[0] == pytest.approx(published[0], rel=0.2)
-    assert means[1] >= 0.95 * published[1]
-    assert means[0] < means[1] < means[2] < means[3]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mu", [0.0, 1.0])
-def test_bounds_exceed_the_truth_no_more_often_than_they_say(mu: float) -> None:
-    runs, truth = 100, epsilon_at(DELTA, mu)
-    over = np.zeros(3)
-    for seed in range(runs):
-        inside, outside = worlds(mu, 400, seed)
-        over += [
-            epsilon_clopper_pearson(inside, outside, DELTA, confidence=0.9).value > truth,
-            mu_clopper_pearson(inside, outside, confidence=0.9).value > mu,
-            mu_from_auc(inside, outside, confidence=0.9).value > mu,
-        ]
-    assert over.max() <= binom.ppf(0.999, runs, 0.1)
-    if mu:
-        assert over[2] >= binom.ppf(0.001, runs, 0.1)  # the AUC's is no wider than it must be
-
-
-def test_direction_and_threshold_come_from_the_other_half() -> None:
-    inside, outside = worlds(2.0, 4000, 1)
-    high = epsilon_clopper_pearson(inside, outside, DELTA, seed=3)
-    low = epsilon_clopper_pearson(-inside, -outside, DELTA, seed=3)
-    assert high.value == pytest.approx(low.value, abs=0.3)
-    assert high.value > 1
-    assert high.n == 4000
-    assert high.assumes == ""
-    assert "Gaussian" in mu_clopper_pearson(inside, outside).assumes
-
-
-def test_separated_worlds_are_limited_by_their_number() -> None:
-    found = epsilon_clopper_pearson(np.ones(2000), np.zeros(2000), 0.0 + DELTA)
-    limit = 1 - 0.025 ** (1 / 1000)  # none of 1,000
-    assert found.value == pytest.approx(math.log((0.025 ** (1 / 1000) - DELTA) / limit), rel=1e-9)
 
 
 def test_one_run_without_delta_is_a_binomial_test() -> None:
@@ -157,19 +85,9 @@ def test_guesses_are_the_clearest_ones() -> None:
     assert correct_guesses(scores, [True, False, False, False, True], 3) == 2
 
 
-def test_gaussian_bounds_come_near_the_truth() -> None:
-    inside, outside = worlds(1.0, 200_000, 5)
-    assert mu_from_auc(inside, outside).value == pytest.approx(1.0, abs=0.02)
-    assert 0.92 < mu_clopper_pearson(inside, outside).value < 1.0
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: epsilon_clopper_pearson([1, 2, 3], [1, 2, 3, 4], DELTA), "4 scores .* not 3"),
-        (lambda: mu_from_auc([1, 2, 3, math.nan], [1, 2, 3, 4]), "finite"),
-        (lambda: epsilon_clopper_pearson([1] * 9, [0] * 9, 1.5), "delta must be .* not 1.5"),
-        (lambda: mu_clopper_pearson([1] * 9, [0] * 9, confidence=1), "confidence must .* not 1"),
         (lambda: epsilon_one_run(11, 10, 20, 0.0), "not 11, 10, 20"),
         (lambda: epsilon_one_run(1, 2, 3, -0.1), "delta must be .* not -0.1"),
         (lambda: correct_guesses([1.0, 2.0], [True], 1), "one coin each"),

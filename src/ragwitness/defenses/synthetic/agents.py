@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -358,3 +359,36 @@ class MakingConfig:
             "longest record": f"{self.longest:,} characters",
             **described(how.roles),
         }
+
+
+class RoleMethod(ABC):
+    """What the methods have in common whose roles a model or rules play.
+
+    Args:
+        config: Settings.
+        published: Ask as the paper does and enforce none of our conditions, for evaluation only.
+    """
+
+    def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
+        config = config or MakingConfig()
+        self.config = replace(config, asking=config.asking.as_published()) if published else config
+        self.published = published
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Registered name."""
+
+    @property
+    @abstractmethod
+    def roles(self) -> tuple[str, ...]:
+        """Who is asked."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model plays one of the roles."""
+        return self.config.asking.asks(*self.roles)
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting."""
+        return {"method": self.name, **self.config.describe()}

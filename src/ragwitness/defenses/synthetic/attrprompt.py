@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, as_list, ask, shown
+from ragwitness.defenses.synthetic.agents import RoleMethod, as_list, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
@@ -40,7 +39,7 @@ attribute of a few words per line, "- attribute", and nothing else."""
 _ABOUT = "Here are examples of {records}:\n\n{examples}\n\n"
 
 
-class AttrPrompt:
+class AttrPrompt(RoleMethod):
     """Texts of the corpus's kind that no record stands behind.
 
     Args:
@@ -50,25 +49,10 @@ class AttrPrompt:
 
     roles = (EXTRACTOR, GENERATOR)
 
-    def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
-        self.config = config or MakingConfig()
-        if published:
-            self.config = replace(self.config, asking=self.config.asking.as_published())
-        self.published = published
-
-    @property
-    def asks(self) -> bool:
-        """Whether a model plays one of the roles."""
-        return self.config.asking.asks(*self.roles)
-
     @property
     def name(self) -> str:
         """``attrprompt`` or ``attrprompt-published``."""
         return "attrprompt-published" if self.published else "attrprompt"
-
-    def describe(self) -> dict[str, str]:
-        """Return every setting."""
-        return {"method": self.name, **self.config.describe()}
 
     def most(self, records: int) -> int:
         """Return the most queries."""

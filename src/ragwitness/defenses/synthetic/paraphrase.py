@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, ask, shown
+from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
@@ -43,7 +42,7 @@ _PUBLISHED = {
 }
 
 
-class Paraphrase:
+class Paraphrase(RoleMethod):
     """Has each record told in other words.
 
     Args:
@@ -59,25 +58,14 @@ class Paraphrase:
     def __init__(
         self, kind: Kind = "plain", config: MakingConfig | None = None, published: bool = False
     ) -> None:
-        self.kind, self.published = kind, published
-        self.config = config or MakingConfig()
-        if published:
-            self.config = replace(self.config, asking=self.config.asking.as_published())
-
-    @property
-    def asks(self) -> bool:
-        """Whether a model plays the role."""
-        return self.config.asking.asks(*self.roles)
+        super().__init__(config, published)
+        self.kind = kind
 
     @property
     def name(self) -> str:
         """``paraphrase``, with its kind where that is not plain."""
         kind = "" if self.kind == "plain" else f"-{self.kind}"
         return f"paraphrase{kind}{'-published' if self.published else ''}"
-
-    def describe(self) -> dict[str, str]:
-        """Return every setting."""
-        return {"method": self.name, **self.config.describe()}
 
     def most(self, records: int) -> int:
         """Return the most queries."""

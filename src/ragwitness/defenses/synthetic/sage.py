@@ -20,6 +20,7 @@ from ragwitness.defenses.synthetic.agents import (
     SAFE,
     SUGGEST,
     MakingConfig,
+    RoleMethod,
     as_it_is,
     ask,
     shown,
@@ -385,15 +386,12 @@ def rewrite(
 # The loop: attributes, text, judgements and rewrites, then our own conditions.
 
 
-class Sage:
+class Sage(RoleMethod):
     """SAGE with hard conditions.
 
     Args:
         config: Settings; with 0 rounds it is stage 1 alone.
     """
-
-    def __init__(self, config: MakingConfig | None = None) -> None:
-        self.config = config or MakingConfig()
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -401,18 +399,9 @@ class Sage:
         return ROLES if self.config.rounds else (EXTRACTOR, GENERATOR)
 
     @property
-    def asks(self) -> bool:
-        """Whether a model plays one of the roles."""
-        return self.config.asking.asks(*self.roles)
-
-    @property
     def name(self) -> str:
         """``sage``, or ``stage-1`` without judgements."""
         return "sage" if self.config.rounds else "stage-1"
-
-    def describe(self) -> dict[str, str]:
-        """Return every setting."""
-        return {"method": self.name, **self.config.describe()}
 
     def most(self, records: int) -> int:
         """Return the most queries: identification, and per record what all rounds take."""
@@ -423,11 +412,16 @@ class Sage:
 
     def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Identify the attributes; return the maker."""
-        attributes = yield from identify(documents, self.config, guard)
+        attributes = yield from self._attributes(documents, guard)
         rules = Rules(documents, guard)
         return maker(
             self.config.longest, lambda document: self._make(document, attributes, guard, rules)
         )
+
+    def _attributes(
+        self, documents: Sequence[Document], guard: SyntheticGuard
+    ) -> Steps[tuple[Attribute, ...]]:
+        return (yield from identify(documents, self.config, guard))
 
     def _make(
         self,

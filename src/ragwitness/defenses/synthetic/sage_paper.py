@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ragwitness.defenses.synthetic.agents import BEGIN, END, SAFE, MakingConfig, ask
-from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, maker, unchecked
+from ragwitness.defenses.synthetic.base import Fate, Steps, Synthesis, unchecked
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
-from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, ROLES, RULES
+from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, RULES
 from ragwitness.defenses.synthetic.rules import Rules
-from ragwitness.defenses.synthetic.sage import Attribute, identify, judgement_by
+from ragwitness.defenses.synthetic.sage import Attribute, Sage, judgement_by
 from ragwitness.types import Document
 
 _TURNS = 5
@@ -210,7 +210,7 @@ Please provide the rewritten context that addresses these privacy concerns while
 essential meaning and utility of the information."""
 
 
-class PublishedSage:
+class PublishedSage(Sage):
     """The paper's prompts in the published loop.
 
     Args:
@@ -219,20 +219,8 @@ class PublishedSage:
     """
 
     def __init__(self, config: MakingConfig | None = None, stage: int = 2) -> None:
-        config = config or MakingConfig()
-        self.stage = stage
-        turns = _TURNS if stage == 2 else 0
-        self.config = replace(config, asking=config.asking.as_published(), rounds=turns)
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """Who is asked."""
-        return ROLES if self.config.rounds else (EXTRACTOR, GENERATOR)
-
-    @property
-    def asks(self) -> bool:
-        """Whether a model plays one of the roles."""
-        return self.config.asking.asks(*self.roles)
+        super().__init__(config, published=True)
+        self.config = replace(self.config, rounds=_TURNS if stage == 2 else 0)
 
     @property
     def name(self) -> str:
@@ -242,8 +230,7 @@ class PublishedSage:
     def describe(self) -> dict[str, str]:
         """Return every setting, and what to beware of."""
         return {
-            "method": self.name,
-            **self.config.describe(),
+            **super().describe(),
             "prompts": "the paper's, Tables 11 to 16",
             "warning": "as published: unsafe texts are kept without a word; for evaluation only",
         }
@@ -252,17 +239,10 @@ class PublishedSage:
         """Return the most queries."""
         return max(1, len(self.config.domain.parts)) + records * (2 + 2 * self.config.rounds)
 
-    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
-        """Identify the attributes, where the paper prints none; return the maker."""
-        rules = Rules(documents, guard)
-        attributes = yield from self._attributes(documents, guard)
-        return maker(
-            self.config.longest, lambda document: self._make(document, attributes, guard, rules)
-        )
-
     def _attributes(
         self, documents: Sequence[Document], guard: SyntheticGuard
     ) -> Steps[tuple[Attribute, ...]]:
+        """Identify the attributes, where the paper prints none."""
         domain = self.config.domain
         # The paper's own five of each speaker and three of wiki; --attributes takes the first m.
         m = len(domain.attributes[0]) if domain.attributes else 0
@@ -271,7 +251,7 @@ class PublishedSage:
             return (*own, *(("Doctor", one) for one in _DOCTOR[:m]))
         if domain.name == "wiki" and m:
             return tuple(("", one) for one in _WIKI[:m])
-        return (yield from identify(documents, self.config, guard))
+        return (yield from super()._attributes(documents, guard))
 
     def _make(
         self,

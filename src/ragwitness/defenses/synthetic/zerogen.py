@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, as_it_is, ask, shown
+from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, as_it_is, ask, shown
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
@@ -51,7 +51,7 @@ class _Corpus:
     rules: Rules
 
 
-class ZeroGen:
+class ZeroGen(RoleMethod):
     """Question and answer pairs in place of each record.
 
     Args:
@@ -62,16 +62,8 @@ class ZeroGen:
     roles = (GENERATOR,)
 
     def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
-        self.config = config or MakingConfig()
-        if published:
-            self.config = replace(self.config, asking=self.config.asking.as_published())
-        self.published = published
+        super().__init__(config, published)
         self.pairs = 20 if published else 10
-
-    @property
-    def asks(self) -> bool:
-        """Whether a model plays the role."""
-        return self.config.asking.asks(*self.roles)
 
     @property
     def name(self) -> str:

@@ -152,9 +152,9 @@ def likeness(outputs: Sequence[str], records: LeakReference, threshold: float = 
 
 
 def recovered_tokens(
-    outputs: Sequence[str], records: LeakReference, n: int = 10
+    outputs: Sequence[str], records: LeakReference
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many tokens of each record stand in runs of ``n`` or more, and its tokens.
+    """Return how many tokens of each record stand in runs of ten or more, and its tokens.
 
     All outputs count together: two halves of a record in two answers recover the whole.
 
@@ -162,7 +162,7 @@ def recovered_tokens(
         Tokens recovered and tokens there are, each of shape (records,).
     """
     vocabulary, texts = records.words
-    return shared_runs(vocabulary.tokenize(outputs), texts, n).recovered, texts.sizes
+    return shared_runs(vocabulary.tokenize(outputs), texts, 10).recovered, texts.sizes
 
 
 # A ledger of known secrets: what is counted when one asks whether private facts got out.

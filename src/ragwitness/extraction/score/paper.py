@@ -52,8 +52,8 @@ def repeats(transcripts: Sequence[Transcript], longer_than: int) -> Counted:
     )
 
 
-def rouge(transcripts: Sequence[Transcript], threshold: float = 0.5) -> Counted:
-    """ROUGE prompts and contexts: ROUGE-L recall or precision above a threshold, stemmed.
+def rouge(transcripts: Sequence[Transcript]) -> Counted:
+    """ROUGE prompts and contexts: ROUGE-L recall or precision above .5, stemmed.
 
     Raises:
         MissingExtraError: NLTK is not installed.
@@ -64,18 +64,18 @@ def rouge(transcripts: Sequence[Transcript], threshold: float = 0.5) -> Counted:
     def alike(output: str, context: str) -> bool:
         first, second = numbers(output), numbers(context)
         # Defect kept: recall or precision, that is, a share of the shorter text.
-        return lcs_length(first, second) > threshold * min(len(first), len(second))
+        return lcs_length(first, second) > 0.5 * min(len(first), len(second))
 
     return _counted(transcripts, alike)
 
 
-def targeted_disease(transcripts: Sequence[Transcript], longer_than: int = 10) -> int:
-    """Targeted information of a dialogue corpus: passages with a run that names the aim."""
-    total, n = 0, longer_than + 1
+def targeted_disease(transcripts: Sequence[Transcript]) -> int:
+    """Targeted information of a dialogue corpus: passages with a long run that names the aim."""
+    total = 0  # a run is one of more than ten words
     for one in transcripts:
         words = (one.aim or "").split()
         for context in one.contexts or ():
-            runs = _windows(one.output, n) & _windows(context, n)
+            runs = _windows(one.output, 11) & _windows(context, 11)
             # Defect kept: any word of the name, in every passage again.
             total += any(word in " ".join(run) for run in runs for word in words)
     return total

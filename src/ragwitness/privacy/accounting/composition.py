@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, probability, whole
-
-Split = Literal["strict", "exact"]
-"""How the account's delta is shared out; see :func:`per_query`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +28,26 @@ class PerQuery:
     total: float
 
 
-def per_query(epsilon: float, delta: float, queries: int, split: Split = "strict") -> PerQuery:
+def per_query(epsilon: float, delta: float, queries: int) -> PerQuery:
     """Share an account's budget out over its queries (3.1).
 
-    ``strict`` reads (3.1) as printed: delta_q = delta/q and delta' = delta, which adds up to
-    2 delta (the paper's footnote 2). ``exact`` gives each half of delta and meets it, with an
-    epsilon per query that is smaller by sqrt(ln(2/delta) / ln(1/delta)). Either meets epsilon
-    to first order only: Lemma 3.2's second term comes on top.
+    (3.1) as printed: delta_q = delta/q and delta' = delta, which adds up to 2 delta (the paper's
+    footnote 2); half of delta as ``delta`` meets it, with an epsilon per query that is smaller by
+    sqrt(ln(2/delta) / ln(1/delta)). Either meets epsilon to first order only: Lemma 3.2's second
+    term comes on top.
 
     Args:
         epsilon: Of the account.
         delta: Of the account.
         queries: That it may ask in a window.
-        split: How delta is shared out.
 
     Raises:
         InputError: A value is outside its range.
     """
     # (3.1): epsilon_q = epsilon / sqrt(2 q ln(1 / delta)), delta_q = delta / q.
     positive("epsilon", epsilon)
-    if split not in get_args(Split):
-        raise InputError(f"No such split of delta: {split!r}.", "Use strict or exact.")
-    share = probability("delta", delta) * (0.5 if split == "exact" else 1.0)
-    count = whole("queries", queries)
-    return PerQuery(
-        epsilon / math.sqrt(2 * count * math.log(1 / share)), share / count, share, 2 * share
-    )
+    each = math.sqrt(2 * whole("queries", queries) * math.log(1 / probability("delta", delta)))
+    return PerQuery(epsilon / each, delta / queries, delta, 2 * delta)
 
 
 def classic_sigma(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
@@ -129,28 +119,6 @@ class PrivacyBudget:
     delta: float
 
 
-def advanced_composition(
-    query: PrivacyBudget, count: int, slack: float, *, tight: bool = False
-) -> PrivacyBudget:
-    """Return what ``count`` adaptive queries cost together (Lemma 3.2).
-
-    Args:
-        query: Of one query.
-        count: Queries in all.
-        slack: delta'.
-        tight: With the second term of Kairouz, Oh & Viswanath 2017 (Thm. 3.4 there), divided by
-            e^epsilon + 1: about half, not the paper's.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    epsilon, delta = positive("epsilon", query.epsilon), probability("delta", query.delta)
-    # Lemma 3.2: sqrt(2 m ln(1/delta')) epsilon + m epsilon (e^epsilon - 1).
-    first = math.sqrt(2 * whole("queries", count) * -math.log(probability("delta'", slack)))
-    second = count * epsilon * (math.tanh(epsilon / 2) if tight else math.expm1(epsilon))
-    return PrivacyBudget(first * epsilon + second, count * delta + slack)
-
-
 def optimal_composition(query: PrivacyBudget, count: int, delta: float) -> float:
     """Return the smallest epsilon that follows from (epsilon_q, delta_q) alone.
 
@@ -202,7 +170,6 @@ def joint_budget(
     queries: int,
     accounts: int,
     slack: float | None = None,
-    split: Split = "strict",
 ) -> PrivacyBudget:
     """Return what ``accounts`` that pool their answers spend together, by Theorem 3.4.
 
@@ -212,7 +179,6 @@ def joint_budget(
         queries: Of one account; Theorem 3.4 holds only where they are enough.
         accounts: That pool.
         slack: delta'; the account's own slack where none is given.
-        split: How the account's delta was shared out.
 
     Returns:
         epsilon by (3.2), and its delta: that of the queries of all accounts, and ``slack``.
@@ -220,7 +186,7 @@ def joint_budget(
     Raises:
         InputError: A value is outside its range, or epsilon per query is too large for (A.1).
     """
-    part = per_query(epsilon, delta, queries, split)
+    part = per_query(epsilon, delta, queries)
     if part.epsilon > _LINEAR:
         raise InputError(
             f"Theorem 3.4 needs at most {_LINEAR} per query; epsilon {epsilon:g} over {queries}"

@@ -46,20 +46,6 @@ def mu_of(sigma: float, queries: int, sensitivity: float = 1.0) -> float:
     return mu
 
 
-def log_delta_at(epsilon: float, mu: float) -> float:
-    """Return ln of the smallest delta with which mu-Gaussian privacy is (epsilon, delta)-private.
-
-    It stays finite where delta underflows; -inf at mu = 0.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    at_least_zero("epsilon", epsilon)
-    if at_least_zero("mu", mu) == 0:
-        return -math.inf
-    return _log_delta(epsilon, mu)
-
-
 def epsilon_at(delta: float, mu: float) -> float:
     """Return the smallest epsilon with which mu-Gaussian privacy is (epsilon, delta)-private.
 
@@ -67,11 +53,11 @@ def epsilon_at(delta: float, mu: float) -> float:
         InputError: A value is outside its range.
     """
     goal = math.log(probability("delta", delta))
-    if at_least_zero("mu", mu) == 0 or _log_delta(0.0, mu) <= goal:
+    if at_least_zero("mu", mu) == 0 or log_delta_at(0.0, mu) <= goal:
         return 0.0
     # Delta falls with epsilon: bisection below the conversion of zero-concentrated privacy.
     high = mu * mu / 2 + mu * math.sqrt(-2 * goal)
-    return _bisect(lambda epsilon: _log_delta(epsilon, mu) <= goal, false=0.0, true=high)
+    return _bisect(lambda epsilon: log_delta_at(epsilon, mu) <= goal, false=0.0, true=high)
 
 
 def mu_for(epsilon: float, delta: float) -> float:
@@ -86,9 +72,9 @@ def mu_for(epsilon: float, delta: float) -> float:
     root = math.sqrt(-2 * goal)
     low = 2 * epsilon / (root + math.sqrt(root * root + 2 * epsilon)) or delta  # as in epsilon_at
     high = 2 * low
-    while _log_delta(epsilon, high) <= goal:
+    while log_delta_at(epsilon, high) <= goal:
         high *= 2
-    return _bisect(lambda mu: _log_delta(epsilon, mu) <= goal, false=high, true=low)
+    return _bisect(lambda mu: log_delta_at(epsilon, mu) <= goal, false=high, true=low)
 
 
 def sigma_for(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
@@ -126,7 +112,11 @@ def accounts_for(
     return queries_for(epsilon, delta, sigma, queries, sensitivity)
 
 
-def _log_delta(epsilon: float, mu: float) -> float:
+def log_delta_at(epsilon: float, mu: float) -> float:
+    """Return ln of the smallest delta of mu-Gaussian privacy at ``epsilon``, for mu above 0.
+
+    It stays finite where delta underflows.
+    """
     from scipy.special import erfcx, log_ndtr
 
     half, middle = mu / 2, epsilon / mu

@@ -6,28 +6,13 @@ Looser than the exact account by a tenth to a half; what most libraries report.
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.composition import leading_sigma
-from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
+from ragwitness.privacy.accounting.ranges import at_least_zero, probability
 
 ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1e6, 1801)])
 """Orders of the moments accountant: 200 to a decade, so that the grid costs below 1e-4."""
-
-Conversion = Literal["mironov", "tight"]
-
-
-def best_order(mu: float, delta: float) -> float:
-    """Return the order at which (3.6) is attained: 1 + sqrt(2 ln(1/delta)) / mu.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return 1 + math.sqrt(-2 * math.log(probability("delta", delta))) / positive("mu", mu)
 
 
 def renyi_epsilon(mu: float, delta: float) -> float:
@@ -44,42 +29,7 @@ def renyi_epsilon(mu: float, delta: float) -> float:
     return mu * mu / 2 + mu * math.sqrt(-2 * math.log(probability("delta", delta)))
 
 
-def simplified_epsilon(
-    epsilon: float,
-    delta: float,
-    queries: int,
-    accounts: int,
-    sigma: float,
-    sensitivity: float = 1.0,
-) -> float:
-    """Return epsilon by (3.7), at the account's own ``delta``.
-
-    Args:
-        epsilon: Of one account.
-        delta: Of one account, and of the joint guarantee.
-        queries: Of one account.
-        accounts: That pool.
-        sigma: The noise that is used.
-        sensitivity: L2 change of one score.
-
-    Raises:
-        InputError: A value is outside its range, or ``sigma`` is less than the S / epsilon_q for
-            which (3.7) is derived: with less noise it is false.
-    """
-    # (3.7) stands on sigma = S / epsilon_q (App. A.3); with less noise it is false.
-    needed = leading_sigma(epsilon, delta, queries, sensitivity)
-    if positive("sigma", sigma) < needed * (1 - 1e-12):
-        raise InputError(
-            f"(3.7) is derived for sigma {needed:.6g}; with {sigma:.6g} it does not hold.",
-            "Use (3.6) or the exact account, which take the noise as it is.",
-        )
-    k = whole("accounts", accounts)
-    return math.sqrt(k) * epsilon + k * epsilon * epsilon / (4 * math.log(1 / delta))
-
-
-def moments_epsilon(
-    mu: float, delta: float, orders: ArrayLike = ORDERS, conversion: Conversion = "tight"
-) -> float:
+def moments_epsilon(mu: float, delta: float) -> float:
     """Return epsilon from Renyi divergences on a grid of orders (§3.7, Abadi et al. 2016).
 
     At order alpha, answers with mu cost alpha mu^2 / 2, and costs add up over queries, so mu^2 is
@@ -88,22 +38,13 @@ def moments_epsilon(
     Args:
         mu: S sqrt(kq) / sigma.
         delta: Of the joint guarantee.
-        orders: Above 1, shape (orders,).
-        conversion: ``mironov`` is (R3); ``tight`` Canonne, Kamath & Steinke 2020, Prop. 12.
 
     Raises:
         InputError: A value is outside its range.
     """
     at_least_zero("mu", mu)
     goal = -math.log(probability("delta", delta))
-    alpha = np.asarray(orders, dtype=np.float64)
-    if not alpha.size or not (np.isfinite(alpha).all() and (alpha > 1).all()):
-        raise InputError("Orders must be numbers above 1, at least one.")
-    if conversion not in get_args(Conversion):
-        raise InputError(f"No such conversion: {conversion!r}.", "Use mironov or tight.")
     # Renyi divergence alpha mu² / 2, converted at each order; the best order counts (§3.7).
-    costs = alpha * mu * mu / 2 + goal / (alpha - 1)
-    # Tighter by ln(1 - 1/alpha) - ln(alpha)/(alpha - 1) (Canonne, Kamath and Steinke 2020).
-    if conversion == "tight":
-        costs += np.log1p(-1 / alpha) - np.log(alpha) / (alpha - 1)
-    return max(0.0, float(costs.min()))
+    costs = ORDERS * mu * mu / 2 + goal / (ORDERS - 1)
+    # Below (R3) by ln(alpha)/(alpha - 1) - ln(1 - 1/alpha) (Canonne et al. 2020, Prop. 12).
+    return max(0.0, float((costs + (np.log1p(-1 / ORDERS) - np.log(ORDERS) / (ORDERS - 1))).min()))

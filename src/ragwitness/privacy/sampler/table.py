@@ -56,22 +56,6 @@ def weights(variance: int | Fraction) -> list[int]:
     return found
 
 
-def exact_pmf(variance: int | Fraction) -> list[Fraction]:
-    """Return P(X = k) for k = 0, 1, … of the discrete Gaussian; P(X = -k) is the same.
-
-    Correct to 2⁻²⁵⁶ for sigma up to 10⁵; what lies beyond the last is less than that.
-
-    Args:
-        variance: sigma², an exact rational above 0.
-
-    Raises:
-        InputError: ``variance`` is not a rational above 0.
-    """
-    found = weights(variance)
-    total = 2 * sum(found) - found[0]
-    return [Fraction(weight, total) for weight in found]
-
-
 def _exp_below(num: int, den: int) -> int:
     """exp(-num/den)·2³²⁰, at most one unit too small and never too large."""
     # exp(-x) = exp(-x / 2^h)^(2^h) with x / 2^h at most 1/2, by the Taylor series.

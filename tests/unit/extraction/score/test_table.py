@@ -10,7 +10,7 @@ from ragwitness.errors import InputError
 from ragwitness.extraction.score.hits import find_secrets
 from ragwitness.extraction.score.table import LeakMeasure, LeakPlan, measure_leaks
 from ragwitness.extraction.transcript import Transcript, read_transcripts, write_transcripts
-from ragwitness.text.secrets import Secret, contacts_of
+from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
 
 RECORDS = tuple(
@@ -139,14 +139,6 @@ def test_secrets_are_found_whatever_their_dress() -> None:
 def test_a_digit_more_is_another_number() -> None:
     secrets = [Secret("713-853-1234", "contact", "0"), Secret("42", "number", "0")]
     assert not find_secrets([_asked("713-853-12345 and 42")], secrets).secrets.any()
-
-
-def test_contacts_make_a_ledger() -> None:
-    records = [("r1", "mail x@y.org or 555-123-4567"), ("r2", "nothing")]
-    assert [(s.text, s.record) for s in contacts_of(records)] == [
-        ("555-123-4567", "r1"),
-        ("x@y.org", "r1"),
-    ]
 
 
 def test_decoys_are_the_chance_of_secrets() -> None:

@@ -55,7 +55,6 @@ def test_tails_keep_their_digits(epsilon: float, mu: float, log_delta: float) ->
 def test_far_tail_is_finite_where_delta_underflows() -> None:
     assert delta_at(1e6, 1e-3) == 0.0
     assert log_delta_at(1e6, 1e-3) == pytest.approx(-5e17, rel=1e-9)
-    assert log_delta_at(1.0, 0.0) == -math.inf
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda c: f"{c['epsilon']}-{c['queries']}")
@@ -108,9 +107,6 @@ def test_zero_epsilon_is_total_variation() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: delta_at(-1.0, 1.0), "epsilon must be .* not -1"),
-        (lambda: delta_at(math.nan, 1.0), "epsilon must be .* not nan"),
-        (lambda: delta_at(1.0, math.inf), "mu must be .* not inf"),
         (lambda: epsilon_at(0.0, 1.0), "delta must be .* not 0"),
         (lambda: epsilon_at(1.0, 1.0), "delta must be .* not 1"),
         (lambda: mu_of(0.0, 5), "sigma must be .* not 0"),

@@ -19,8 +19,7 @@ from ragwitness.privacy.mechanism.config import (
 from ragwitness.privacy.mechanism.release import SlotIndex, scores
 from ragwitness.privacy.odometer.spectral import Terms, worst_epsilon
 from ragwitness.privacy.sampler.coins import CoinNoise
-from ragwitness.privacy.sampler.table import exact_pmf
-from tests.support.gaussian import delta_at
+from tests.support.gaussian import delta_at, exact_pmf
 
 SMALL = Mechanism(dimension=2, capacity=1, top=1, variance=64, shift=2, scale=5)
 

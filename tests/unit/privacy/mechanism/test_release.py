@@ -26,9 +26,9 @@ from ragwitness.privacy.mechanism.release import (
 )
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.sampler.exact import discrete_gaussian
-from ragwitness.privacy.sampler.table import exact_pmf, gaussian_table
+from ragwitness.privacy.sampler.table import gaussian_table
 from ragwitness.privacy.streams import slot_bits
-from tests.support.gaussian import delta_at
+from tests.support.gaussian import delta_at, exact_pmf
 
 KEY = bytes(range(32))
 

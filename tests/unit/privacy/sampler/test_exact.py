@@ -17,7 +17,8 @@ from ragwitness.privacy.sampler.exact import (
     uniform,
     variance_of,
 )
-from ragwitness.privacy.sampler.table import PRECISION, exact_pmf, weights
+from ragwitness.privacy.sampler.table import PRECISION, weights
+from tests.support.gaussian import exact_pmf
 
 GOLDEN = [-10, 22, -17, -5, 15, -15, -4, -11, -10, 2, 17, -7]
 GOLDEN_NEXT = "ce731be2"

@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler import table as module
 from ragwitness.privacy.sampler.exact import variance_of
-from ragwitness.privacy.sampler.table import MOST_VARIANCE, exact_pmf, gaussian_table
+from ragwitness.privacy.sampler.table import MOST_VARIANCE, gaussian_table
+from tests.support.gaussian import exact_pmf
 
 KEY = bytes(range(32))
 VARIANCES = [64, Fraction(1201, 7), variance_of(256.0)]

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
+from ragwitness.rag.config import RagConfig
 from ragwitness.rag.index.base import Index, Metric
 from ragwitness.rag.index.dense import DenseIndex
 from ragwitness.rag.index.lexical import LexicalIndex, index_words
@@ -67,7 +68,7 @@ def test_numbers_and_scripts_are_words() -> None:
 @pytest.mark.parametrize("metric", ["l2", "ip"])
 def test_dense_search_equals_brute_force(metric: Metric) -> None:
     rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(300, 16)).astype(np.float32)
+    vectors = rng.normal(size=(320, 16)).astype(np.float32)
 
     class Lookup:
         name = "lookup"
@@ -76,15 +77,15 @@ def test_dense_search_equals_brute_force(metric: Metric) -> None:
             return vectors[[int(text) for text in texts]]
 
     index = DenseIndex([str(i) for i in range(300)], Lookup(), metric)
-    for query in rng.normal(size=(20, 16)).astype(np.float32):
-        exact = vectors.astype(float)
+    exact = vectors[:300].astype(float)
+    for i, query in enumerate(vectors[300:], 300):
         scores = exact @ query if metric == "ip" else -np.linalg.norm(exact - query, axis=1)
-        hits = index.search_vector(query, 7)
+        hits = index.search(str(i), 7)
         assert [h.index for h in hits] == list(np.argsort(-scores)[:7])
         np.testing.assert_allclose([h.score for h in hits], np.sort(scores)[::-1][:7], rtol=1e-4)
 
 
 def test_unknown_metric_and_empty_dense_index() -> None:
     with pytest.raises(InputError, match="cosine"):
-        DenseIndex(TEXTS, FakeEmbedder(), "cosine")  # type: ignore[arg-type]
+        RagConfig(metric="cosine")  # type: ignore[arg-type]
     assert DenseIndex([], FakeEmbedder()).search("x", 3) == []

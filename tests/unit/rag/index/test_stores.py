@@ -10,27 +10,21 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError, MissingExtraError
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.index.base import Metric, VectorStore
-from ragwitness.rag.index.dense import STORES, DenseIndex
+from ragwitness.rag.index.base import Metric
+from ragwitness.rag.index.dense import STORES, DenseIndex, ExactStore, FaissFlatStore
 from ragwitness.rag.target import LabTarget
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel
 
-LIBRARIES = {
-    "faiss-flat": ("faiss", "faiss"),
-    "faiss-hnsw": ("faiss", "faiss"),
-    "chroma": ("chromadb", "chroma"),
-    "qdrant": ("qdrant_client", "qdrant"),
-}
-APPROXIMATE = ("faiss-hnsw", "chroma")
+FAISS = ("faiss-flat", "faiss-hnsw")
 LEAST_RECALL = 0.9
 
 pytestmark = pytest.mark.parametrize("metric", ["l2", "ip"])
 stores = pytest.mark.parametrize("name", STORES)
 
 
-def opened(name: str, metric: Metric, *parts: NDArray[np.float32]) -> VectorStore:
-    if name in LIBRARIES:
-        pytest.importorskip(LIBRARIES[name][0])
+def opened(name: str, metric: Metric, *parts: NDArray[np.float32]) -> ExactStore | FaissFlatStore:
+    if name in FAISS:
+        pytest.importorskip("faiss")
     store = STORES.load(name)(metric)
     for part in parts:
         store.add(part)
@@ -61,7 +55,7 @@ def test_neighbours_scores_and_their_order(name: str, metric: Metric) -> None:
         own = scores[[h.index for h in hits]]
         np.testing.assert_allclose([h.score for h in hits], own, atol=1e-5)
         found += len({h.index for h in hits} & set(nearest.tolist()))
-        if name not in APPROXIMATE:
+        if name != "faiss-hnsw":
             assert [h.index for h in hits] == nearest.tolist()
     assert found >= LEAST_RECALL * 300
 
@@ -110,8 +104,8 @@ def test_built_again_and_asked_side_by_side_it_finds_the_same(name: str, metric:
 
 @stores
 def test_a_system_over_it_answers_as_over_exact_search(name: str, metric: Metric) -> None:
-    if name in LIBRARIES:
-        pytest.importorskip(LIBRARIES[name][0])
+    if name in FAISS:
+        pytest.importorskip("faiss")
     documents = [*CORPUS, CORPUS[1]]  # a text that is there twice
     systems = [
         build_system(
@@ -133,18 +127,17 @@ def test_a_system_over_it_answers_as_over_exact_search(name: str, metric: Metric
     assert len(names) == len({"exact", name})  # another index is another system
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", FAISS)
 def test_a_missing_library_names_its_extra(
     name: str, metric: Metric, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library, extra = LIBRARIES[name]
-    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, "faiss", None)
 
     class Never(FakeEmbedder):
         def embed(self, texts: object) -> NDArray[np.float32]:
             raise AssertionError("embedding comes after the library is found")
 
-    with pytest.raises(MissingExtraError, match=rf"pip install 'ragwitness\[{extra}\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'ragwitness\[faiss\]'"):
         DenseIndex(["text"], Never(), metric, name)
 
 
@@ -154,4 +147,6 @@ def test_unknown_names_and_indexes_without_vectors(metric: Metric) -> None:
     with pytest.raises(InputError, match="no index 'FAISS'"):
         RagConfig(retrieval="minilm", index="FAISS")
     with pytest.raises(InputError, match=r"lexical retrieval has none.*minilm"):
+        RagConfig(index="faiss-flat")
+    with pytest.raises(InputError, match=r"no index 'qdrant'.*exact, faiss-flat, faiss-hnsw"):
         RagConfig(index="qdrant")

@@ -40,27 +40,6 @@ class TopHits:
         return count_area(self.present, self.absent, queries)
 
 
-def transfer_factor(k: int, n: int) -> float:
-    """Return eta: how much of mu is left where only membership in the top K is seen.
-
-    With p = K/n and z = Phi^-1(1 - p), eta = phi(z) / sqrt(p (1 - p)): the Pitman efficiency of
-    the hit against the noisy score, exact as sigma grows beyond the spread of the scores.
-
-    Args:
-        k: Ids returned.
-        n: Slots of the index.
-
-    Raises:
-        InputError: Not 1 <= k < n.
-    """
-    from scipy.special import ndtri
-
-    # eta = phi(z_p) / sqrt(p (1 - p)): a slot at the threshold, seen as in or out.
-    p = _within(k, n) / n
-    z = float(-ndtri(p))
-    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi * p * (1 - p))
-
-
 def hit_probability(own: float, others: Vector, sigma: float, k: int) -> float:
     """Return the probability that a slot is among the K largest noisy scores.
 
@@ -73,7 +52,9 @@ def hit_probability(own: float, others: Vector, sigma: float, k: int) -> float:
     Raises:
         InputError: A value is outside its range, or a score is not finite.
     """
-    _within(k, others.size + 1)
+    slots = others.size + 1
+    if not 1 <= k < slots:
+        raise InputError(f"The top {k} of {slots} slots is not a choice.", "Give 1 <= K < n.")
     positive("sigma", sigma)
     if not (math.isfinite(own) and np.isfinite(others).all()):
         raise InputError("A score is not a finite number.")
@@ -119,9 +100,3 @@ def count_area(present: float, absent: float, queries: int) -> float:
     with_it, without = binom.pmf(counts, queries, present), binom.pmf(counts, queries, absent)
     under = np.cumsum(without) - without
     return float(with_it @ (under + without / 2))
-
-
-def _within(k: int, n: int) -> int:
-    if not 1 <= k < n:
-        raise InputError(f"The top {k} of {n} slots is not a choice.", "Give 1 <= K < n.")
-    return k

@@ -5,26 +5,22 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.collusion.reconstruction import (
-    expected_cosine,
-    nearest,
-    queries_for,
-    solve,
-)
 from ragwitness.collusion.scalar import AdaptiveConfig, hunt, ratios
 from ragwitness.collusion.separation import (
     area_of,
     effective_accounts,
-    likelihood_ratio,
     noise_for,
+    queries_for,
     spread,
 )
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
+from research.reconstruction import expected_cosine, nearest, solve
 from research.regimes import (
     REGIMES,
     Deployment,
     even_queries,
+    likelihood_ratio,
     planted_index,
     pooled_mu,
     regime_hits,

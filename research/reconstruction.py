@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.ranges import positive, probability, whole
+from ragwitness.privacy.accounting.ranges import positive
 
 Values = NDArray[np.float64]
 
@@ -48,16 +48,6 @@ def solve(queries: Values, answers: Values, sigma: float) -> Values:
 def expected_cosine(count: int, dim: int, sigma: float) -> float:
     """Return the cosine of the estimate with the truth, for even queries and a large ``dim``."""
     return 1 / math.sqrt(1 + (sigma * dim) ** 2 / count)
-
-
-def queries_for(cosine: float, dim: int, sigma: float) -> int:
-    """Return the pooled queries after which the estimate has this cosine with the truth.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    square = probability("cosine", cosine) ** 2
-    return math.ceil((positive("sigma", sigma) * whole("dim", dim, 2)) ** 2 * square / (1 - square))
 
 
 def nearest(estimates: Values, candidates: Values) -> NDArray[np.int64]:
