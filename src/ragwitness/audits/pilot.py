@@ -24,11 +24,14 @@ from ragwitness.text.sample import load_sample
 from ragwitness.text.words import cut_characters
 from ragwitness.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
 
-DOCUMENTS = 4
+FIRST = 4
 """Documents of a pilot, each asked about twice."""
 
+DOCUMENTS = 8
+"""The same where some of the first stood out, and too few: small models answer some questions."""
+
 _NEEDED = 3
-"""Of them, those that must stand out: by chance alone 3 of 4 do in one pilot of fourteen."""
+"""Of them, those that must stand out: by chance alone that happens in one pilot of seven."""
 
 _EXCERPT = 800  # characters of a document that are asked about and shown
 _SHOWN = "Context: {passage}\n\n{question}"
@@ -169,19 +172,29 @@ async def run_pilot(
         TargetUnreachableError: No connection.
     """
     documents = pilot_documents(known_out, audit)
+    found = Pilot(audit.name, (), (), 0)
     with ExitStack() as files:
         journal = files.enter_context(Journal(run / PILOT)) if run else None
         worker = Worker(target, journal, governor=governor)
-        shown = await worker.run(_ShownAudit(audit), documents, "pilot, shown", progress)
-        # What cannot be read of texts that were shown needs no comparison.
-        read = sum(one.score.value is not None for one in shown) >= _NEEDED
-        hidden = await worker.run(audit, documents if read else (), "pilot, hidden", progress)
-    if any(one.capped for one in (*shown, *hidden)):
-        raise InputError(
-            f"A cap ended the pilot of {audit.name}, which asks whether its answers can be read.",
-            f"Raise {', '.join(sorted(set(OPTIONS.values())))}, whichever is given; or name a"
-            " --method, which is not piloted.",
-        )
-    queries = sum(one.queries for one in (*shown, *hidden))
-    with_text, without = (tuple(one.score for one in side) for side in (shown, hidden))
-    return Pilot(audit.name, with_text, without, queries)
+        # The first few; the rest where some of these stood out, and too few.
+        for part in (documents[:FIRST], documents[FIRST:]):
+            if found.shown and (found.possible or not found.apart):
+                break
+            shown = await worker.run(_ShownAudit(audit), part, "pilot, shown", progress)
+            # What cannot be read of texts that were shown needs no comparison.
+            read = found.apart or sum(one.score.value is not None for one in shown) >= _NEEDED
+            hidden = await worker.run(audit, part if read else (), "pilot, hidden", progress)
+            if any(one.capped for one in (*shown, *hidden)):
+                raise InputError(
+                    f"A cap ended the pilot of {audit.name}, which asks whether its answers can be"
+                    " read.",
+                    f"Raise {', '.join(sorted(set(OPTIONS.values())))}, whichever is given; or name"
+                    " a --method, which is not piloted.",
+                )
+            found = Pilot(
+                audit.name,
+                (*found.shown, *(one.score for one in shown)),
+                (*found.hidden, *(one.score for one in hidden)),
+                found.queries + sum(one.queries for one in (*shown, *hidden)),
+            )
+    return found

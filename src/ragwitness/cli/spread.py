@@ -72,7 +72,7 @@ def write_down(order: Order, path: Path, answered: Path | None, screen: Console)
         screen,
         f"wrote {path}: {questions:,} questions about {documents:,} documents; {without:,} others"
         " have none; nothing was sent",
-        "answer it:    any program for OpenAI batch files, or experiments/real/answer.py",
+        "answer it:    any program for OpenAI batch files; docs/scale.md names one",
         "then:         the same command with replay/ANSWERS.jsonl in place of the target",
         "some missing: the same command with --questions-to MORE --answered ANSWERS",
     )

@@ -12,7 +12,7 @@ from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.replay import read_recording
 from ragwitness.audits.choice import choose
 from ragwitness.audits.membership import run_audit
-from ragwitness.audits.pilot import DOCUMENTS, Pilot, pilot_documents, run_pilot
+from ragwitness.audits.pilot import DOCUMENTS, FIRST, Pilot, pilot_documents, run_pilot
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import CapabilityError, InputError
 from ragwitness.kit.run_files import ANSWERS, PILOT
@@ -63,10 +63,10 @@ def test_a_method_whose_reading_tells_shown_texts_apart_is_possible() -> None:
     target = _Chat()
     found = _pilot(target)
     assert found.possible
-    assert (found.apart, found.queries) == (DOCUMENTS, 2 * DOCUMENTS)
+    assert (found.apart, found.queries) == (FIRST, 2 * FIRST)
     assert "4 of 4 texts shown in the question stood out" in found.told
     # Every text once with itself before the question, once without.
-    assert sum(one.prompt.startswith("Context: ") for one in target.asked) == DOCUMENTS
+    assert sum(one.prompt.startswith("Context: ") for one in target.asked) == FIRST
 
 
 def test_a_target_that_ignores_the_question_is_refused_with_the_numbers() -> None:
@@ -79,7 +79,7 @@ def test_a_target_that_thinks_until_its_tokens_are_spent_is_named() -> None:
     found = _pilot(_Chat(fails="<think>Let me see. The user wants"))
     assert not found.possible
     # Asked once more with room to think; what cannot be read when shown is not compared.
-    assert found.queries == 2 * DOCUMENTS
+    assert found.queries == 2 * FIRST
     assert "cannot be read: it thought until its tokens were spent" in found.told
 
 
@@ -87,9 +87,26 @@ def test_chance_alone_rarely_passes() -> None:
     import random
 
     rng = random.Random(3)
-    scores = [[Score(rng.random()) for _ in range(2 * DOCUMENTS)] for _ in range(2000)]
-    passed = sum(Pilot("x", tuple(s[:4]), tuple(s[4:]), 0).possible for s in scores)
-    assert passed / 2000 == pytest.approx(1 / 14, abs=0.02)
+    passed = 0
+    for _ in range(2000):
+        shown, hidden = (tuple(Score(rng.random()) for _ in range(DOCUMENTS)) for _ in range(2))
+        first = Pilot("x", shown[:FIRST], hidden[:FIRST], 0)
+        passed += first.possible or (first.apart > 0 and Pilot("x", shown, hidden, 0).possible)
+    assert passed / 2000 == pytest.approx(1 / 7, abs=0.03)
+
+
+def test_a_model_that_answers_some_questions_is_asked_about_more_texts() -> None:
+    told = iter([True, False, False, False, True, True, True, True])
+
+    class Some(_Chat):
+        async def ask(self, query: Query) -> Answer:
+            self.asked.append(query)
+            shown = query.prompt.startswith("Context: ")
+            return Answer("Yes" if shown and next(told) else "No")
+
+    found = _pilot(Some())
+    assert found.possible
+    assert (len(found.shown), found.apart) == (DOCUMENTS, 5)
 
 
 def test_excerpts_of_known_outside_documents_are_asked_and_nothing_in_question() -> None:
@@ -138,7 +155,7 @@ def test_a_recorded_run_holds_the_answers_of_its_pilot(tmp_path) -> None:
     recording = read_recording(tmp_path, "chat")
     again = _pilot(recording)
     asyncio.run(recording.close())
-    assert (again.possible, again.apart) == (found.possible, found.apart) == (True, DOCUMENTS)
+    assert (again.possible, again.apart) == (found.possible, found.apart) == (True, FIRST)
 
 
 def test_answers_are_kept_in_a_journal_of_the_pilots_own(tmp_path) -> None:

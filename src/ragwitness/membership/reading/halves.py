@@ -30,11 +30,6 @@ class Halves:
     second: str
     cut: int
 
-    @property
-    def second_words(self) -> list[str]:
-        """The words of the second half."""
-        return [word.text for word in split_words(self.second)]
-
 
 def cut_words(text: str, most: int) -> tuple[str, int]:
     """Keep the first ``most`` words; return them and how many were left out."""
