@@ -78,15 +78,14 @@ def test_silently_dropped_logprobs_end_with_code_5(audit) -> None:
     assert "doctor" in text
 
 
-def test_refusals_are_unscorable_with_the_reason(audit) -> None:
+def test_refusals_are_the_lowest_answers(audit) -> None:
     words = "I'm sorry, but I can't help with that."
     pieces = [f" {w}" if i else w for i, w in enumerate(words.split())]
     with loopback(_MODELS, reply(chat_body(words, logprobs=_logprobs(*pieces)))) as server:
         code, _, result = audit(server.url)
     assert code == 0
-    assert [row["score"] for row in result["documents"]] == [None] * 3
+    assert [row["score"] for row in result["documents"]] == [0.0] * 3
     assert {row["verdict"] for row in result["documents"]} == {"inconclusive"}
-    assert all("refused" in row["reason"] for row in result["documents"])
 
 
 def test_one_bad_answer_leaves_the_other_documents_alone(audit) -> None:

@@ -108,8 +108,9 @@ def test_unfinished_runs_have_a_page() -> None:
 # Resumed
 
 
-# MBA's default speller, and the attack "thief", are others than those of the stored runs.
-_OTHERWISE = {"owner", "leak"}
+# MBA's default speller, the attack "thief" and S-RAG's settings are others than those of the
+# stored runs.
+_OTHERWISE = {"owner", "leak", "audit-learning"}
 
 
 @pytest.mark.slow

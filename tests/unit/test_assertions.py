@@ -89,7 +89,10 @@ def test_a_system_that_answers_nothing_is_inconclusive(method: str, runs: Path) 
             system, MINE, OUTSIDE, known_in=INSIDE, method=method, runs=runs, inconclusive="skip"
         )
 
-    with pytest.raises(unittest.SkipTest, match="inconclusive"):
+    # Ten answers that cannot be read end the run; fewer documents than that are inconclusive.
+    with pytest.raises(
+        (unittest.SkipTest, rw.RagwitnessError), match=r"inconclusive|could be read"
+    ):
         ask()
 
 

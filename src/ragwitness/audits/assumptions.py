@@ -88,6 +88,9 @@ class PlanLikeness:
         return cls(told, inside, odd)
 
 
+_FEWEST = 10  # known documents; fewer say nothing of how unlike each other they are
+
+
 @functools.lru_cache(maxsize=2)  # as often as that of the sets
 def odd_ones(
     asked: tuple[Document, ...], known: tuple[Document, ...]
@@ -98,7 +101,7 @@ def odd_ones(
     n + 1 where n known ones are so few that no p-value is so small.
     """
     drawn = _drawn(known, np.random.default_rng(0))
-    if len(drawn) < 2:
+    if len(drawn) < _FEWEST:
         return (), ()
     own, found = unlikeness([one.text for one in drawn], [one.text for one in asked])
     # Conformal: the rank of each document among the known ones and itself, ties in its favour.

@@ -59,7 +59,7 @@ def test_counts_are_those_of_a_run(name: str) -> None:
     (one,) = _ahead([name], plan).methods
     target = Counting()
     done = asyncio.run(run_audit(plan, target, build_audit(name, Copier())))
-    assert one.queries == one.queries_most == done.queries == target.queries > 0
+    assert one.queries_most >= one.queries == done.queries == target.queries > 0
     asked = (one.documents, one.known_out)
     assert sum(a.documents * a.spent.sent for a in asked) == pytest.approx(target.words)
     assert sum(a.documents * a.spent.answer for a in asked) == pytest.approx(target.allowed)
