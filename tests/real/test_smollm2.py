@@ -75,7 +75,9 @@ def test_an_address_and_a_served_system_answer_alike(smollm2: str, corpus: Path)
 
 
 def test_doctor_and_audits_meet_it(smollm2: str, corpus: Path) -> None:
-    seen = CliRunner().invoke(app, ["doctor", f"lab:{corpus}?generator={smollm2}&k=1"])
+    seen = CliRunner().invoke(
+        app, ["doctor", f"lab:{corpus}?generator={smollm2}&k=1", "--no-pilot"]
+    )
     assert seen.exit_code == 0, seen.output
     # A proxy has to score; this one cannot, and nothing is asked before that is said.
     run = corpus.parent / "run"

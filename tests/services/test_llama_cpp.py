@@ -45,7 +45,7 @@ def _post(url: str, body: dict[str, Any]) -> Any:
 
 def test_doctor_finds_what_it_can_do(command: Command, llama_server: str, tmp_path: Path) -> None:
     out = tmp_path / "doctor.json"
-    code, said = command("doctor", llama_server, "--json", out, "--timeout", 120)
+    code, said = command("doctor", llama_server, "--no-pilot", "--json", out, "--timeout", 120)
     assert code == 0, said
     found = json.loads(out.read_text())
     assert {"text", "top_logprobs"} <= set(found["capabilities"])

@@ -24,7 +24,7 @@ def target(transformers_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_doctor_notices_what_is_left_out(command: Command, target: str, tmp_path: Path) -> None:
     out = tmp_path / "doctor.json"
-    code, said = command("doctor", target, "--json", out, "--timeout", 120)
+    code, said = command("doctor", target, "--no-pilot", "--json", out, "--timeout", 120)
     assert code == 0, said
     found = json.loads(out.read_text())
     assert found["capabilities"] == ["text"]
@@ -53,5 +53,5 @@ def test_an_audit_of_text_runs(
     code, said = command("audit", "--yes", target, *files, *arguments)
     assert code == 0, said
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["summary"]["queries"] == 8
+    assert 8 <= result["summary"]["queries"] <= 16  # what was cut is asked again with room
     assert len(result["documents"]) == 4
