@@ -208,7 +208,7 @@ def test_the_first_audit_by_clicks_alone(
     looks += accessible(page)
     picture(page, "view-check")
     before = gate.asked
-    assert before <= 10  # the check alone
+    assert before <= 120  # the check alone, with its pilots
     # 5. It starts at a system that says 429, and the page says so.
     gate.way = "busy"
     if page.locator("#yes").count():
@@ -239,10 +239,10 @@ def test_the_first_audit_by_clicks_alone(
     assert "in the database" in page.locator("h1").inner_text()
     looks += accessible(page)
     # 8. Nothing that was paid for was asked again, and the cap held.
-    # Twice is what was under way when it was stopped, and what the check asks.
+    # Again is what was under way when it was stopped, and what the check and its pilots ask.
     again = [n for body, n in gate.answered.items() if body and n > 1]
-    assert max(again, default=0) <= 2
-    assert len(again) <= 12
+    assert max(again, default=0) <= 3
+    assert len(again) <= 36
     run = next((files / "ragwitness-runs").glob("My-stories-*"))
     result = json.loads((run / "result.json").read_bytes())
     assert len(result["documents"]) == 12
