@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Compiled once for all processes of the tests, not once in each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo chat test test-slow docs help-golden services llama lint format bench hf clean
+.PHONY: demo chat test test-slow docs help-golden services lint format bench hf clean
 
 demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
@@ -32,13 +32,7 @@ docs: $(VENV)/.dev
 help-golden: $(VENV)/.dev
 	$(BIN)/python -m tests.golden.test_help renew
 
-# Against llama.cpp's server, which is compiled first.
-llama: $(VENV)/.dev
-	$(PIP) -e '.[gguf]' 'llama-cpp-python[server]>=0.3'
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest \
-	  tests/services/test_llama_cpp.py tests/services/test_llama_cpp_canary.py
-
-# Against a foreign server, frameworks, Ray, PostgreSQL, a browser, Go's logs and snarkjs; then the slow
+# Against foreign servers, frameworks, Ray, PostgreSQL, a browser, Go's logs and snarkjs; then the slow
 # tests but for those of the studies and the readers, which test-slow runs.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'

@@ -108,6 +108,9 @@ _SENTENCES = {"de": _GERMAN, "es": _SPANISH}
 LANGUAGES = ("en", *_SENTENCES)
 """Languages of the documents; the methods' questions are English, as they are sent."""
 
+POOL = 160
+"""Documents of a language, of which a cell takes those that a method has questions for."""
+
 _MOST_WORDS = 45  # of a document, which is one passage
 _SENTENCES_EACH = 3
 
@@ -202,14 +205,14 @@ def questions(
     audits = {name: one for name, one in built.items() if Capability.CONTEXTS not in one.requires}
     asked = set[str]()
     for language in LANGUAGES:
-        pool = documents_of(language, 8 * cell * len(PROMPTS))
+        pool = documents_of(language, POOL)
         rng = random.Random(f"{language} passages")
         # As in an audit of these documents: what they share tells none of them apart.
         placed = {name: among(one, pool) for name, one in audits.items()}
         for (method, audit), (number, prompt) in product(placed.items(), enumerate(PROMPTS)):
             # 1. Other documents behind each prompt; those without a question are passed over.
             found = 0
-            for document in pool[8 * cell * number : 8 * cell * (number + 1)]:
+            for document in pool[number :: len(PROMPTS)]:
                 if found == cell:
                     break
                 if not (made := queries_of(audit, document, each)):

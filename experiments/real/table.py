@@ -204,6 +204,21 @@ def row_of(result: Any, members: int) -> dict[str, Any]:
     return row
 
 
+def blind(documents: Sequence[Document]) -> float:
+    """Return the AUC of a guesser that sees the texts alone, by ten folds; .5 in a fair split."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    held = [bool(one.member) for one in documents]
+    guesser = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression())
+    texts = [one.text for one in documents]
+    guesses = cross_val_predict(guesser, texts, held, cv=10, method="decision_function")
+    return float(roc_auc_score(held, guesses))
+
+
 def main() -> None:
     """Audit, and print a row for each method."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -247,6 +262,7 @@ def main() -> None:
             result = asyncio.run(run_audit(plan, target, audit))
         row = {"model": asked.model.stem, "corpus": asked.corpus, "prompt": asked.prompt}
         row |= {"asked as": method, "n": asked.n} | row_of(result, members)
+        row["blind"] = round(blind(question), 3)
         print(json.dumps(row), flush=True)
         with (asked.work / "rows.jsonl").open("a", encoding="utf-8") as out:
             out.write(json.dumps(row) + "\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -23,12 +22,12 @@ from tests.support.servers import free_port, served
 @pytest.fixture(scope="session")
 def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of llama.cpp's server over the embedded reader."""
-    python = _llama_python()
+    _needs("xllamacpp", "gguf")
     from research.reader.gguf_file import write_gguf
 
     folder = tmp_path_factory.mktemp("llama")
     write_gguf(folder / "reader.gguf")
-    with _llama(python, folder / "reader.gguf", 2048) as url:
+    with _llama(folder / "reader.gguf", 2048) as url:
         yield url
 
 
@@ -58,11 +57,11 @@ def serve_policy(tmp_path: Path) -> Callable[[str, Path], AbstractContextManager
             with _transformers(policy, tmp_path) as url:
                 yield f"{url}#{policy}"
         elif kind == "llama":
-            python = _llama_python()
+            _needs("xllamacpp", "gguf")
             from tests.support.policy_gguf import write_policy_gguf
 
             write_policy_gguf(policy, tmp_path / "policy.gguf")
-            with _llama(python, tmp_path / "policy.gguf", 64) as url:
+            with _llama(tmp_path / "policy.gguf", 64) as url:
                 yield f"{url}#policy"
         else:
             with _own(policy, tmp_path) as url:
@@ -77,23 +76,11 @@ def _needs(*packages: str) -> None:
             pytest.skip(f"{package} is not installed: see make services")
 
 
-def _llama_python() -> str:
-    """The Python that has llama.cpp's server; RAGWITNESS_LLAMA_PYTHON names another than this."""
-    python = os.environ.get("RAGWITNESS_LLAMA_PYTHON")
-    if python is None and find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed; see .ci/run")
-    if find_spec("gguf") is None:
-        pytest.skip("gguf is not installed: pip install 'ragwitness[gguf]'")
-    return python or sys.executable
-
-
 @contextmanager
-def _llama(python: str, model: Path, context: int) -> Iterator[str]:
+def _llama(model: Path, context: int) -> Iterator[str]:
     port = free_port()
     program = [
-        python, "-m", "llama_cpp.server", "--model", str(model), "--model_alias", model.stem,
-        "--host", "127.0.0.1", "--port", str(port),
-        "--n_ctx", str(context), "--n_threads", "1", "--logits_all", "true",
+        sys.executable, "-m", "tests.support.llama_server", str(model), str(port), str(context),
     ]  # fmt: skip
     url = f"http://127.0.0.1:{port}/v1"
     with served(program, f"{url}/models", model.parent / "log"):

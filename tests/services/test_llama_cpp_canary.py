@@ -1,9 +1,4 @@
-"""Canaries at llama.cpp's Python server, which echoes log-probabilities that are not right.
-
-What it returns for a token of the prompt is the log-probability of the same token once more (issue
-1983 there). That is seen, and pieces are forced instead. Their sum is not the reader's own (lists
-seem to leave out blanks, and it penalises repetition): the p-value holds, but shows less.
-"""
+"""Canaries at llama.cpp's own server, which scores no prompts: pieces are forced."""
 
 from __future__ import annotations
 
@@ -53,19 +48,18 @@ def _probe(url: str, folder: Path, config: ProbeConfig) -> CanaryResult:
     return asyncio.run(work())
 
 
-def test_what_it_echoes_is_seen_to_be_wrong_and_not_used(llama_server: str, tmp_path: Path) -> None:
+def test_it_scores_no_prompts_and_pieces_are_forced(llama_server: str, tmp_path: Path) -> None:
     result = _probe(llama_server, tmp_path / "a", ProbeConfig(alternatives=100))
     assert result.way == "forced"
-    assert any("are not those it writes by" in one for one in result.warnings)
     assert np.isfinite(result.slots[0].scores).all()
-    with pytest.raises(CapabilityError, match="not what it writes them by"):
+    with pytest.raises(CapabilityError, match="does not give prompt_logprobs"):
         _probe(llama_server, tmp_path / "b", ProbeConfig("exact"))
 
 
 def test_a_policy_trained_with_documents_is_found(
     command: Command, providers: Providers, serve_policy: Serve, tmp_path: Path
 ) -> None:
-    """Piece by piece; that it penalises repetition changes no rank."""
+    """Piece by piece."""
     found = {}
     for name in ("violating", "compliant"):
         (tmp_path / name).mkdir()
