@@ -219,50 +219,72 @@ def blind(documents: Sequence[Document]) -> float:
     return float(roc_auc_score(held, guesses))
 
 
-def main() -> None:
-    """Audit, and print a row for each method."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+class Cell:
+    """One model, corpus and prompt: what is indexed, what is in question, and what is outside.
+
+    Args:
+        asked: Options of the command line.
+    """
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        asked.work.mkdir(parents=True, exist_ok=True)
+        # 1. One random split of one source: what is indexed, what is not.
+        texts = [t for t in texts_of(asked.data / asked.corpus) if len(t.split()) >= _SHORTEST]
+        random.Random(1).shuffle(texts)
+        half = min(300, len(texts) // 2)
+        members, others, known = asked.n
+        inside, outside = texts[:half], texts[half:]
+        self.question = [Document(f"in-{i}", t, True) for i, t in enumerate(inside[:members])]
+        self.question += [Document(f"out-{i}", t, False) for i, t in enumerate(outside[:others])]
+        left = outside[others : others + known]
+        self.known_out = [Document(f"known-{i}", t) for i, t in enumerate(left)]
+        # 2. The application, and its model.
+        application = Application(inside, *asked.passages, asked.prompt)
+        kept = asked.work / f"{asked.model.stem}.jsonl"
+        model = RealModel(asked.model, kept, asked.batch, asked.device)
+        name = f"real:{asked.model.stem}:{asked.corpus}:{asked.prompt}:{asked.passages}"
+        self.target = RealTarget(application, model, name)
+
+
+def audited(cell: Cell, question: Sequence[Document], method: str) -> Any:
+    """Return the result of an audit: answers side by side first, then the audit as it is."""
+    plan, proxy = AuditPlan(tuple(question), tuple(cell.known_out)), load_language_model("reader")
+    named = "runon" if method == "auto" else method
+    audit = among(build_audit(named, proxy, configure(named)), plan.every_document)
+    if method == "auto":
+        in_lock_step(_ShownAudit(audit), pilot_documents(cell.known_out, audit), cell.target)
+    in_lock_step(audit, [*question, *cell.known_out], cell.target)
+    if method == "auto":
+        return audit_documents(question, cell.target, known_out=cell.known_out, method="auto")
+    return asyncio.run(run_audit(plan, cell.target, audit))
+
+
+def arguments(said: str | None) -> argparse.ArgumentParser:
+    """Return the options that say what a cell is."""
+    parser = argparse.ArgumentParser(description=(said or "").splitlines()[0])
     parser.add_argument("model", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("corpus")
     parser.add_argument("prompt", choices=sorted(TEMPLATES))
-    parser.add_argument("--methods", nargs="+", default=["auto"])
     parser.add_argument("--n", nargs=3, type=int, default=[60, 60, 100], metavar="N")
     parser.add_argument("--passages", nargs=3, type=int, default=[500, 100, 2], metavar="N")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--work", type=Path, default=Path("build/real"))
+    return parser
+
+
+def main() -> None:
+    """Audit, and print a row for each method."""
+    parser = arguments(__doc__)
+    parser.add_argument("--methods", nargs="+", default=["auto"])
     asked = parser.parse_args()
-    asked.work.mkdir(parents=True, exist_ok=True)
-    # 1. One random split of one source: what is indexed, what is not.
-    texts = [t for t in texts_of(asked.data / asked.corpus) if len(t.split()) >= _SHORTEST]
-    random.Random(1).shuffle(texts)
-    half = min(300, len(texts) // 2)
-    members, others, known = asked.n
-    question = [Document(f"in-{i}", t, True) for i, t in enumerate(texts[:members])]
-    question += [Document(f"out-{i}", t, False) for i, t in enumerate(texts[half:][:others])]
-    outside = [Document(f"known-{i}", t) for i, t in enumerate(texts[half + others :][:known])]
-    # 2. The application, and its model.
-    application = Application(texts[:half], *asked.passages, asked.prompt)
-    kept = asked.work / f"{asked.model.stem}.jsonl"
-    model = RealModel(asked.model, kept, asked.batch, asked.device)
-    name = f"real:{asked.model.stem}:{asked.corpus}:{asked.prompt}:{asked.passages}"
-    target = RealTarget(application, model, name)
-    plan, proxy = AuditPlan(tuple(question), tuple(outside)), load_language_model("reader")
+    cell = Cell(asked)
     for method in asked.methods:
-        # 3. Answers side by side, then the audit as it is.
-        named = "runon" if method == "auto" else method
-        audit = among(build_audit(named, proxy, configure(named)), plan.every_document)
-        if method == "auto":
-            in_lock_step(_ShownAudit(audit), pilot_documents(outside, audit), target)
-        in_lock_step(audit, [*question, *outside], target)
-        if method == "auto":
-            result = audit_documents(question, target, known_out=outside, method="auto")
-        else:
-            result = asyncio.run(run_audit(plan, target, audit))
         row = {"model": asked.model.stem, "corpus": asked.corpus, "prompt": asked.prompt}
-        row |= {"asked as": method, "n": asked.n} | row_of(result, members)
-        row["blind"] = round(blind(question), 3)
+        row |= {"asked as": method, "n": asked.n}
+        row |= row_of(audited(cell, cell.question, method), asked.n[0])
+        row["blind"] = round(blind(cell.question), 3)
         print(json.dumps(row), flush=True)
         with (asked.work / "rows.jsonl").open("a", encoding="utf-8") as out:
             out.write(json.dumps(row) + "\n")
