@@ -31,7 +31,7 @@ def main() -> None:
     cell = Cell(arguments(__doc__).parse_args())
     for one in audited(cell, famous(), "runon").verdicts:
         said = {"score": one.score, "p": one.p_value, "decision": str(one.decision)}
-        print(json.dumps({"text": one.document_id, **said, "reason": one.reason}))
+        print(json.dumps({"text": one.document, **said, "reason": one.reason}))
 
 
 if __name__ == "__main__":
