@@ -154,7 +154,7 @@ def needs_pilot(audit: Audit) -> bool:
 async def pilot_use(audit: Audit, known_out: Sequence[Document], proxy: LanguageModel) -> Use:
     """Return the most that a pilot may take: as if it showed each text twice."""
     documents = pilot_documents(known_out, audit) if needs_pilot(audit) else []
-    _, each = await rehearse(_ShownAudit(audit), documents, proxy)
+    _, each = await rehearse(_ShownAudit(audit), documents[:FIRST], proxy)
     return each.of(2 * len(documents))
 
 
