@@ -87,7 +87,7 @@ def audit(
     from dataclasses import replace
 
     from ragwitness.asking.capabilities import measured_once
-    from ragwitness.audits.choice import AUTO, USUAL, choose, refuse_unscorable_by_all
+    from ragwitness.audits.choice import AUTO, USUAL, choose, refuse_beforehand
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import audit_at
     from ragwitness.audits.pilot import run_pilot
@@ -116,12 +116,10 @@ def audit(
             # What no method has a question for is refused before the target is measured.
             if by_itself:
                 own = load_language_model(proxy)
-                await refuse_unscorable_by_all(plan, own)
+                await refuse_beforehand(plan, own, governor.budget)
                 seen = await measured_once(system, governor, folder)
                 piloting = partial(run_pilot, system, governor, folder)
-                found = await choose(
-                    plan, seen.capabilities, own, governor.budget, piloting, seen.alternatives
-                )
+                found = await choose(plan, seen, own, governor.budget, piloting)
                 chosen, why = (found.method, found.config), found.why
             asked, identity = await audit_at(system, (*chosen, proxy), governor, folder, plan)
             result = await run_audit(

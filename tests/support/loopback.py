@@ -56,6 +56,8 @@ class Loopback:
         with connection, contextlib.suppress(OSError):
             connection.settimeout(10)
             head, body = _read(connection)
+            if not head:  # opened ahead of need, and never used
+                return
             step = self.steps[min(len(self.requests), len(self.steps) - 1)]
             self.headers.append(head)
             self.requests.append((head.split()[1], json.loads(body) if body else {}))

@@ -225,7 +225,7 @@ class _TargetReply(NamedTuple):
 
 
 PATIENCE = 10
-"""Documents whose answers cannot be read, from a run's first one on, after which it ends itself."""
+"""Documents whose answers cannot be read, from a start's first one on, after which it ends."""
 
 _GIVE_UP_AFTER = 3  # in a row that found no connection
 _FAILURES = (TargetError, CapabilityError, ModelError)  # a query fails, and the others go on
@@ -300,8 +300,8 @@ class Worker:
             ahead: How many documents of the first stage are probed before the other stages join
                 in turns; None probes one stage after the other. What is found is the same.
             mixed: With no ``ahead``, probe all in a random order that nobody can foresee.
-            patience: Documents whose answers cannot be read, from the first one on, before the
-                rest is left unasked; None asks about all.
+            patience: Documents asked about now whose answers cannot be read, from the first one on,
+                before the rest is left unasked; None asks about all.
 
         Raises:
             CapabilityError: None of the first ``patience`` documents could be read.
@@ -332,7 +332,7 @@ class Worker:
             outcome = found[stage][number] = await outcome_of(stages[stage][number], stage)
             if outcome.score.value is not None:
                 patience = None
-            elif outcome.queries and not outcome.passing:  # a failed query tells of no method
+            elif outcome.sent and not outcome.passing:  # a failed query tells of no method
                 unread += 1
             if unread == patience:
                 raise CapabilityError(

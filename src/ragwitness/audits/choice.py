@@ -8,19 +8,20 @@ The order of the candidates is that of what they find on chat models that nobody
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
 from ragwitness.audits.forecast import refuse_all_unscorable, rehearse
 from ragwitness.audits.order import fitted_config
-from ragwitness.audits.pilot import Pilot, needs_pilot
-from ragwitness.audits.plan import AuditPlan, among, choose_reference, distinct
-from ragwitness.errors import CapabilityError
+from ragwitness.audits.pilot import Pilot, needs_pilot, pilot_use
+from ragwitness.audits.plan import AuditPlan, Stages, among, stages_of
+from ragwitness.errors import CapabilityError, InputError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.base import LanguageModel
-from ragwitness.types import Audit, Capability, Document
+from ragwitness.targets.probe import CapabilityReport
+from ragwitness.types import Audit, Document
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
@@ -30,7 +31,7 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("mba", {}),
     ("rag-mia", {}),
 )
-"""Methods with their options, the best first."""
+"""Methods with their options, the best first; the last asks least."""
 
 USUAL = CANDIDATES[1]
 """What is foreseen before the target was asked: few systems show what they retrieved."""
@@ -51,35 +52,35 @@ class Choice:
         method: Registered name.
         config: Its configuration.
         why: One line: what it is, what it costs, and why none before it.
-        piloted: Queries of all pilots.
+        asked: Queries so far: those that say what the target gives, and of all pilots.
     """
 
     method: str
     config: Any
     why: str
-    piloted: int = 0
+    asked: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How a candidate fits; in words, why it cannot be used, or which cap it would pass."""
+    """How a candidate fits, what it and its pilot take, and what speaks against it in words."""
 
     audit: Audit
     method: str
     config: Any
     queries: float = 0.0
+    whole: Use = Use()  # noqa: RUF009  # frozen
+    trial: Use = Use()  # noqa: RUF009
     unusable: str = ""
     over: str = ""
-    pilot: Pilot | None = None
 
 
 async def choose(
     plan: AuditPlan,
-    seen: frozenset[Capability],
+    seen: CapabilityReport,
     proxy: LanguageModel,
     budget: Budget,
-    piloting: Piloting | None = None,
-    alternatives: int = 20,
+    piloting: Piloting,
 ) -> Choice:
     """Return the first candidate that the target, the documents and the caps admit.
 
@@ -88,36 +89,44 @@ async def choose(
 
     Args:
         plan: Documents in question and known to be outside.
-        seen: What the target was seen to give.
+        seen: What the target was seen to give, and what that took.
         proxy: The auditor's own model.
         budget: Caps and prices.
-        piloting: Tries at the target whether its answers can be read, candidate by candidate until
-            one can; None believes every one.
-        alternatives: How many the target gives per token.
+        piloting: Tries whether answers can be read, candidate by candidate until they can.
 
     Raises:
         CapabilityError: No candidate can be used at all.
         InputError: A cap ended a pilot.
     """
-    known = choose_reference(distinct(plan.known_out), False, ()).documents
-    passed: list[str] = []
-    dear: list[_Fit] = []
-    spent = 0
-    for method, options in CANDIDATES:
-        fit = await _fit(plan, method, options, known, seen, proxy, budget, alternatives)
-        if not (fit.unusable or fit.over):
-            fit = await _piloted(fit, known, piloting)
-            spent += fit.pilot.queries if fit.pilot else 0
-            if not fit.unusable:
-                return Choice(method, fit.config, _why(fit, passed), spent)
-        passed.append(f"not {fit.audit.name}: {fit.unusable or fit.over}")
-        dear += [fit] if not fit.unusable else []
-    for fit in sorted(dear, key=lambda one: one.queries):
-        least = await _piloted(fit, known, piloting)
-        spent += least.pilot.queries if least.pilot else 0
-        if not least.unusable:
-            return Choice(least.method, least.config, _why(least, passed), spent)
-        passed.append(f"nor {least.audit.name}: {least.unusable}")
+    stages, passed = stages_of(plan, shadow=False), list[str]()
+    known, spent = stages.reference.documents, Use(seen.requests)
+
+    async def in_turn() -> AsyncIterator[_Fit]:
+        # In the order given; what would pass a cap comes last, and what asks least of it first.
+        dear = []
+        for method, options in CANDIDATES:
+            config = fitted_config(configure(method, options), seen.alternatives)
+            audit = among(build_audit(method, proxy, config), plan.every_document)
+            fit = await _fit(_Fit(audit, method, config), stages, seen, proxy)
+            used = spent + fit.trial
+            why = fit.unusable or _over("its pilot, with what is asked before it,", used, budget)
+            over = _over("the whole", used + fit.whole, budget)
+            if why or over:
+                passed.append(f"not {audit.name}: {why or over}")
+                dear += [] if why else [replace(fit, over=over)]
+            else:
+                yield fit
+        for fit in sorted(dear, key=lambda one: one.queries):
+            yield fit
+
+    async for fit in in_turn():
+        # Its answers must be readable; that is tried where nothing else speaks against it.
+        found = await piloting(fit.audit, known) if needs_pilot(fit.audit) else None
+        if found:
+            spent += replace(fit.trial, queries=found.queries)
+        if found is None or found.possible:
+            return Choice(fit.method, fit.config, _why(fit, found, passed), spent.queries)
+        passed.append(f"not {fit.audit.name}: {found.told}")
     raise CapabilityError(
         f"No method can be chosen ({'; '.join(passed)}).",
         "Look at answers of the target: ragwitness doctor TARGET. A method that is named with"
@@ -125,65 +134,49 @@ async def choose(
     )
 
 
-async def refuse_unscorable_by_all(plan: AuditPlan, proxy: LanguageModel) -> None:
-    """Refuse documents that no candidate has a question for, before anything is sent.
+async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel, budget: Budget) -> None:
+    """Refuse, before anything is sent, what no candidate can do.
 
     Raises:
-        InputError: There is nothing that could be scored.
+        InputError: There is nothing that could be scored, or each pilot alone would pass a cap.
     """
-    parts = {"documents": plan.documents, "known-out documents": plan.known_out}
-    audits = {m: build_audit(m, proxy, configure(m, options)) for m, options in CANDIDATES}
-    await refuse_all_unscorable(audits, parts)
+    audits = [build_audit(m, proxy, configure(m, options)) for m, options in CANDIDATES]
+    await refuse_all_unscorable(audits, plan)
+    least = audits[-1]
+    pilot = await pilot_use(least, plan.known_out, proxy)
+    if over := _over(f"the pilot of {least.name}, which asks least,", pilot, budget):
+        raise InputError(
+            f"No pilot stays within the caps, so nothing was sent: {over}.",
+            "Raise it; or name a --method, which is not piloted.",
+        )
 
 
-async def _fit(
-    plan: AuditPlan,
-    method: str,
-    options: Mapping[str, object],
-    known: Sequence[Document],
-    seen: frozenset[Capability],
-    proxy: LanguageModel,
-    budget: Budget,
-    alternatives: int,
-) -> _Fit:
-    config = fitted_config(configure(method, options), alternatives)
-    audit = among(build_audit(method, proxy, config), plan.every_document)
-    fit = _Fit(audit, method, config)
+async def _fit(fit: _Fit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel) -> _Fit:
     # 1. What it needs, the target must give.
-    if missing := sorted(audit.requires - seen):
+    if missing := sorted(fit.audit.requires - seen.capabilities):
         return replace(fit, unusable=f"the target does not give {', '.join(missing)}")
     # 2. It must have questions for most documents, tried on the first few of each kind.
     use = Use()
-    for part in filter(None, (plan.documents, known)):
-        tried, n = part[:_SAMPLE], len(part)
-        outcomes, spent = await rehearse(audit, tried, proxy)
+    for part in filter(None, stages.documents.values()):
+        tried = part[:_SAMPLE]
+        outcomes, each = await rehearse(fit.audit, tried, proxy)
         read = sum(bool(one.queries) for one in outcomes)
         if read < _READABLE * len(tried):
             return replace(fit, unusable=f"it can ask about {read} of {len(tried)} documents tried")
-        use += Use(*(round(n * each) for each in (spent.queries, spent.sent, spent.answer)))
-    each = use.queries / (len(plan.documents) + len(known))
-    fit = replace(fit, queries=each)
-    # 3. The whole run must stay within the caps, as far as they are given.
-    for cap, wanted, most in (
-        ("query", use.queries, budget.queries),
-        ("token", use.tokens, budget.tokens),
-        ("cost", budget.price(use), budget.cost),
-    ):
-        if wanted is not None and most is not None and wanted > most:
-            over = f"the whole would take {wanted:,.4g}, and {OPTIONS[cap]} is {most:,}"
-            return replace(fit, over=over)
-    return fit
+        use += each.of(len(part))
+    trial = await pilot_use(fit.audit, stages.reference.documents, proxy)
+    return replace(fit, queries=use.queries / stages.count, whole=use, trial=trial)
 
 
-async def _piloted(fit: _Fit, known: Sequence[Document], piloting: Piloting | None) -> _Fit:
-    """The target's answers must be readable; that is tried where nothing else speaks against it."""
-    if piloting is None or not needs_pilot(fit.audit):
-        return fit
-    found = await piloting(fit.audit, known)
-    return replace(fit, pilot=found, unusable="" if found.possible else found.told)
+def _over(what: str, use: Use, budget: Budget) -> str:
+    """Say which cap would be passed, if one would."""
+    if cap := budget.passed(use):
+        took = f"{what} would take {use.queries:,} queries and {use.tokens:,} tokens"
+        return f"{took}, more than {OPTIONS[cap]} allows"
+    return ""
 
 
-def _why(fit: _Fit, passed: Sequence[str]) -> str:
+def _why(fit: _Fit, pilot: Pilot | None, passed: Sequence[str]) -> str:
     beyond = "; no method stays within the caps, this one asks least" if fit.over else ""
     told = f"auto chose {fit.audit.name}: {fit.queries:.3g} queries a document{beyond}"
-    return "; ".join((told, *([fit.pilot.told] if fit.pilot else []), *passed)) + "."
+    return "; ".join((told, *([pilot.told] if pilot else []), *passed)) + "."

@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -74,6 +75,10 @@ class Spent:
     sent: float
     answer: float
     longest: int = 0
+
+    def of(self, documents: int) -> Use:
+        """Return what so many documents take."""
+        return Use(*(round(documents * each) for each in (self.queries, self.sent, self.answer)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,7 @@ class Expected:
     @property
     def queries_most(self) -> int:
         """The same at a target that says again what it was asked."""
-        return round(sum(a.documents * a.most.queries for a in (self.documents, self.known_out)))
+        return self.dearest.queries
 
     @property
     def dearest(self) -> Use:
@@ -152,9 +157,7 @@ class Expected:
         Tokens are the proxy's; passages that a RAG system adds to a prompt are not among them.
         """
         parts = (self.documents, self.known_out)
-        sent = sum(part.documents * part.most.sent for part in parts)
-        answer = sum(part.documents * part.most.answer for part in parts)
-        return Use(self.queries_most, round(sent), round(answer))
+        return sum((part.most.of(part.documents) for part in parts), Use())
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +245,7 @@ async def look_ahead(
     """
     # Without known-out documents an audit calibrates with auxiliary ones. One that learns takes
     # them from what its shadow leaves over: others, but as many of the packaged corpus.
-    reference = choose_reference(distinct(plan.audit.known_out), False, auxiliary_of(plan.audit))
+    reference = choose_reference(plan.audit.known_out, False, auxiliary_of(plan.audit))
     # 1. A sample of each kind stands for all of it; a copy is not asked about.
     kinds = (distinct(plan.audit.documents), reference.documents)
     drawn = [_sample(documents, plan.sample, plan.seed) for documents in kinds]
@@ -306,26 +309,22 @@ async def refuse_unscorable(audit: Audit, stages: Mapping[str, Sequence[Document
                 )
 
 
-async def refuse_all_unscorable(
-    audits: Mapping[str, Audit], stages: Mapping[str, Sequence[Document]]
-) -> None:
+async def refuse_all_unscorable(audits: Sequence[Audit], plan: AuditPlan) -> None:
     """Refuse where no audit could score anything: see :func:`refuse_unscorable`.
 
     Args:
-        audits: By name; at least one.
-        stages: Documents by stage.
+        audits: At least one.
+        plan: The documents.
 
     Raises:
         InputError: All of them would be refused; the last one's reason.
     """
-    for left, audit in zip(range(len(audits) - 1, -1, -1), audits.values(), strict=True):
-        try:
+    stages = {"documents": plan.documents, "known-out documents": plan.known_out}
+    for audit in audits[:-1]:
+        with suppress(InputError):
             await refuse_unscorable(audit, stages)
-        except InputError:
-            if not left:
-                raise
-        else:
-            break
+            return
+    await refuse_unscorable(audits[-1], stages)
 
 
 def _sample(documents: Sequence[Document], n: int, seed: int) -> list[Document]:

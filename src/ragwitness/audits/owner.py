@@ -19,7 +19,7 @@ from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.assumptions import likeness, odd_ones
 from ragwitness.audits.disclosure import Disclosed, sent_before
 from ragwitness.audits.membership import Statistic, learn, spending
-from ragwitness.audits.plan import AuditPlan, auxiliary_of, distinct, without_drafts
+from ragwitness.audits.plan import AuditPlan, auxiliary_of, without_drafts
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import ANSWERS
 from ragwitness.results.assumptions import FEW
@@ -47,7 +47,7 @@ _APART = (
 def undecidable(plan: AuditPlan) -> str:
     """Say why nothing about the collection could be decided; empty where something could."""
     parts = (plan.documents, plan.known_out)
-    mine, known = (len(by_group(without_drafts(distinct(part)))) for part in parts)
+    mine, known = (len(by_group(without_drafts(part))) for part in parts)
     # The martingale cannot exceed 1 / (the chance of one arrangement of all labels).
     enough = math.comb(mine + known, mine) * plan.alpha >= 1
     return "" if enough and min(mine, known) >= FEW else _FEW.format(f"{plan.alpha:g}", mine, known)
@@ -89,7 +89,7 @@ async def run_collection(
     """
     clock, doubt = time.monotonic(), undecidable(plan)
     # 1. Drafts are no other evidence.
-    documents, others = (without_drafts(distinct(p)) for p in (plan.documents, plan.known_out))
+    documents, others = (without_drafts(p) for p in (plan.documents, plan.known_out))
     # The bet is that the collection is not like the others: texts that differ anyway would win it.
     alike = likeness(plan.documents, plan.known_out, getattr(audit, "config", None))
     caution = f"Not exact: {alike.told}" if alike.unlike else None

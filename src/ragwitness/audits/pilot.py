@@ -15,11 +15,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragwitness.asking.budget import OPTIONS
+from ragwitness.asking.budget import OPTIONS, Use
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Progress, Spender, Worker
+from ragwitness.audits.forecast import rehearse
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import PILOT
+from ragwitness.models.base import LanguageModel
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import cut_characters
 from ragwitness.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
@@ -147,6 +149,13 @@ def _asks(generator: Generator[list[Query], list[Answer], Score]) -> bool:
 def needs_pilot(audit: Audit) -> bool:
     """Whether a method reads answers; what reads retrieved passages alone needs no pilot."""
     return audit.requires != frozenset({Capability.CONTEXTS})
+
+
+async def pilot_use(audit: Audit, known_out: Sequence[Document], proxy: LanguageModel) -> Use:
+    """Return the most that a pilot may take: as if it showed each text twice."""
+    documents = pilot_documents(known_out, audit) if needs_pilot(audit) else []
+    _, each = await rehearse(_ShownAudit(audit), documents[:FIRST], proxy)
+    return each.of(2 * len(documents))
 
 
 async def run_pilot(

@@ -87,8 +87,8 @@ class AuditPlan:
 
     @property
     def every_document(self) -> tuple[Document, ...]:
-        """The documents in question and those that are known, in or out."""
-        return (*self.documents, *self.known_out, *self.known_in)
+        """The documents in question, those that are known, and those that may calibrate."""
+        return (*self.documents, *(self.known_out or auxiliary_of(self)), *self.known_in)
 
     def __post_init__(self) -> None:
         """Refuse what cannot give a verdict."""
@@ -163,31 +163,34 @@ _DRAFTS = (
 
 
 @functools.lru_cache(maxsize=8)  # each step of an audit asks again
-def without_drafts(documents: tuple[Document, ...]) -> tuple[Document, ...]:
-    """Return the first of near copies each, in order: the others' scores are no other evidence."""
+def draft_groups(documents: tuple[Document, ...]) -> Sequence[Sequence[Document]]:
+    """Return near copies together, in the order of the first of each group; a copy is left out."""
     from rapidfuzz.distance import Indel
     from rapidfuzz.process import extractOne
 
-    longest, alike = (
-        max((len(one.text) for one in documents), default=0),
-        Indel.normalized_similarity,
-    )
-    for cut in {min(_READ, longest), longest}:
-        texts = Vocabulary().tokenize(one.text[:cut] for one in documents)
-        often, kept = np.bincount(texts.ids, minlength=1), []
+    groups = [[one] for one in distinct(documents)]
+    for cut in (_READ, None):
+        texts = Vocabulary().tokenize(group[0].text[:cut] for group in groups)
+        often, kept = np.bincount(texts.ids, minlength=1), dict[str, list[Document]]()
         seen: dict[int, list[str]] = {}
-        for at, one in enumerate(documents):
+        for at, group in enumerate(groups):
             # Texts so alike share a fifteenth of their words among the rarest quarter of each.
-            own, spelled = texts[at], "".join(map(chr, texts[at] % 0x10FFFF))
+            own, said = texts[at], "".join(map(chr, texts[at] % 0x10FFFF))
             rare = own[np.lexsort((own, often[own]))][: len(own) // 4 + 1].tolist()
             shared = Counter(text for word in rare for text in seen.get(word, ()))
             others = [text for text, times in shared.items() if 15 * times >= len(own)]
-            if not extractOne(spelled, others, scorer=alike, score_cutoff=_NEAR):
-                kept.append(one)
-                for word in {*rare}:
-                    seen.setdefault(word, []).append(spelled)
-        documents = tuple(kept)
-    return documents
+            alike = Indel.normalized_similarity
+            like = extractOne(said, others, scorer=alike, score_cutoff=_NEAR) or (said,)
+            kept.setdefault(like[0], []).extend(group)
+            for word in {*rare}:
+                seen.setdefault(word, []).append(like[0])
+        groups = [*kept.values()]
+    return groups
+
+
+def without_drafts(documents: tuple[Document, ...]) -> tuple[Document, ...]:
+    """Return the first of copies and near copies each: the others' scores are no other evidence."""
+    return tuple(group[0] for group in draft_groups(documents))
 
 
 def nearest(texts: Sequence[str]) -> NDArray[np.float64]:
@@ -310,9 +313,12 @@ def learns(audit: object) -> bool:
 
 def among(audit: Audit, documents: Sequence[Document]) -> Audit:
     """Return an audit as it is for documents of one set, where its questions depend on that."""
-    # What a document shares with a copy or a draft of its own is not what others say of it.
-    place = getattr(audit, "among", None)
-    return place(without_drafts(distinct(documents))) if place else audit
+    # What a document shares with a draft of its own is not what others say of it, and what any of
+    # its drafts shares with others is: so they are one text.
+    if place := getattr(audit, "among", None):
+        groups = draft_groups(tuple(documents))
+        audit = place([replace(g[0], text="\n\n".join(one.text for one in g)) for g in groups])
+    return audit
 
 
 def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
@@ -325,18 +331,18 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     # The shadow takes its share first; calibration uses documents that it never saw.
     split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
     spare: Sequence[Document] = split.spare if split else auxiliary
-    reference = choose_reference(distinct(plan.known_out), bool(plan.auxiliary), spare)
+    reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
     asked = distinct(plan.documents)  # copies have the verdict of one
     parts = {"known-out documents": distinct(plan.known_out), "documents in question": asked}
     lost = {name: len(part) - len(without_drafts(part)) for name, part in parts.items()}
-    told = [_DRAFTS.format(n, len(parts[name]), name) for name, n in lost.items() if n]
-    told[:0] = [reference.warning] if reference.warning else []
-    reference = replace(reference, warning=" ".join(told) or None)
+    told = (_DRAFTS.format(n, len(parts[name]), name) for name, n in lost.items() if n)
+    warning = " ".join(filter(None, (reference.warning, *told)))
+    reference = replace(reference, warning=warning or None)
     probed = dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
     documents = {
         **probed,
         "known outside": reference.documents,
-        "known inside": without_drafts(distinct(plan.known_in)),
+        "known inside": without_drafts(plan.known_in),
         "documents": asked,
     }
     return Stages(documents, reference, auxiliary)

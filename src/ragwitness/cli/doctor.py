@@ -23,6 +23,7 @@ from ragwitness.cli.options import (
 )
 from ragwitness.cli.paths import PathRole
 from ragwitness.errors import CapabilityError, InputError
+from ragwitness.kit.quotes import quote
 from ragwitness.types import Capability
 
 if TYPE_CHECKING:
@@ -90,11 +91,13 @@ def doctor(
     possible, broken = admitted(found.capabilities)
     pilots = wait(_pilots(target, options, found, plan)) if pilot else {}
     possible = [one for one in possible if one not in pilots or pilots[one].possible]
+    # Only what auto chooses from is tried: of another it is not known whether it can be read.
+    named = [one + " (no pilot)" * bool(pilots and one not in pilots) for one in possible]
     screen = console()
     lines = (
         *_seen(found, found.requests + sum(one.queries for one in pilots.values())),
         *((f"pilot of {name}", one.told) for name, one in pilots.items()),
-        ("audits possible", ", ".join(possible) or "none"),
+        ("audits possible", ", ".join(named) or "none"),
         *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
         *(("note", note) for note in (*found.notes, *broken)),
     )
@@ -184,6 +187,7 @@ def _seen(found: CapabilityReport, spent: int) -> tuple[tuple[str, str], ...]:
         ("capabilities", ", ".join(sorted(found.capabilities))),
         ("alternatives per token", str(found.alternatives)),
         ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[found.echo]),
+        ("first answer", quote(found.text)),
         ("seconds per answer", f"{found.latency:.2f}"),
         ("queries spent", str(spent)),
     )
@@ -236,9 +240,7 @@ async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> Non
     from ragwitness.models.registry import load_language_model
 
     proxy = load_language_model("reader")
-    audits = {name: build_audit(name, proxy, config) for name, config in configs.items()}
-    parts = {"documents": plan.documents, "known-out documents": plan.known_out}
-    await refuse_all_unscorable(audits, parts)
+    await refuse_all_unscorable([build_audit(n, proxy, c) for n, c in configs.items()], plan)
 
 
 def admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:

@@ -140,7 +140,7 @@ def init(
                 await opened.close()
 
         own = load_language_model("reader")
-        choice = wait(choose(plan, found.capabilities, own, budget, piloting, found.alternatives))
+        choice = wait(choose(plan, found, own, budget, piloting))
     chosen = named or (choice.method if choice else "")
     configs = configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))
@@ -176,7 +176,7 @@ def init(
             "target": found.target,
             "capabilities": sorted(found.capabilities),
             "seconds_per_answer": found.latency,
-            "queries_spent": found.requests + (choice.piloted if choice else 0),
+            "queries_spent": choice.asked if choice else found.requests,
             "notes": list(found.notes),
             "audits": possible,
             "method": chosen,

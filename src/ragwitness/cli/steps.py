@@ -208,20 +208,19 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
     """
     from ragwitness.asking.capabilities import measured_once
     from ragwitness.asking.governor import Governor
-    from ragwitness.audits.choice import choose, refuse_unscorable_by_all
+    from ragwitness.audits.choice import choose, refuse_beforehand
     from ragwitness.audits.pilot import run_pilot
     from ragwitness.models.registry import load_language_model
     from ragwitness.targets.resolve import open_target
 
     proxy = load_language_model(order.proxy)
-    wait(refuse_unscorable_by_all(order.plan, proxy))
+    wait(refuse_beforehand(order.plan, proxy, order.budget))
     with Governor.of_run(folder, order.budget, pace) as governor:
 
         async def chosen(target: Target, progress: Progress) -> Choice:
             seen = await measured_once(target, governor, folder)
             piloting = partial(run_pilot, target, governor, folder, progress=progress)
-            budget, given = order.budget, seen.alternatives
-            return await choose(order.plan, seen.capabilities, proxy, budget, piloting, given)
+            return await choose(order.plan, seen, proxy, order.budget, piloting)
 
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
         found = ask(open_target(order.target, transport), chosen, folder, governor)

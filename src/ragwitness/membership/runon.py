@@ -25,6 +25,7 @@ from ragwitness.membership.reading.beyond import beyond, key_of, next_probabilit
 from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.probabilities import UNREAD
 from ragwitness.models.base import LanguageModel
+from ragwitness.text.sample import load_sample
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
 
@@ -93,7 +94,7 @@ class Background:
     whoever is outside stays exchangeable with the known-outside documents.
 
     Args:
-        documents: Near copies once.
+        documents: Near copies as one.
 
     Attributes:
         digest: Hash of the documents; it enters the identity of the audit.
@@ -119,7 +120,7 @@ class Background:
         """Return -log of the share of documents that hold a word, in nats; 0 for function words."""
         if key in STOP_WORDS:
             return 0.0
-        # A draft of another document is not counted, and holds its words all the same.
+        # A text that is none of them, as a pilot's may be, holds its words all the same.
         return math.log((self._documents + 2) / (max(1, self._holding[key]) + 1))
 
     def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
@@ -374,7 +375,7 @@ class Runon:
         """Return every question that may be asked about a document, in order."""
         config = self.config
         # A document alone still tells which of its words are function words.
-        background = self.elsewhere or Background([document, *_packaged()])
+        background = self.elsewhere or Background([document, *load_sample()])
         places = find_places(document.text, config, background)
         # Once through all places with the wordings in turn, then again with the other one.
         wordings = (config.question, config.sentence)
@@ -400,7 +401,7 @@ class Runon:
             return Score(
                 None,
                 reason=f"no {length} words in a row that it shares with no other document, with"
-                " a rare word behind them",
+                " one that can be exchanged and a rare word behind them",
                 details={"places": 0.0},
             )
         # One question after the other, until the evidence is strong.
@@ -449,9 +450,3 @@ def _evidence(readings: Iterable[PlaceReading]) -> Iterator[Evidence]:
             said = " ".join(one.place.shown.split()[: max(1, one.words)])
             sure = Interval(1.0, 1.0) if one.words else one.probability
             yield Evidence(said, before, sure, math.nan)
-
-
-def _packaged() -> Sequence[Document]:
-    from ragwitness.text.sample import load_sample
-
-    return load_sample()

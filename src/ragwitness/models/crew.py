@@ -185,11 +185,11 @@ class ReaderCrew:
             # 1. Each begins to read as soon as it can; 2. one that cannot be had is done without.
             try:
                 manager.start(_load, (self._path,))
+                reader = manager.reader()  # type: ignore[attr-defined]  # registered above
             except (OSError, EOFError):
                 return
             with self._lock:
                 if not self._closed:
-                    reader = manager.reader()  # type: ignore[attr-defined]  # registered above
                     self._members.append(_Member(manager, reader))
                     return
             manager.shutdown()

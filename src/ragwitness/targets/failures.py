@@ -165,7 +165,7 @@ class Failures:
             return self.html()
         return TargetResponseError(
             f"{self._url} refused the request with status {status}{said}.",
-            "Run ragwitness doctor on it to see what it can do.",
+            "Check that the model answers chats; ragwitness doctor TARGET shows what it can do.",
         )
 
     def html(self) -> TargetResponseError:

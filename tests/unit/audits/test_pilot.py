@@ -12,12 +12,14 @@ from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.replay import read_recording
 from ragwitness.audits.choice import choose
 from ragwitness.audits.membership import run_audit
+from ragwitness.audits.order import fitted
 from ragwitness.audits.pilot import DOCUMENTS, FIRST, Pilot, pilot_documents, run_pilot
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import CapabilityError, InputError
 from ragwitness.kit.run_files import ANSWERS, PILOT
-from ragwitness.membership.registry import build_audit
+from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.registry import load_language_model
+from ragwitness.targets.probe import probe_capabilities
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer, Capability, Document, Query, Score
 
@@ -184,7 +186,8 @@ def test_auto_passes_over_what_the_pilot_cannot_read_and_says_why(monkeypatch) -
             return await run_pilot(target, None, None, audit, known)
 
         proxy = load_language_model("reader")
-        return asyncio.run(choose(plan, target.capabilities, proxy, Budget(), piloting))
+        seen = asyncio.run(probe_capabilities(target))
+        return asyncio.run(choose(plan, seen, proxy, Budget(), piloting))
 
     found = chosen(_Chat())
     assert found.method == "rag-mia"
@@ -202,6 +205,29 @@ def test_a_run_ends_itself_after_ten_documents_that_could_not_be_read() -> None:
         asyncio.run(run_audit(plan, target, audit))
     assert "it thought until its tokens were spent" in told.value.message
     assert len(target.asked) == 20  # each once more, with room to think
+
+
+def test_documents_kept_as_unreadable_do_not_end_a_run_that_is_issued_again(tmp_path) -> None:
+    class Once(_Chat):
+        async def ask(self, query: Query) -> Answer:
+            found = await super().ask(query)
+            return found if self.asked[1:] else Answer("No")
+
+    target = Once(fails="<think>Let me see")
+    plan = AuditPlan(tuple(_SAMPLE[:30]), tuple(_SAMPLE[40:70]), in_flight=1)
+    audit, identity = fitted("rag-mia", configure("rag-mia"), "reader", 0, plan)
+
+    def again():
+        return asyncio.run(run_audit(plan, target, audit, run=tmp_path, identity=identity))
+
+    first, asked = again(), len(target.asked)
+    for _ in range(5):  # each in another order
+        assert again().verdicts == first.verdicts
+    assert len(target.asked) == asked
+    # What is asked about now counts as before.
+    more = AuditPlan(tuple(_SAMPLE[70:90]), tuple(_SAMPLE[90:110]))
+    with pytest.raises(CapabilityError, match="None of the first 10 documents"):
+        asyncio.run(run_audit(more, target, audit, run=tmp_path))
 
 
 def test_a_run_goes_on_after_ten_documents_whose_queries_failed() -> None:

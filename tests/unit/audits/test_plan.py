@@ -1,5 +1,7 @@
 """Which units an audit has, what each is called, and which shard has it."""
 
+import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,21 +10,27 @@ from ragwitness.asking.budget import Budget, QueryLedger, Use
 from ragwitness.asking.governor import Governor
 from ragwitness.asking.scores import audit_identity, unit_id
 from ragwitness.asking.shards import Shard, refuse_beside, shards_of, share, spent_before
+from ragwitness.audits.order import fitted
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
     AuditPlan,
     Systems,
+    among,
     auxiliary_of,
     same_text,
     stages_of,
+    without_drafts,
 )
 from ragwitness.errors import CapReachedError, InputError
 from ragwitness.kit.run_files import SPENT
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.membership.shadow import ShadowConfig, build_shadow
 from ragwitness.models import registry
+from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
 from tests.support.copier import Copier
+
+_QUOTED = re.compile('or [\u201c"]\u2026?(.+?) \u2026')
 
 
 def _documents(n: int, prefix: str) -> tuple[Document, ...]:
@@ -247,3 +255,29 @@ def test_drafts_of_one_document_are_one_piece_of_evidence() -> None:
     assert "19 of 29 known-out documents are near copies" in stages.reference.warning
     assert "2 of 3 documents in question are near copies" in stages.reference.warning
     assert stages_of(PLAN, shadow=False).reference.warning is None
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_a_draft_shares_with_another_document_is_not_asked_about(first: int) -> None:
+    footer = "This message is confidential and was written for the addressee of the letter alone."
+    sample = load_sample()
+    letter = "\n\n".join(one.text for one in sample[100:104])
+    drafts = [Document("sent", letter), Document("draft", f"{letter}\n\n{footer}")]
+    other = Document("other", f"{sample[60].text}\n\n{footer}")
+    documents = (drafts[first], drafts[1 - first], other, *sample[:20])
+    assert len(without_drafts(documents)) == len(documents) - 1
+    audit = among(build_audit("runon", Copier()), documents)
+    asked = {one.id: [query.prompt for query in audit.questions(one)] for one in documents}
+    assert all(asked.values())
+    assert not any("the addressee of" in prompt for prompts in asked.values() for prompt in prompts)
+    # What drafts share with each other stands nowhere else, so it may be asked about.
+    assert any(_QUOTED.search(prompt)[1] in letter for prompt in asked["draft"])
+    # A group of drafts is one document of the background.
+    assert audit.elsewhere.information("zzyzx") == math.log((len(documents) + 1) / 2)
+
+
+def test_one_document_is_asked_about_beside_those_that_calibrate() -> None:
+    own = replace(PLAN, documents=(load_sample()[0],), known_out=(), known_in=(), auxiliary=())
+    audit, _ = fitted("runon", configure("runon"), "repeat", 0, own)
+    assert audit.questions(own.documents[0])
+    assert {*stages_of(own, shadow=False).reference.documents} <= {*own.every_document}

@@ -216,7 +216,7 @@ def test_one_word_has_one_key_however_its_letters_are_coded() -> None:
     assert key_of("caf\u00e9") == key_of("cafe\u0301,") == key_of("\uff23AF\u00c9")
 
 
-def test_a_draft_that_is_left_out_of_the_set_has_words_no_rarer_than_any_other_document() -> None:
+def test_a_text_that_is_none_of_the_set_has_words_no_rarer_than_any_document_of_it() -> None:
     background = Background(_SAMPLE[:20])
     (least,) = {round(background.information(w), 9) for w in ("zzyzx", "qwertz")}
     words = {key_of(w) for one in _SAMPLE[:20] for w in one.text.split()}

@@ -75,7 +75,7 @@ def read_answer(answer: Answer, question: str = "", expected: str = "") -> Answe
             two words is no decline: a document may say "I am unable to sleep".
     """
     if answer.error:
-        return AnswerReading(AnswerOutcome.FAILED, "", reason=answer.error)
+        return AnswerReading(AnswerOutcome.FAILED, "", reason=answer.error.rstrip("."))
     # 1. Thoughts first: many servers hide their tokens.
     text, thought = _after_thought(SPECIAL.sub("", answer.text))
     removed = ("thought",) if thought else ()
