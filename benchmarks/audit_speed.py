@@ -24,14 +24,14 @@ def main() -> None:
     target = LabTarget(build_system(corpus[:600]))
     proxy = load_language_model("reader")
     seconds = {}
-    for mode in ("single", "probing"):
+    for mode in ("few", "probing"):
         audit = SRag(proxy, SRagConfig(mode=mode))  # type: ignore[arg-type]
         start = time.perf_counter()
         outcomes = asyncio.run(Worker(target).run(audit, corpus[:n], mode))
         seconds[mode] = time.perf_counter() - start
         queries = sum(outcome.queries for outcome in outcomes) / n
         print(f"{mode}: {n / seconds[mode]:.2f} documents/s, {queries:.1f} queries/document")
-    print(f"probing / single: {seconds['probing'] / seconds['single']:.1f}x the time")
+    print(f"probing / few: {seconds['probing'] / seconds['few']:.1f}x the time")
 
 
 if __name__ == "__main__":

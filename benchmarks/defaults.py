@@ -56,8 +56,7 @@ _WORLDS = ("easy", "hard")
 _METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "rag-mia": ("rag-mia", {}),
     "mba": ("mba", {}),
-    "s-rag single": ("s-rag", {"mode": "single"}),
-    "s-rag few": ("s-rag", {"mode": "few"}),
+    "s-rag": ("s-rag", {}),
     "s2mia": ("s2mia", {}),
     "s-rag:paper": ("s-rag:paper", {}),
     "passages": ("passages", {}),  # of a system that shows what it retrieved

@@ -275,10 +275,10 @@ def main() -> None:
         asked = itertools.islice(queries(new, documents[540:], mode), count)
         return [(systems[0].prompt(q.prompt, q.max_tokens), q.max_tokens) for q in asked]
 
-    single = prompts("single", options.prompts)
-    prefill(new, old, [new._prompt_ids(prompt) for prompt, _ in single[:8]], options.repeat)
-    decoding(new, old, [prompt for prompt, _ in single], 64)
-    asked = itertools.islice(queries(new, documents[540:], "single"), options.queries)
+    few = prompts("few", options.prompts)
+    prefill(new, old, [new._prompt_ids(prompt) for prompt, _ in few[:8]], options.repeat)
+    decoding(new, old, [prompt for prompt, _ in few], 64)
+    asked = itertools.islice(queries(new, documents[540:], "few"), options.queries)
     serving(systems[0], systems[1], list(asked), options.repeat)
     equality(new, old, prompts("probing", options.probes))
 

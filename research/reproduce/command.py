@@ -47,17 +47,6 @@ def reproduce(
             show_default="all of them",
         ),
     ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(help="Audits: how our own row of s-rag asks, single or probing."),
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Audits: what the classifier of our own row of s-rag reads: frequencies, counts or"
-            " none."
-        ),
-    ] = None,
     control: Annotated[
         bool | None,
         typer.Option(
@@ -149,8 +138,7 @@ def reproduce(
     # The command as anybody can give it: where the corpora lie and results go is his own matter.
     options = {
         "limit": limit, "calibration": calibration, "audits": audits,
-        "cases": cases and f"'{cases}'", "mode": mode,
-        "features": features, "world": world, "seed": seed, "proxy": proxy,
+        "cases": cases and f"'{cases}'", "world": world, "seed": seed, "proxy": proxy,
         "generator": generator, "retrieval": retrieval, "model": model,
     }  # fmt: skip
     usual = {"seed": 0, "proxy": "reader", "generator": "reader", "retrieval": "lexical"}
@@ -193,9 +181,11 @@ def reproduce(
             "Its size is --limit and --calibration, or --prompts.",
         )
     ours_alone = {
-        "--audits": audits, "--cases": cases, "--mode": mode, "--features": features,
-        "--world": world, "--control": control,
-    }  # fmt: skip
+        "--audits": audits,
+        "--cases": cases,
+        "--world": world,
+        "--control": control,
+    }
     given = [option for option, value in ours_alone.items() if value is not None]
     if kind not in ("", "scores") and given:
         raise InputError(f"{name} evaluates no audits: {given[0]} does not apply.")
@@ -216,7 +206,7 @@ def reproduce(
             raise InputError(f"{name} shows a record of the package: --data does not apply.")
         reproduce_case(load_case_study(name, tables), generator, proxy, out / name)
         return
-    table = chosen_rows(load_table(name, tables), audits, mode, features, control=control)
+    table = chosen_rows(load_table(name, tables), audits, control=control)
     told = {}
     beside: Callable[[Sequence[Document]], Sequence[Document]] = tuple
     instead: Mapping[str, object] = {}
@@ -274,17 +264,8 @@ def _left_out(cases: list[str]) -> dict[str, str]:
     return {"left out": "; ".join(cases)} if cases else {}
 
 
-def chosen_rows(
-    table: Table,
-    audits: str | None = None,
-    mode: str | None = None,
-    features: str | None = None,
-    *,
-    control: bool | None = None,
-) -> Table:
-    """Return a table with the rows that are wanted, and options for our own row of s-rag.
-
-    Presets stay as the papers have them.
+def chosen_rows(table: Table, audits: str | None = None, *, control: bool | None = None) -> Table:
+    """Return a table with the rows that are wanted.
 
     Raises:
         InputError: The table has no such row.
@@ -296,19 +277,9 @@ def chosen_rows(
         raise InputError(
             f"{table.name} has no row {lost[0]!r}.", f"Its audits: {', '.join(table.audits)}."
         )
-    named = {"mode": mode, "features": features}
-    ours = {key: value for key, value in named.items() if value is not None}
-    if ours and "s-rag" not in wanted:
-        raise InputError(
-            f"--{next(iter(ours))} is for the row s-rag, and {table.name} is run without it.",
-            "The row s-rag:paper stays as the paper has it.",
-        )
 
     def options(case: Case) -> dict[str, Mapping[str, object]]:
-        given: dict[str, Mapping[str, object]] = dict(case.options)
-        if ours:
-            given["s-rag"] = {**given.get("s-rag", {}), **ours}
-        return {audit: fields for audit, fields in given.items() if audit in wanted}
+        return {audit: fields for audit, fields in case.options.items() if audit in wanted}
 
     return replace(
         table,

@@ -79,7 +79,7 @@ def test_a_target_that_no_method_can_read_is_refused_before_anything_in_question
     ("more", "says"),
     [
         (("--set", "top=3"), "top belongs to one"),
-        (("--mode", "probing"), "mode belongs to one"),
+        (("--k", "9"), "--k is for a shadow system, and auto asks none"),
     ],
 )
 def test_auto_refuses_what_only_a_named_method_can_mean(command, files, more, says):
@@ -109,13 +109,14 @@ def test_auto_is_the_default_and_a_dry_run_says_what_it_would_be(command, files)
     assert "Nothing was sent." in text
 
 
-def test_options_without_a_method_are_those_of_s_rag(command, files):
-    with loopback(_MODELS, _NO) as server:
-        line = ("--dry-run", "--mode", "probing")
-        code, text = command("audit", f"{server.url}#m", *files, *line)
-    assert code == 0
-    assert "auto" not in text
-    assert "s-rag" in text
+def test_options_of_a_shadow_system_need_a_method_that_asks_one(command, files):
+    lines = (("--k", "9"), ("--generator", "hf:x"), ("--retrieval", "minilm"), ("--automl",))
+    for line in lines:
+        for method, code in (("s-rag", 2), ("rag-mia", 2), ("s-rag:paper", 0), ("s2mia:m", 0)):
+            found, text = command("audit", "http://x/v1#m", *files, *line, "--method", method,
+                                  "--dry-run")  # fmt: skip
+            assert found == code, text
+            assert (f"{line[0]} is for a shadow system" in " ".join(text.split())) == (code == 2)
 
 
 def test_a_folder_given_to_another_question_keeps_the_first_ones_result(command, files, tmp_path):

@@ -35,8 +35,8 @@ def audit(monkeypatch, capfd, tmp_path: Path):
             "--known-out",
             files["known"],
         ]
-        if "--method" not in more:  # a shadow system would ask the reader, and no endpoint
-            arguments += ["--features", "none"]
+        if "--method" not in more:
+            arguments += ["--method", "s-rag"]
         arguments += ["--run", tmp_path / "run"]
         arguments += ["--json", tmp_path / "out.json", *more]
         monkeypatch.setattr(sys, "argv", ["ragwitness", *map(str, arguments)])

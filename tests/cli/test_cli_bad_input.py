@@ -105,9 +105,7 @@ def test_unknown_targets_are_named(command, good, target) -> None:
     ("option", "value", "says"),
     [
         ("--alpha", "1.5", "alpha"),
-        ("--mode", "both", "mode"),
         ("--method", "magic", "s-rag"),
-        ("--features", "bins", "features"),
         ("--retrieval", "nope", "nope"),
         ("--proxy", "gpt", "gpt"),
     ],

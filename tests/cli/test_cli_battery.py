@@ -181,7 +181,6 @@ def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> N
         (["--world", "easy", "--generator", "reader:x"], "A world sets the generator"),
         (["--world", "harder"], "no world 'harder'"),
         (["--model", "reader"], "--model does not apply"),
-        (["--mode", "probing"], "is run without it"),
         (["--cases", "Enron"], "No case of s-rag/fig6 begins with 'Enron'"),
     ):
         code, said = command(

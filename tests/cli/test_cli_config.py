@@ -64,7 +64,7 @@ def test_the_command_line_comes_first(tmp_path) -> None:
     file = tmp_path / "run.toml"
     file.write_text(
         'target = "python:a:b"\ndocuments = "d"\nk = 7\nalpha = 0.01\nautoml = true\n'
-        'fail-on = ["in:3", "out"]\n[set]\nmode = "single"\nwords = 3\n'
+        'fail-on = ["in:3", "out"]\n[set]\nmode = "few"\nwords = 3\n'
     )
     found = parsed("audit", "--config", file, "--k", 2, "openai/m", "--set", "mode=probing",
                    "--fail-on", "in", "--no-automl")  # fmt: skip
@@ -82,7 +82,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch) -> None:
     Path("conf").mkdir()
     Path("conf/run.toml").write_text(
         f'target = "replay/old"\ndocuments = "d.jsonl"\nknown-out = "~/k.jsonl"\n'
-        f'known-in = "/abs/i.jsonl"\nauxiliary = "{text}"\njson = "out.json"\nmode = "single"\n'
+        f'known-in = "/abs/i.jsonl"\nauxiliary = "{text}"\njson = "out.json"\n'
     )
     found = parsed("audit", "--config", "conf/run.toml")
     assert found["target"] == "replay/conf/old"
@@ -91,7 +91,6 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch) -> None:
     assert found["known_in"] == "/abs/i.jsonl"
     assert found["auxiliary"] == text
     assert found["json_out"] == Path("conf/out.json")
-    assert found["mode"] == "single"
     Path("conf/view.toml").write_text('runs = ["one", "/abs/two"]')
     runs = [Path("conf/one"), Path("/abs/two")]
     assert parsed("view", "--config", "conf/view.toml")["runs"] == runs

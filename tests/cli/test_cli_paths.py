@@ -24,7 +24,7 @@ _TEXT = '{"id": "a", "text": "given by a user and not to be lost"}\n'
 _LIKE_A_PATH = re.compile(
     r"\b(file|folder|jsonl|csv|toml|svg|dir|path|documents in question|hf:|minilm)\b", re.IGNORECASE
 )
-_NO_PATH = {"text_field", "method", "methods", "mode", "index", "name", "commitment"}
+_NO_PATH = {"text_field", "method", "methods", "index", "name", "commitment"}
 """Parameters whose help speaks of files, and which name none."""
 
 

@@ -365,7 +365,7 @@ def test_a_method_that_learns_is_trained_again_with_texts_and_without(
     held, asked, out, aux = (tmp_path / f"{name}.jsonl" for name in parts)
     code = called(
         "audit", f"lab:{held}", "--documents", asked, "--known-out", out, "--auxiliary", aux,
-        "--method", "s-rag", "--run", tmp_path / "run", "--yes", "--seal", tmp_path / "a.key",
+        "--method", "s-rag:paper", "--run", tmp_path / "run", "--yes", "--seal", tmp_path / "a.key",
     )  # fmt: skip
     assert code == 0
     found = _verdict(tmp_path / "run", tmp_path / "open.zip")

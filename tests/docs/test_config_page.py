@@ -55,7 +55,7 @@ def test_each_audit_has_its_table(verb, tmp_path) -> None:
     file.write_text(text)
     found = parsed(f"ragwitness {verb} --config {file}")
     chosen = per_audit(found["options"])
-    assert configure("s-rag", chosen["s-rag"]).mode == "probing"
+    assert configure("s-rag", chosen["s-rag"]).turns == 5
     assert configure("mba", chosen["mba"]).masks == 12
     if verb == "evaluate":
         assert found["control"] is False

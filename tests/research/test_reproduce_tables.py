@@ -170,15 +170,12 @@ def test_published_numbers_stand_beside_presets_alone() -> None:
                 assert all(":" in audit for audit in case.published), (name, case.label)
 
 
-def test_mode_and_features_reach_our_row_and_no_preset() -> None:
-    table = load_table("s-rag/table1", _TABLES)
-    found = chosen_rows(table, "s-rag:paper,s-rag", "probing", "counts", control=False)
-    assert found.audits == ("s-rag:paper", "s-rag")
+def test_rows_are_chosen_by_name() -> None:
+    table = load_table("s-rag/fig6", _TABLES)
+    found = chosen_rows(table, "s-rag:paper", control=False)
+    assert found.audits == ("s-rag:paper",)
     assert not found.control
-    for case in found.cases:
-        assert case.options == {"s-rag": {"mode": "probing", "features": "counts"}}
-    with pytest.raises(InputError, match="is run without it"):
-        chosen_rows(table, "s-rag:paper", mode="probing")
+    assert [case.options for case in found.cases] == [case.options for case in table.cases]
     with pytest.raises(InputError, match="has no row 'passages'"):
         chosen_rows(table, "passages")
 

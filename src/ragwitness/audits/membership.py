@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
@@ -64,7 +63,7 @@ from ragwitness.membership.shadow import (
     AuditClassifier,
     Shadow,
     build_shadow,
-    train_audit_classifier,
+    train_classifier,
 )
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.results.membership import AuditResult
@@ -96,7 +95,8 @@ class Statistic:
         if self.classifier is None or not scores:
             return [o.score.value for o in outcomes]
         p = self.classifier.member_probability([score.features for score in scores])
-        found = iter(_log_odds(p, scores, self.classifier.breaks_ties))
+        clipped = np.clip(p, 1e-6, 1 - 1e-6)
+        found = iter(np.log(clipped / (1 - clipped)).tolist())
         return [None if o.score.value is None else next(found) for o in outcomes]
 
     def judged(self, outcomes: Sequence[Outcome]) -> list[Judged]:
@@ -155,20 +155,10 @@ def trained(
     """
     members = [o.score for o in inside if o.score.value is not None]
     scores = members + [o.score for o in outside if o.score.value is not None]
-    train = getattr(audit, "train", train_audit_classifier)
+    train = getattr(audit, "train", train_classifier)
     labels = [True] * len(members) + [False] * (len(scores) - len(members))
     classifier = train([score.features for score in scores], labels, automl=automl)
     return Statistic(classifier, shadow, (*inside, *outside))
-
-
-def _log_odds(
-    probabilities: NDArray[np.float64], scores: Sequence[Score], breaks_ties: bool
-) -> list[float]:
-    """Log-odds of the classifier; the training-free score may decide where it ties."""
-    clipped = np.clip(probabilities, 1e-6, 1 - 1e-6)
-    odds = np.log(clipped / (1 - clipped)).tolist()
-    nudge = 1e-3 if breaks_ties else 0.0
-    return [value + nudge * (score.value or 0.0) for value, score in zip(odds, scores, strict=True)]
 
 
 # What a reader must be told beside the verdicts: what was in use, and what to beware of.

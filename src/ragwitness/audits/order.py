@@ -102,9 +102,7 @@ class Order:
         Raises:
             InputError: Too few documents, or an unknown audit.
         """
-        # The configuration may say whether the audit learns; else its class does.
-        told = self.config if hasattr(self.config, "learns") else AUDITS.load(self.method)
-        return stages_of(self.plan, learns(told))
+        return stages_of(self.plan, trains(self.method, self.config))
 
     def beforehand(self) -> tuple[tuple[str, ...], bool]:
         """Return what can be said of it before its first query; no model is loaded for it."""
@@ -121,6 +119,12 @@ class Order:
         known = self.stages().reference.documents
         parts = {"documents": self.plan.documents, "known-out documents": known}
         await refuse_unscorable(audit, parts)
+
+
+def trains(method: str, config: Any) -> bool:
+    """Whether a method, configured like this, learns from a shadow system."""
+    # The configuration may say it; else its class does.
+    return learns(config if hasattr(config, "learns") else AUDITS.load(method))
 
 
 def fitted(

@@ -32,7 +32,7 @@ from ragwitness.cli.outputs import Files
 from ragwitness.cli.paths import PathRole
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from ragwitness.asking.worker import Progress
     from ragwitness.evidence.seal import SealSubject
@@ -59,13 +59,6 @@ def audit(
             " the audit as its paper has it, s2mia:t and s2mia:m those with thresholds or a"
             " classifier.",
             show_default="auto; mba with --collection",
-        ),
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(
-            help="How s-rag asks: single asks once for each passage, probing once for each probe"
-            " word, few about three words of the whole document."
         ),
     ] = None,
     options: MethodSettings = None,
@@ -139,13 +132,6 @@ def audit(
         int, typer.Option(help="The number of passages for each query in the shadow system.")
     ] = 4,
     proxy: Proxy = "reader",
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="What the classifier of s-rag reads: frequencies (ours) or counts (as published)."
-            " none does without classifier and shadow system."
-        ),
-    ] = None,
     automl: Annotated[
         bool, typer.Option(help="Train the classifier with AutoGluon; needs the extra [automl].")
     ] = False,
@@ -188,7 +174,7 @@ def audit(
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.choice import AUTO, USUAL
     from ragwitness.audits.membership import run_audit
-    from ragwitness.audits.order import Order
+    from ragwitness.audits.order import Order, trains
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import console, key_values, on_cores, read_documents, run_folder
     from ragwitness.cli.outputs import Outputs
@@ -229,24 +215,25 @@ def audit(
         raise InputError(
             "--answered is for writing what is still to be asked.", "--questions-to FILE"
         )
+    of_shadow = {
+        "--automl": automl,
+        "--retrieval": retrieval != "lexical",
+        "--generator": generator != "reader",
+        "--k": k != 4,
+    }
     # A collection is another errand, with one e-value in place of a p-value for each document. An
     # option that only the other errand reads is refused: ignoring it would audit something else
     # than what was asked for.
     if collection:
         idle = {
-            "--mode": mode is not None,
             "--ties": ties != "conservative",
             "--known-in": known_in is not None,
             **{f"--{name}": name != "json" for name in files or ()},
-            "--features": features is not None,
-            "--automl": automl,
             "--engine": engine != "local",
             "--prepare": prepare_only,
             "--questions-to": questions_to is not None,
             "--seal": sealing.seal is not None,
-            "--retrieval": retrieval != "lexical",
-            "--generator": generator != "reader",
-            "--k": k != 4,
+            **of_shadow,
         }
         if given := [option for option, used in idle.items() if used]:
             raise InputError(
@@ -281,17 +268,11 @@ def audit(
         )
         return
     # Step 2, the audit of single documents: the method's configuration, from options and --set.
-    if method is None:
-        # Options without a method are those of s-rag, the only one with options of its own and a
-        # shadow system here.
-        shadow = retrieval != "lexical" or generator != "reader" or k != 4
-        method = "s-rag" if mode or features or options or automl or shadow else AUTO
+    method = method or AUTO
     outputs = Outputs.wanted("audit", files, fail_on)
-    own = {"mode": mode, "features": features}
-    chosen = {key: value for key, value in own.items() if value is not None}
     by = Engine(engine, workers or 4, worker_gpus, ray_address)
     pace = Pace.up_to(concurrency)
-    settings: dict[str, object] = {**chosen, **key_values(options or ())}
+    settings: Mapping[str, object] = key_values(options or ())
     if by_itself := method == AUTO:
         if settings:
             raise InputError(
@@ -303,8 +284,14 @@ def audit(
                 "--method auto asks the target what it can do, and --questions-to asks nothing.",
                 "Name the method: --method mba",
             )
-        method, settings = USUAL[0], dict(USUAL[1])
+        method, settings = USUAL
     config = configure(method, settings)
+    given = [option for option, used in of_shadow.items() if used]
+    if given and not trains(method, config):
+        raise InputError(
+            f"{given[0]} is for a shadow system, and {AUTO if by_itself else method} asks none.",
+            "Leave it out, or name a method that learns from one: --method s-rag:paper",
+        )
     # Step 3, the plan: whom to ask about, and what the p-values are ranks among
     # (docs/design/verdicts.md).
     plan = AuditPlan(

@@ -27,7 +27,6 @@ _WORDS = 60  # of a document, at most
 _AUDITED, _KNOWN_OUT = 100, 100
 _AHEAD = 40  # known outside before the first document in question: least p-value 1/41
 _K = 2
-_SETTINGS = {"mode": "probing", "segment_factor": 6, "features": "none"}
 
 
 def demo(
@@ -77,7 +76,7 @@ def demo(
         write_rows(run / name, rows)
     plan = AuditPlan(tuple(audited), tuple(known), in_flight=2 * workers() + 2)
     screen = console()
-    config = configure("s-rag", _SETTINGS)
+    config = configure("s-rag")
     system = build_system(inside, RagConfig(k=_K), generator=reader)
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)

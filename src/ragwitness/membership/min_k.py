@@ -19,25 +19,14 @@ from ragwitness.membership.reading.answers import (
     AnswerReading,
     read_answer,
     read_continuation,
-    with_room,
 )
 from ragwitness.membership.reading.continuation import AUDIT_PROMPT, align, same_word
-from ragwitness.membership.reading.halves import Halves, baselines, halve, words_before
+from ragwitness.membership.reading.halves import Halves, ask_on, halve
 from ragwitness.membership.reading.probabilities import probability_at, token_at
 from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.words import core, split_words
-from ragwitness.types import (
-    Answer,
-    Capability,
-    Document,
-    Evidence,
-    Interval,
-    Probe,
-    Query,
-    Score,
-    TokenLogprob,
-)
+from ragwitness.text.words import split_words
+from ragwitness.types import Answer, Capability, Document, Probe, Score, TokenLogprob
 
 # Parameters of Min-K% and Min-K%++.
 
@@ -52,27 +41,20 @@ class MinKConfig:
             20 and reports the best on its test set; here k is fixed beforehand.
         reads: ``"document"`` reads the document's own words as far as the answer came to them
             (ours, and what Min-K% was made for); ``"answer"`` whatever the answer says, as MBA's
-            baseline does.
+            baseline does. A target that declines is then read like any other, as published; else
+            it is below every other answer.
         combine: ``"mean"`` of these, or their ``"sum"`` as MBA's baseline (§5.4.2).
         prompt: Must hold ``{prefix}``; S-RAG's, since the method has none for RAG.
         max_words: Longer documents are cut after this many words.
         min_words: Shorter documents are unscorable.
         min_tokens: An answer of fewer tokens is unscorable.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
-        refusals: ``"lowest"``, below every other answer (ours), or ``"read"`` like any other
-            answer, as published.
     """
 
     stored_name: ClassVar[str] = "MinKConfig"
-    later: ClassVar[tuple[str, ...]] = ("combine", "refusals", "reads")
+    later: ClassVar[tuple[str, ...]] = ("combine", "reads")
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
-        "paper": {
-            "k": 20.0,
-            "combine": "sum",
-            "min_tokens": 1,
-            "refusals": "read",
-            "reads": "answer",
-        }
+        "paper": {"k": 20.0, "combine": "sum", "min_tokens": 1, "reads": "answer"}
     }
 
     variant: Literal["min-k", "min-k++"] = "min-k"
@@ -83,14 +65,12 @@ class MinKConfig:
     min_words: int = 8
     min_tokens: int = 3
     top_logprobs: int = 20
-    refusals: Literal["lowest", "read"] = "lowest"
     reads: Literal["document", "answer"] = "document"
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "variant", "min-k", "min-k++")
         one_of(self, "combine", "mean", "sum")
-        one_of(self, "refusals", "lowest", "read")
         one_of(self, "reads", "document", "answer")
         if not 0.0 < self.k <= 100.0:
             raise InputError(f"k is a percentage above 0 and at most 100, not {self.k}.")
@@ -151,10 +131,10 @@ def document_tokens(halves: Halves, tokens: Sequence[TokenLogprob]) -> list[Toke
     text = "".join(token.token for token in tokens)
     words, said = split_words(halves.text), split_words(text)
     half = sum(word.start < len(halves.first) for word in words)
-    aligned = align(words, half, [1.0] * (len(words) - half), [word.text for word in said])
+    aligned = align(words, half, [word.text for word in said])
     found: list[TokenLogprob] = []
     # Of an answer that has nothing of the document, its first word is where it should go on.
-    places = aligned.places or ({half: 0} if said and half < len(words) else {})
+    places = aligned or ({half: 0} if said and half < len(words) else {})
     for index, place in sorted(places.items()):
         first, last = token_at(tokens, said[place].start), token_at(tokens, said[place].end - 1)
         if same_word(said[place].text, words[index].text):
@@ -174,7 +154,6 @@ def _bounded(logprob: float) -> float:
 
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
 _MOST = 1_000  # tokens that are summed
-_LONGEST = 40  # characters shown of a word; a target that stammers makes endless ones
 
 
 class MinK:
@@ -185,7 +164,7 @@ class MinK:
     published in MBA's baseline (§5.4.2) all that it says is read, whatever it is.
 
     Args:
-        proxy: Counts tokens, and rates the words shown in the report; never part of the score.
+        proxy: Counts tokens.
         config: Variant and parameters.
     """
 
@@ -215,20 +194,14 @@ class MinK:
         halves = halve(document.text, config.max_words, config.min_words)
         if halves is None:
             return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
-        query = Query(
-            config.prompt.replace("{prefix}", halves.first),
-            max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
-            top_logprobs=config.top_logprobs,
-        )
-        if config.reads == "answer":
-            return self._read(halves, *(yield [query]))
-        room = [self.proxy.count_tokens(halves.first) + _ROOM]
-        return self._read(halves, *(yield from with_room([query], [halves.first], room)))
+        prompt, once = config.prompt.replace("{prefix}", halves.first), config.reads == "answer"
+        asked = ask_on(halves, prompt, self.proxy, _ROOM, config.top_logprobs, once=once)
+        return self._read(halves, (yield from asked))
 
     def _read(self, halves: Halves, answer: Answer) -> Score:
         reading, tokens = self._tokens(halves, answer)
         details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
-        if reading.outcome is AnswerOutcome.DECLINED and self.config.refusals == "lowest":
+        if reading.outcome is AnswerOutcome.DECLINED and self.config.reads == "document":
             return Score(self._lowest, details=details)
         if reading.reason and reading.outcome is AnswerOutcome.FAILED:
             return Score(None, reason=reading.reason, details=details)
@@ -245,7 +218,7 @@ class MinK:
                 reason=f"the answer has {len(known)} tokens; {self.config.min_tokens} are needed",
                 details=details,
             )
-        return self._score(halves, tokens, known, details)
+        return self._score(known, details)
 
     def _tokens(
         self, halves: Halves, answer: Answer
@@ -268,13 +241,7 @@ class MinK:
         """Below the value of whatever can be answered."""
         return 2 * _LOWEST * (_MOST if self.config.combine == "sum" else 1)
 
-    def _score(
-        self,
-        halves: Halves,
-        tokens: Sequence[TokenLogprob],
-        known: Sequence[TokenLogprob],
-        details: dict[str, float],
-    ) -> Score:
+    def _score(self, known: Sequence[TokenLogprob], details: dict[str, float]) -> Score:
         # Min-K% reads log p, Min-K%++ (log p - mu) / sigma; both look at the lowest k per cent.
         plain = log_probabilities(known)
         scaled = np.array([max(_LOWEST, standardised(token)) for token in known])
@@ -288,33 +255,5 @@ class MinK:
             "score/sum": float(plain[least(plain, self.config.k)].sum()),
             "score/mean": float(plain.mean()),
         }
-        places = [place for place, token in enumerate(tokens) if not math.isnan(token.logprob)]
-        return Score(
-            value=float(chosen[lowest].sum() if sums else chosen[lowest].mean()),
-            evidence=self._evidence(halves.first, tokens, [places[i] for i in lowest]),
-            details=details,
-        )
-
-    def _evidence(
-        self, prefix: str, tokens: Sequence[TokenLogprob], places: Sequence[int]
-    ) -> tuple[Evidence, ...]:
-        """The words that hold the chosen tokens, with what the proxy makes of each."""
-        text = f"{prefix} " + "".join(token.token for token in tokens)
-        expected = baselines(self.proxy, text)
-        words = split_words(text)
-        ends = np.cumsum([len(prefix) + 1, *(len(token.token) for token in tokens)])
-        found: dict[int, Evidence] = {}
-        for place in places:
-            number = next((i for i, word in enumerate(words) if word.end >= ends[place + 1]), None)
-            if number is None or number in found or words[number].start not in expected:
-                continue
-            word = words[number]
-            if core(word.text) and word.start > len(prefix):
-                p = math.exp(min(0.0, tokens[place].logprob))
-                found[number] = Evidence(
-                    core(word.text)[:_LONGEST],
-                    words_before(text, words, number),
-                    Interval(p, p),
-                    expected[word.start],
-                )
-        return tuple(found.values())
+        value = chosen[lowest].sum() if sums else chosen[lowest].mean()
+        return Score(float(value), details=details)

@@ -32,7 +32,7 @@ AUDITS = Registry(
     "audit",
     {
         "s-rag": Listing(
-            f"{_HERE}.srag:SRag", "next-word probabilities, classifier from a shadow system"
+            f"{_HERE}.srag:SRag", "next-word probabilities of the words that tell most"
         ),
         "mba": Listing(f"{_HERE}.mba.audit:Mba", "fill in masked words"),
         "runon": Listing(

@@ -18,13 +18,12 @@ from ragwitness.membership.reading.answers import (
     REPEATED,
     AnswerOutcome,
     read_answer,
-    with_room,
 )
-from ragwitness.membership.reading.halves import Halves, baselines, halve, words_before
+from ragwitness.membership.reading.halves import Halves, ask_on, halve
 from ragwitness.membership.reading.tokens import answer_tokens
-from ragwitness.models.base import Embedder, LanguageModel
+from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import STOP_WORDS, core, split_words
-from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
+from ragwitness.types import Answer, Capability, Document, Probe, Score
 
 if TYPE_CHECKING:
     from ragwitness.membership.shadow import AuditClassifier
@@ -143,12 +142,6 @@ def lexical_cosine(one: Sequence[str], other: Sequence[str]) -> float:
     return sum(n * b[word] for word, n in a.items()) / lengths if lengths else 0.0
 
 
-def embedded_cosine(embedder: Embedder, one: str, other: str) -> float:
-    """Cosine of the two vectors, which an embedder returns at unit length."""
-    a, b = embedder.embed([one, other])
-    return float(a @ b)
-
-
 def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
@@ -156,7 +149,6 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 # The S2MIA audit of one document: first half in, second half out?
 
 _ROOM = 32  # tokens beyond the second half: the wrapping the prompt asks for
-_SHOWN = 20
 _LOWEST, _UNSURE = -1.0, math.exp(20.0)  # similarity and perplexity of an answer that declines
 
 
@@ -165,27 +157,19 @@ class S2Mia:
 
     The value is the similarity alone (S). With log-probabilities the features are similarity
     and perplexity, which two thresholds (T, ``s2mia:t``) or a classifier (M, ``s2mia:m``) read;
-    both are fitted on a shadow system in the same run. Without any training
-    ``details["score/s&p"]`` puts both on a scale from 0 to 1 (ours).
+    both are fitted on a shadow system in the same run.
 
     Args:
-        proxy: Counts tokens, and rates the words shown in the report; never part of the score.
+        proxy: Counts tokens.
         config: Prompt and parameters.
-        embedder: What the cosine is taken of; None compares word counts.
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.s2mia.probe.S2Mia"
     name = "s2mia"
 
-    def __init__(
-        self,
-        proxy: LanguageModel,
-        config: S2MiaConfig | None = None,
-        embedder: Embedder | None = None,
-    ) -> None:
+    def __init__(self, proxy: LanguageModel, config: S2MiaConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or S2MiaConfig()
-        self.embedder = embedder
 
     @property
     def learns(self) -> bool:
@@ -212,10 +196,9 @@ class S2Mia:
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
-        of = self.embedder.name if self.embedder else "word counts"
         cosine = self.config.similarity == "cosine"
         told = {
-            "similarity": f"cosine of {of}" if cosine else f"BLEU-{self.config.bleu_order}",
+            "similarity": "cosine of word counts" if cosine else f"BLEU-{self.config.bleu_order}",
             "perplexity": "read" if self.config.access == "gray" else "not read",
         }
         if self.learns:
@@ -229,15 +212,10 @@ class S2Mia:
         halves = halve(document.text, config.max_words, config.min_words)
         if halves is None:
             return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
-        query = Query(
-            config.prompt.replace("{first_half}", halves.first),
-            max_tokens=self.proxy.count_tokens(halves.second) + _ROOM,
-            top_logprobs=1 if config.access == "gray" else 0,
-        )
-        if config.refusals == "read":
-            return self._read(halves, *(yield [query]))
-        room = [self.proxy.count_tokens(halves.first) + _ROOM]
-        return self._read(halves, *(yield from with_room([query], [halves.first], room)))
+        prompt = config.prompt.replace("{first_half}", halves.first)
+        gray, once = int(config.access == "gray"), config.refusals == "read"
+        asked = ask_on(halves, prompt, self.proxy, _ROOM, gray, once=once)
+        return self._read(halves, (yield from asked))
 
     def _read(self, halves: Halves, answer: Answer) -> Score:
         # S: likeness of the answer to the second half, without the wrapping that the prompt asks
@@ -254,19 +232,14 @@ class S2Mia:
             return Score(None, reason=reading.reason or NOTHING, details=details)
         words, true = plain_words(said), plain_words(halves.second)
         details["score/bleu"] = bleu(words, true, self.config.bleu_order)
-        details["score/cosine"] = (
-            embedded_cosine(self.embedder, said, halves.second)
-            if self.embedder
-            else lexical_cosine(words, true)
-        )
+        details["score/cosine"] = lexical_cosine(words, true)
         value = details[f"score/{self.config.similarity}"]
         features: tuple[float, ...] = (value,) if self.config.access == "text" else ()
         # P: perplexity of the answer, where its log-probabilities can be read.
         surprisal = _surprisal(answer)
         if surprisal is not None:
             perplexity = math.exp(surprisal)
-            # 1 - 1/perplexity is 0 for a sure answer and nears 1, as similarity is 0 to 1.
-            details |= {"perplexity": perplexity, "score/s&p": value - (1 - 1 / perplexity)}
+            details["perplexity"] = perplexity
             if self.config.access == "gray":
                 features = (value, perplexity)
         elif self.config.access == "gray":
@@ -274,25 +247,7 @@ class S2Mia:
             if self.learns:
                 reason = "the answer has no log-probabilities, so its perplexity is unknown"
                 return Score(None, reason=reason, details=details)
-        evidence = self._evidence(halves, set(words))
-        return Score(value, features, evidence, details=details)
-
-    def _evidence(self, halves: Halves, said: set[str]) -> tuple[Evidence, ...]:
-        """Words of the second half that the answer has without having been shown them."""
-        shown = set(plain_words(halves.first)) | STOP_WORDS
-        start = len(halves.text) - len(halves.second)
-        expected = baselines(self.proxy, halves.text)
-        words = split_words(halves.text)
-        found: dict[str, Evidence] = {}
-        for number, word in enumerate(words):
-            plain = core(word.text).casefold()
-            if word.start < start or plain not in said - shown or plain in found:
-                continue
-            if plain and word.start in expected:
-                before = words_before(halves.text, words, number)
-                p = expected[word.start]
-                found[plain] = Evidence(core(word.text), before, Interval(1.0, 1.0), p)
-        return tuple(sorted(found.values(), key=lambda item: item.baseline)[:_SHOWN])
+        return Score(value, features, details=details)
 
 
 def _surprisal(answer: Answer) -> float | None:
@@ -350,7 +305,7 @@ def _trained(
 
     rule = fit(features, members)
     told = rule.told() if isinstance(rule, Thresholds) else _BOOSTED
-    return AuditClassifier(told, rule, breaks_ties=False)
+    return AuditClassifier(told, rule)
 
 
 def fit_thresholds(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import atexit
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
 
@@ -48,13 +48,11 @@ class Shadow:
         target: The system, asked like any other target.
         inside: Documents of its database (D_s,i), to be probed.
         outside: Documents it does not hold (D_s,o), to be probed.
-        spare: The rest of D_s,o, never shown to it nor probed at it.
     """
 
     target: LabTarget
     inside: tuple[Document, ...]
     outside: tuple[Document, ...]
-    spare: tuple[Document, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +107,17 @@ def build_shadow(auxiliary: Sequence[Document], config: ShadowConfig) -> Shadow:
         ModelError: A model of ``config.rag`` cannot be loaded.
     """
     split = split_auxiliary(auxiliary, config)
-    return Shadow(
-        target=LabTarget(build_system(split.stored, config.rag)),
-        inside=split.inside,
-        outside=split.outside,
-        spare=split.spare,
-    )
+    target = LabTarget(build_system(split.stored, config.rag))
+    return Shadow(target, split.inside, split.outside)
 
 
 # The audit classifier f_audit, trained on a shadow system (§4.2.3).
 #
-# The paper lets AutoGluon choose the model. The default here does the same on a smaller scale:
-# three scikit-learn families, chosen by cross-validated log-loss on the shadow data alone, so
-# that no audited document has a say in it.
+# The paper lets AutoGluon choose the model; where it is not installed, a random forest stands for
+# it.
 
-_FOLDS = 5  # of cross-validation; five documents of each kind are the fewest it can split
-_TREES = 300  # of the random forest
-_ROUNDS = 150  # of gradient boosting
+_FOLDS = 5  # of AutoGluon's cross-validation; five documents of each kind are the fewest to split
+_TREES = 300
 
 
 class _Fitted(Protocol):
@@ -137,15 +129,12 @@ class AuditClassifier:
     """A trained f_audit.
 
     Attributes:
-        name: Which family was chosen, with its cross-validated log-loss.
+        name: What was trained.
         fitted: Anything with ``predict_proba``.
-        breaks_ties: Whether the audit's own score, which needs no training, decides between
-            documents of the same probability (ours; no paper does).
     """
 
     name: str
     fitted: _Fitted
-    breaks_ties: bool = True
 
     def member_probability(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """Return the probability of membership, shape (n,), for features of shape (n, d)."""
@@ -153,86 +142,34 @@ class AuditClassifier:
         return np.asarray(self.fitted.predict_proba(table), dtype=np.float64)[:, 1]
 
 
-def _families(seed: int) -> dict[str, Any]:
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return {
-        "logistic regression": make_pipeline(
-            StandardScaler(), LogisticRegression(C=0.3, max_iter=1000)
-        ),
-        "random forest": RandomForestClassifier(_TREES, min_samples_leaf=3, random_state=seed),
-        "gradient boosting": HistGradientBoostingClassifier(
-            max_depth=3, learning_rate=0.05, max_iter=_ROUNDS, random_state=seed
-        ),
-    }
-
-
 def train_classifier(
-    features: Sequence[Sequence[float]],
-    members: Sequence[bool],
-    *,
-    seed: int = 0,
-    families: Mapping[str, Any] | None = None,
+    features: Sequence[Sequence[float]], members: Sequence[bool], *, automl: bool = False
 ) -> AuditClassifier:
-    """Train f_audit on D_audit.
+    """Train f_audit on D_audit with AutoGluon where it is installed, else as a random forest.
 
     Args:
         features: Shadow documents' features, shape (n, d).
         members: True for documents of the shadow database, shape (n,).
-        seed: Of folds and forests.
-        families: Untrained classifiers by name, to choose from; None takes all three of ours.
+        automl: AutoGluon, and nothing in its place.
 
     Raises:
         InputError: Fewer than five members or non-members.
+        MissingExtraError: AutoGluon is asked for and is not installed.
     """
-    from sklearn.metrics import log_loss
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    table = np.asarray(features, dtype=np.float64)
-    labels = np.asarray(members, dtype=np.int64)
-    fewest = int(min(labels.sum(), (1 - labels).sum())) if labels.size else 0
+    fewest = min(sum(members), len(members) - sum(members))
     if fewest < _FOLDS:
         raise InputError(
             f"The shadow system gave only {fewest} scorable documents of one kind;"
             f" training needs {_FOLDS}.",
             "Give more auxiliary documents with --auxiliary.",
         )
-    # Every family is judged out of fold.
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
-    families = families or _families(seed)
-    held_out = {
-        name: cross_val_predict(model, table, labels, cv=folds, method="predict_proba")[:, 1]
-        for name, model in families.items()
-    }
-    losses = {name: float(log_loss(labels, p)) for name, p in held_out.items()}
-    best = min(losses, key=lambda name: losses[name])
-    told = f"{best} (log-loss {losses[best]:.3f})"
-    return AuditClassifier(told, families[best].fit(table, labels))
+    if automl or (find_spec("autogluon") and find_spec("autogluon.tabular")):
+        return train_autogluon(features, members)
+    from sklearn.ensemble import RandomForestClassifier
 
-
-def train_audit_classifier(
-    features: Sequence[Sequence[float]], members: Sequence[bool], *, automl: bool = False
-) -> AuditClassifier:
-    """Train f_audit with AutoGluon, or as the best of three families."""
-    return (train_autogluon if automl else train_classifier)(features, members)
-
-
-def train_as_published(
-    features: Sequence[Sequence[float]], members: Sequence[bool]
-) -> AuditClassifier:
-    """Train f_audit with AutoGluon where it is installed, else as a random forest, by name.
-
-    No score of ours breaks ties: documents with the same features are the same to f_audit.
-    """
-    if find_spec("autogluon") and find_spec("autogluon.tabular"):
-        return replace(train_autogluon(features, members), breaks_ties=False)
-    forest = {"random forest": _families(0)["random forest"]}
-    found = train_classifier(features, members, families=forest)
-    told = f"{found.name}; the paper's AutoGluon is not installed"
-    return replace(found, name=told, breaks_ties=False)
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=3, random_state=0)
+    fitted = forest.fit(np.asarray(features), np.asarray(members, dtype=np.int64))
+    return AuditClassifier("random forest; the paper's AutoGluon is not installed", fitted)
 
 
 def train_autogluon(

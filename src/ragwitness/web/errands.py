@@ -181,8 +181,7 @@ _AUDIT = Errand(
                 " says why.",
                 "choice",
                 usual="auto",
-                choices={"auto": "auto: choose for me", "s-rag:few": "s-rag:few"}
-                | {name: name for name in AUDITS.names()},
+                choices={"auto": "auto: choose for me"} | {name: name for name in AUDITS.names()},
             ),
             Question(
                 "alpha",

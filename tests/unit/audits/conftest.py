@@ -12,5 +12,4 @@ def small_forests() -> Iterator[None]:
     """Small classifiers: which family reads best is tested where classifiers are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shadow, "_TREES", 8)
-        patch.setattr(shadow, "_ROUNDS", 8)
         yield

@@ -79,7 +79,7 @@ def test_without_a_shadow_system_every_document_can_be_asked_about() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("audit", "asked"), [("mba", 26), ("s-rag", 19)])
+@pytest.mark.parametrize(("audit", "asked"), [("mba", 26), ("s-rag:paper", 19)])
 def test_only_an_audit_that_learns_leaves_documents_for_its_shadow(audit, asked) -> None:
     plan = BatteryPlan(
         (audit,), members=26, non_members=26, calibration=4, control=False, rag=RagConfig(k=2)
@@ -193,7 +193,9 @@ def test_likeness_leaves_the_document_itself_out() -> None:
 
 @pytest.fixture(scope="module")
 def battery() -> Iterator[Battery]:
-    plan = BatteryPlan(("s-rag",), members=8, non_members=8, calibration=6, rag=RagConfig(k=2))
+    plan = BatteryPlan(
+        ("s-rag:paper",), members=8, non_members=8, calibration=6, rag=RagConfig(k=2)
+    )
 
     def build(documents, rag):  # type: ignore[no-untyped-def]
         return LabTarget(build_system(documents, rag, generator=Copier()))
@@ -205,19 +207,19 @@ def battery() -> Iterator[Battery]:
 
 def test_a_whole_run_tells_members_apart_and_its_controls_hold(battery: Battery) -> None:
     (one,) = battery.audits
-    assert one.audit == "s-rag"
+    assert one.audit == "s-rag:paper"
     assert one.auc.value > 0.9
     assert one.recall_at_k is not None
     assert one.recall_at_k.value == 1.0
-    off = battery.controls["retrieval off: s-rag"]
+    off = battery.controls["retrieval off: s-rag:paper"]
     assert off.low <= 0.5 <= off.high
-    assert {"blind words", "blind length", "near-duplicates: s-rag"} <= set(battery.controls)
+    assert {"blind words", "blind length", "near-duplicates: s-rag:paper"} <= set(battery.controls)
     assert one.cost.queries >= 1
 
 
 def test_everything_in_use_is_kept(battery: Battery) -> None:
     assert battery.settings["seed"] == "0"
-    assert battery.settings["s-rag: features"] == "frequencies, 10 intervals"
+    assert battery.settings["s-rag:paper: features"] == "counts, 10 intervals"
     assert battery.settings["shadow documents"].endswith("rest of the corpus")
 
 
@@ -234,11 +236,11 @@ def test_a_control_that_could_not_be_measured_stays_in_sight(battery: Battery) -
 
 def test_every_view_shows_the_same_figures(battery: Battery, tmp_path: Path) -> None:
     data = json.loads(json.dumps(to_json(battery), allow_nan=False))
-    assert data["audits"]["s-rag"]["auc"] == battery.audits[0].auc.value
+    assert data["audits"]["s-rag:paper"]["auc"] == battery.audits[0].auc.value
     assert len(data["controls"]["blind words"]["auc_interval"]) == 2
     write_html(battery, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "retrieval off: s-rag" in page
+    assert "retrieval off: s-rag:paper" in page
     assert "<script" not in page
 
 

@@ -74,6 +74,7 @@ def test_counts_are_those_of_a_run(name: str) -> None:
 def test_a_target_that_repeats_is_asked_again(repeats: bool) -> None:
     plan = AuditPlan(_documents(4), known_out=_documents(2, CLINIC))
     (one,) = _ahead(["s-rag"], plan).methods
+    (learns,) = _ahead(["s-rag:paper"], plan).methods
     target = Counting(repeats)
 
     async def probe() -> None:
@@ -83,9 +84,9 @@ def test_a_target_that_repeats_is_asked_again(repeats: bool) -> None:
         await Worker(target).run(audit, (*plan.documents, *plan.known_out), "all")
 
     asyncio.run(probe())
-    assert (one.queries, one.queries_most) == (6, 12)
+    assert (one.queries, one.queries_most) == (18, 36)
     assert target.queries == (one.queries_most if repeats else one.queries)
-    assert one.learns
+    assert (one.learns, learns.learns) == (False, True)
 
 
 class Picky:
@@ -184,6 +185,6 @@ def test_the_auditors_own_work_is_that_of_all_documents_and_of_the_shadow_system
     (own,) = _ahead(["rag-mia"], plan).methods
     assert own.shadow == 0
     assert own.own == 4 * own.documents.own + 2 * own.known_out.own > 0
-    (learns,) = _ahead(["s-rag"], plan).methods
+    (learns,) = _ahead(["s-rag:paper"], plan).methods
     assert learns.shadow > 0
     assert learns.own == learns.shadow + 4 * learns.documents.own + 2 * learns.known_out.own

@@ -58,12 +58,12 @@ def _target(plan: AuditPlan, **options) -> LabTarget:
     return LabTarget(build_system(held, RagConfig(**options), generator=Copier()))
 
 
-def _run(plan: AuditPlan, target: LabTarget, mode: str = "single", run=None):
+def _run(plan: AuditPlan, target: LabTarget, mode: str = "few", run=None):
     audit = SRag(Copier(), SRagConfig(mode=mode))
     return asyncio.run(run_audit(plan, target, audit, run=run))
 
 
-@pytest.mark.parametrize("mode", ["single", "probing"])
+@pytest.mark.parametrize("mode", ["few", "probing"])
 def test_members_are_found_and_non_members_are_not(plan, mode) -> None:
     result = _run(plan, _target(plan), mode)
     by_truth = {
@@ -77,7 +77,7 @@ def test_members_are_found_and_non_members_are_not(plan, mode) -> None:
     assert result.evaluation.unscorable == 1
     assert result.verdicts[-1].reason.startswith("no passage of 8 words")
     assert result.calibration.exact
-    expected = 1 if mode == "single" else 5
+    expected = 3 if mode == "few" else 5
     assert {v.queries for v in result.verdicts if v.score is not None} == {expected}
     assert result.queries == expected * 120
 
@@ -118,7 +118,7 @@ def test_a_document_in_question_cannot_be_known_out(plan) -> None:
 
 def test_too_few_auxiliary_documents_are_refused(plan) -> None:
     with pytest.raises(InputError, match="too few for a shadow system"):
-        _run(replace(plan, auxiliary=plan.auxiliary[:12]), _target(plan))
+        _run(replace(plan, auxiliary=plan.auxiliary[:12]), _target(plan), "probing")
 
 
 def test_known_out_of_another_kind_accuse_nobody(plan) -> None:

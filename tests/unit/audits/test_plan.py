@@ -24,7 +24,7 @@ from ragwitness.audits.plan import (
 from ragwitness.errors import CapReachedError, InputError
 from ragwitness.kit.run_files import SPENT
 from ragwitness.membership.registry import build_audit, configure
-from ragwitness.membership.shadow import ShadowConfig, build_shadow
+from ragwitness.membership.shadow import ShadowConfig, build_shadow, split_auxiliary
 from ragwitness.models import registry
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
@@ -56,7 +56,7 @@ def test_stages_are_those_that_the_shadow_system_is_built_from(monkeypatch) -> N
     assert stages.count == 10 + 10 + 4 + 3 + 5
     # Without known-out documents the target is asked about what the shadow never saw.
     spare = stages_of(replace(PLAN, known_out=()), shadow=True).documents["known outside"]
-    assert spare == shadow.spare
+    assert spare == split_auxiliary(auxiliary_of(PLAN), PLAN.shadow).spare
     assert not set(spare) & {*shadow.inside, *shadow.outside}
     assert not set(SHADOW_STAGES) & set(stages_of(PLAN, shadow=False).documents)
 

@@ -110,7 +110,7 @@ def _said(result: AuditResult) -> AuditResult:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["s-rag", "s-rag:few", "rag-mia"])
+@pytest.mark.parametrize("method", ["s-rag:paper", "s-rag", "rag-mia"])
 def test_shards_in_any_order_give_the_bytes_and_verdicts_of_one_process(tmp_path, method) -> None:
     work, one, many = _order(method), tmp_path / "one", tmp_path / "many"
     whole = _local(work, one, Counting())

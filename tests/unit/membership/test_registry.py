@@ -50,14 +50,8 @@ def test_every_audit_with_a_paper_has_it_as_a_preset_and_is_not_its_default(name
 
 
 def test_a_preset_sets_what_the_paper_says() -> None:
-    assert configure("s-rag:paper") == SRagConfig(
-        mode="probing",
-        features="counts",
-        classifier="paper",
-        skip_stop_words=False,
-        fewest=0,
-        missing=0.01,
-    )
+    assert configure("s-rag:paper") == SRagConfig(mode="probing", missing=0.01)
+    assert configure("s-rag:few") == configure("s-rag")
     assert configure("s-rag:paper-gpt").top_logprobs == 5
     assert configure("mba:paper") == MbaConfig.paper()
     assert configure("min-k:paper").combine == "sum"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.reading.halves import baselines, halve
+from ragwitness.membership.reading.halves import halve
 from ragwitness.membership.registry import configure
 from ragwitness.membership.s2mia import (
     S2Mia,
@@ -140,11 +140,6 @@ def test_an_answer_with_the_second_half_scores_higher() -> None:
     _, member = _ask(_audit(), _said(_SECOND))
     _, other = _ask(_audit(), _said("the boat to the town sails early and a sailor has a cat"))
     assert member.value > 0.9 > 0.3 > other.value
-    assert {item.word for item in member.evidence} >= {"Tamarind", "lighthouse", "Oxcombe"}
-    assert [item.baseline for item in member.evidence] == sorted(
-        item.baseline for item in member.evidence
-    )
-    assert other.evidence == ()
 
 
 def test_the_wrapping_the_prompt_asks_for_is_taken_off() -> None:
@@ -174,26 +169,12 @@ def test_what_stands_around_the_second_half_costs_nothing(manner: str) -> None:
         published.send([Answer(" ".join(first.split()[:9]), finish_reason="length")])
 
 
-def test_the_embedder_given_is_used() -> None:
-    class Embedder:
-        name = "two directions"
-
-        def embed(self, texts):
-            return np.array([[1.0, 0.0] if "said" in t else [0.6, 0.8] for t in texts])
-
-    audit = S2Mia(Copier(), S2MiaConfig(similarity="cosine"), Embedder())
-    _, score = _ask(audit, Answer("what was said"))
-    assert score.value == pytest.approx(0.6)
-    assert audit.describe()["similarity"] == "cosine of two directions"
-
-
 def test_gray_features_are_similarity_and_perplexity() -> None:
     answer = _said(_SECOND, 0.25)
     (query,), score = _ask(_audit(access="gray"), answer)
     assert query.top_logprobs == 1
     assert score.features == pytest.approx((score.value, 4.0))
     assert score.details["perplexity"] == pytest.approx(4.0)
-    assert score.details["score/s&p"] == pytest.approx(score.value - 0.75)
 
 
 def test_gray_without_log_probabilities_keeps_the_similarity_alone() -> None:
@@ -233,7 +214,6 @@ def test_other_scripts_and_repeated_words() -> None:
     assert score.value == pytest.approx(1.0)
     _, score = _ask(_audit(), Answer("dog " * 10), "dog " * 20)
     assert score.value == pytest.approx(1.0)
-    assert score.evidence == ()
 
 
 def test_a_long_document_is_cut_and_the_cut_counted() -> None:
@@ -242,18 +222,6 @@ def test_a_long_document_is_cut_and_the_cut_counted() -> None:
     assert "word49" in query.prompt
     assert "word50" not in query.prompt
     assert score.details["cut"] == 900
-
-
-def test_baselines_are_found_by_the_place_of_the_word() -> None:
-    text = "  ".join(["same"] * 250) + " end"
-    found = baselines(Copier(), text)
-    assert len(found) == 251
-    assert all(text[start:].startswith(("same", "end")) for start in found)
-
-    class Short(Copier):
-        context_length = 3
-
-    assert baselines(Short(), text) == {}
 
 
 def _split(n: int, seed: int = 0) -> tuple[list[tuple[float, float]], list[bool]]:
@@ -346,7 +314,6 @@ def test_t_and_m_are_fitted_on_the_shadow_system_alone(variant: str) -> None:
     assert held.member_probability(fresh).tolist() == other.predict_proba(fresh)[:, 1].tolist()
     assert np.mean((held.member_probability(fresh) > 0.5) == np.array(truth)) > 0.85
     assert variant.upper() in held.name
-    assert not held.breaks_ties
 
 
 def test_t_says_its_thresholds_and_ranks_nothing_finer() -> None:

@@ -61,41 +61,34 @@ def test_probing_sends_one_query_per_probe_word_with_all_before_it() -> None:
         assert query.top_logprobs == 20
 
 
-def test_single_sends_one_query_with_the_first_half() -> None:
-    _, queries = _queries(_audit(mode="single"))
-    (asked,) = [q.prompt.split("\n\n", 1)[1] for q in queries]
-    words = len(_TEXT.split())
-    assert _TEXT.startswith(asked)
-    assert abs(len(asked.split()) - words // 2) <= words // 8
-
-
 def test_an_answer_that_knows_the_document_scores_higher() -> None:
     audit = _audit()
-    probe, (query,) = _queries(audit)
-    rest = _TEXT.removeprefix(query.prompt.split("\n\n", 1)[1])
-    known = _finish(probe, [_said(rest)])
-    unknown = _finish(_queries(audit)[0], [_said("something else was said about the sea")])
-    assert known.value == pytest.approx(1.0)
-    assert unknown.value < 0.1
-    assert known.features[-3] == known.value
-    assert known.details["unread"] == 0
-    assert unknown.details["unread"] >= 2
+    known, _ = _asked_in_turn(audit, _next_words)
+    unknown, _ = _asked_in_turn(audit, lambda _: _said("something else was said about the sea"))
+    assert known.value > 10 > 0.1 > unknown.value
+    assert known.details["unread"] == unknown.details["unread"] == 0
 
 
-def test_a_target_that_repeats_the_first_half_gets_room_to_go_on() -> None:
-    probe, (query,) = _queries(_audit())
-    words = _TEXT.split()
-    cut = replace(_said(" ".join(words[:20])), finish_reason="length")
-    (longer,) = probe.send([cut])
-    assert longer.prompt == query.prompt
-    assert longer.max_tokens >= query.max_tokens + len(words) // 3
-    score = _finish(probe, [_said(_TEXT)])
-    assert score.details["unread"] == 0
+def test_a_target_that_repeats_what_it_was_sent_gets_room_to_go_on() -> None:
+    probe, queries = _queries(_audit())
+    cut = [
+        replace(
+            _said(" ".join(query.prompt.split("\n\n", 1)[1].split()[:8])), finish_reason="length"
+        )
+        for query in queries
+    ]
+    longer = probe.send(cut)
+    assert [query.prompt for query in longer] == [query.prompt for query in queries]
+    for one, again in zip(queries, longer, strict=True):
+        assert again.max_tokens >= one.max_tokens + len(_TEXT.split()) // 2
+    assert _finish(probe, [_said(_TEXT)] * len(longer)).details["unread"] == 0
 
 
 def test_a_long_document_is_audited_passage_by_passage() -> None:
-    _, queries = _queries(_audit(max_passage_words=16), _TEXT)
-    assert len(queries) == 2
+    _, whole = _queries(_audit(mode="probing"))
+    _, parts = _queries(_audit(mode="probing", max_passage_words=16))
+    assert len({query.prompt.split("\n\n", 1)[1].split()[0] for query in whole}) == 1
+    assert len({query.prompt.split("\n\n", 1)[1].split()[0] for query in parts}) == 2
 
 
 @pytest.mark.parametrize("text", ["two words", "", "一二三", "... --- !!! ,,, ;;; ::: ???"])
@@ -124,15 +117,16 @@ def test_text_without_spaces_is_probed_by_character() -> None:
         (_said("<html><p>502</p>"), "web page"),
     ],
 )
-@pytest.mark.parametrize("mode", ["single", "probing"])
+@pytest.mark.parametrize("mode", ["few", "probing"])
 def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode) -> None:
-    probe, queries = _queries(_audit(mode=mode))
-    score = _finish(probe, [answer] * len(queries))
+    score, _ = _asked_in_turn(_audit(mode=mode), lambda _: answer)
+    if mode == "probing" and not answer.error and not answer.text.startswith("some"):
+        assert score.details["unread"] == score.details["probes"]  # as published, not shown
+        return
     assert score.value is None
     assert reason in score.reason
 
 
-@pytest.mark.parametrize("mode", ["single", "probing", "few"])
 @pytest.mark.parametrize(
     "said",
     [
@@ -142,15 +136,15 @@ def test_an_answer_without_evidence_is_a_reason_not_a_zero(answer, reason, mode)
         "Ich weiß es nicht.",
     ],
 )
-def test_a_decline_is_an_answer_and_the_lowest_one(mode: str, said: str) -> None:
+def test_a_decline_is_an_answer_and_the_lowest_one(said: str) -> None:
     def value(answer) -> float:
-        return _asked_in_turn(_audit(mode=mode), lambda _: answer)[0].value
+        return _asked_in_turn(_audit(), lambda _: answer)[0].value
 
     lowest = value(_said(said))
     assert math.isfinite(lowest)
     assert lowest <= value(_said("somebody else went home by train", 0.999999))
-    assert lowest < value(_said("somebody else went home by train", 0.9)) or mode == "single"
-    assert lowest < _asked_in_turn(_audit(mode=mode), _next_words)[0].value
+    assert lowest < value(_said("somebody else went home by train", 0.9))
+    assert lowest < _asked_in_turn(_audit(), _next_words)[0].value
 
 
 def test_a_document_that_reads_like_a_refusal_is_not_taken_for_one() -> None:
@@ -181,10 +175,9 @@ _MANNERS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["single", "probing", "few"])
 @pytest.mark.parametrize("manner", _MANNERS)
-def test_a_word_is_read_wherever_the_answer_comes_to_it(manner: str, mode: str) -> None:
-    audit = _audit(mode=mode)
+def test_a_word_is_read_wherever_the_answer_comes_to_it(manner: str) -> None:
+    audit = _audit()
 
     def answers(text: str):
         def answer(query) -> Answer:
@@ -206,11 +199,11 @@ def test_a_word_is_read_wherever_the_answer_comes_to_it(manner: str, mode: str) 
     assert held.value > _asked_in_turn(audit, answers(other))[0].value + 0.5
     twice = len(asked) > len(set(asked))
     repeats = manner in ("says the paragraph", "announces it", "quotes it", "the last sentence")
-    assert twice is (repeats and mode != "single")
+    assert twice is repeats
 
 
 def test_an_echo_without_an_end_is_not_read_and_one_that_departs_is_low() -> None:
-    audit = _audit(mode="few")
+    audit = _audit()
 
     def cut(query) -> Answer:
         said = " ".join(query.prompt.split("\n\n", 1)[1].split()[:-2])
@@ -238,7 +231,8 @@ def test_words_of_many_tokens_make_shorter_passages() -> None:
             return len(text)
 
     audit = SRag(Speller(), SRagConfig())
-    assert len(next(audit.probe(Document("d", _TEXT)))) == 2
+    starts = [query.prompt.split("\n\n", 1)[1] for query in next(audit.probe(Document("d", _TEXT)))]
+    assert any(not _TEXT.startswith(start) for start in starts)  # of a later passage
     with pytest.raises(StopIteration) as stop:
         next(audit.probe(Document("d", "x" * 400 + " " + " ".join("y" * 90 for _ in range(9)))))
     assert stop.value.value.value is None
@@ -264,7 +258,7 @@ def test_a_few_failed_probes_leave_the_document_scorable() -> None:
 
 
 def test_published_features_are_counts() -> None:
-    probe, queries = _queries(_audit(mode="probing", features="counts"))
+    probe, queries = _queries(_audit(mode="probing"))
     score = _finish(probe, [_said("the")] * len(queries))
     assert len(score.features) == 10
     assert sum(score.features) == pytest.approx(len(queries))
@@ -274,7 +268,7 @@ def test_published_features_are_counts() -> None:
     ("options", "message"),
     [
         ({"mode": "both"}, "mode"),
-        ({"features": "bins"}, "features"),
+        ({"missing": 2.0}, "missing"),
         ({"segment_factor": 0}, "segment_factor"),
         ({"prompt": "Complete this."}, "prefix"),
         ({"max_passage_words": 0}, "max_passage_words"),
@@ -285,19 +279,15 @@ def test_impossible_settings_are_named(options, message) -> None:
         SRagConfig(**options)
 
 
-def test_without_features_it_does_without_a_shadow_system() -> None:
-    plain, learning = _audit(features="none"), _audit()
+def test_few_words_do_without_a_shadow_system() -> None:
+    plain, learning = _audit(), _audit(mode="probing")
     assert (plain.learns, learning.learns) == (False, True)
     assert plain.describe()["features"] == "none: the score itself is ranked"
+    assert learning.describe()["features"] == "counts, 10 intervals"
     plan = AuditPlan((Document("d", _TEXT),), known_out=(Document("e", _TEXT + " Now."),))
     for audit, shadows in ((plain, 0), (learning, 200)):
         stages = Order("http://x/v1", plan, "s-rag", audit.config).stages()
         assert sum(len(stages.documents.get(one, ())) for one in SHADOW_STAGES) == shadows
-    scores = []
-    for audit in (plain, learning):
-        probe, queries = _queries(audit)
-        scores.append(_finish(probe, [_said(" ".join(_TEXT.split()[14:]))] * len(queries)).value)
-    assert scores[0] == scores[1]  # the score is the same; only who reads it differs
 
 
 def test_the_preset_counts_what_is_not_shown_at_one_hundredth() -> None:
@@ -346,10 +336,8 @@ def test_as_published_a_target_that_declines_has_shown_no_word() -> None:
     audit = SRag(Copier(), configure("s-rag:paper"))
     refusal = _said("I'm sorry, but I cannot help with that.")
     assert _finish(_queries(audit)[0], [refusal] * 3).features == (3.0, *[0.0] * 9)
-    ours = SRag(Copier(), replace(audit.config, missing=None))
-    assert {e.probability for e in _finish(_queries(ours)[0], [refusal] * 3).evidence} == {
-        Interval(0.0, 0.0)
-    }
+    ours, _ = _asked_in_turn(_audit(), lambda _: refusal)
+    assert {e.probability for e in ours.evidence} == {Interval(0.0, 0.0)}
     # As published, the word is the answer's first, and nobody is asked again.
     said = replace(_said("Here is the"), finish_reason="length")
     assert _finish(_queries(audit)[0], [said] * 3).details["censored"] == 3
@@ -378,11 +366,11 @@ def _next_words(query) -> Answer:
 
 
 def test_few_words_stop_where_they_are_sure() -> None:
-    audit = _audit(mode="few")
+    audit = _audit()
     assert not audit.learns
     known, asked = _asked_in_turn(audit, _next_words)
     assert len(asked) == audit.config.turns == 3  # two words are never sure
-    more = _audit(mode="few", turns=9)
+    more = _audit(turns=9)
     assert 3 <= len(_asked_in_turn(more, _next_words)[1]) < 9
     unknown, others = _asked_in_turn(audit, lambda _: _said("entirely different things"))
     assert len(others) == audit.config.turns
@@ -390,17 +378,17 @@ def test_few_words_stop_where_they_are_sure() -> None:
     assert known.value > audit.config.sure - 0.5
     assert -1.5 < unknown.value < 0
     assert known.details["probes"] == len(asked)
-    every = _audit(mode="few", sure=1e9, turns=5)
+    every = _audit(sure=1e9, turns=5)
     assert len(_asked_in_turn(every, _next_words)[1]) == 5
 
 
 def test_the_easiest_of_the_words_that_nobody_guesses_comes_first() -> None:
-    part = segment(_TEXT, Copier(), SRagConfig(mode="few"))
+    part = segment(_TEXT, Copier(), SRagConfig())
     assert len(part.probes) > 4
     ranks = sorted(probe.baseline for probe in part.probes)
     limit = ranks[len(ranks) // 2]
     assert ranks[0] < limit < ranks[-1]
-    audit = _audit(mode="few", guessed=limit, sure=1e9, turns=len(ranks))
+    audit = _audit(guessed=limit, sure=1e9, turns=len(ranks))
     _, asked = _asked_in_turn(audit, _next_words)
     base = {part.before(probe.word): probe.baseline for probe in part.probes}
     found = [base[prompt.split("\n\n", 1)[1]] for prompt in asked]
@@ -440,7 +428,7 @@ def _knows_the_template(document: Document, whole: bool):
 
 def test_words_of_a_template_that_every_neighbour_says_are_asked_last() -> None:
     letters = _letters(12)
-    alone = _audit(mode="few")
+    alone = _audit()
     placed = alone.among(letters)
 
     def values(audit: SRag, whole: bool) -> list[float]:
@@ -478,7 +466,7 @@ def test_a_draft_of_a_document_says_nothing_elsewhere(draft) -> None:
     text = (
         letters[0].text.replace("cistern", "cisterns") if draft is None else draft(letters[0].text)
     )
-    audit = _audit(mode="few")
+    audit = _audit()
     twice = among(audit, [*letters, Document("draft", text)])
     assert twice.elsewhere.digest == among(audit, letters).elsewhere.digest
 
@@ -501,24 +489,24 @@ def test_what_a_set_shares_is_what_a_plain_count_says() -> None:
 
 def test_another_set_is_another_audit_and_a_mode_that_needs_none_is_the_same() -> None:
     letters = _letters(6)
-    few, single = _audit(mode="few"), _audit()
+    few, learning = _audit(), _audit(mode="probing")
     here, there = few.among(letters), few.among(letters[:1])
     assert len({audit_identity(one, "m") for one in (few, here, there)}) == 3
     assert audit_identity(few.among(letters[::-1]), "m") == audit_identity(here, "m")
-    assert single.among(letters) is single
+    assert learning.among(letters) is learning
     assert here.config is few.config
 
 
 def test_a_document_that_shares_every_word_is_still_asked_about() -> None:
     copies = [Document("a", _TEXT), Document("b", _TEXT.upper())]
-    score, asked = _asked_in_turn(_audit(mode="few").among(copies), _next_words)
+    score, asked = _asked_in_turn(_audit().among(copies), _next_words)
     assert len(asked) == 3
     assert score.value > 5
 
 
 def test_a_weak_reader_that_misses_hard_words_is_not_held_against_a_member() -> None:
     """A member one of whose three words is said, and the hardest missed, is above an outsider."""
-    audit = _audit(mode="few")
+    audit = _audit()
     turns = iter([_said("entirely different things")] * 2)
     member, asked = _asked_in_turn(audit, lambda query: next(turns, None) or _next_words(query))
     outsider, _ = _asked_in_turn(audit, lambda _: _said("entirely different things"))
@@ -527,7 +515,7 @@ def test_a_weak_reader_that_misses_hard_words_is_not_held_against_a_member() -> 
 
 
 def test_of_few_words_a_failed_answer_counts_for_nothing() -> None:
-    audit = _audit(mode="few")
+    audit = _audit()
     failed = Answer("", error="the server is busy")
     score, asked = _asked_in_turn(audit, lambda _: failed)
     assert score.value is None
@@ -549,7 +537,7 @@ def test_said_odds_are_a_ratio_kept_above_luck() -> None:
 def test_stopping_early_accuses_no_more_than_alpha_of_the_innocent() -> None:
     """The null: documents that nobody holds, 2,000 of them, against 99 of the same kind."""
     rng = np.random.default_rng(3)
-    audit = _audit(mode="few")
+    audit = _audit()
 
     def guessed(query) -> Answer:
         # A word in five is said by luck, far more than the audit reckons with.
@@ -566,4 +554,4 @@ def test_stopping_early_accuses_no_more_than_alpha_of_the_innocent() -> None:
 @pytest.mark.parametrize("limits", [{"sure": 0.0}, {"guessed": 0.0}, {"guessed": 1.0}])
 def test_a_probe_that_could_not_stop_or_ask_is_refused(limits) -> None:
     with pytest.raises(InputError, match="stops above sure"):
-        SRagConfig(mode="few", **limits)
+        SRagConfig(**limits)

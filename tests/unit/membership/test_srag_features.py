@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragwitness.membership.reading.probabilities import UNREAD, log_odds
-from ragwitness.membership.srag import counts, frequencies
-from ragwitness.types import Evidence, Interval
+from ragwitness.membership.srag import counts
+from ragwitness.types import Interval
 
 
 @given(st.lists(st.floats(0, 1), max_size=40), st.integers(1, 20))
@@ -34,10 +34,3 @@ def test_censored_word_is_spread_evenly() -> None:
 def test_unread_words_are_not_evidence_of_absence() -> None:
     assert counts([UNREAD]).sum() == 0
     assert log_odds(UNREAD, 0.01) == 0.0
-
-
-def test_frequencies_do_not_grow_with_the_document() -> None:
-    some = [Evidence("a", "", Interval(0.9, 0.9), 0.1), Evidence("b", "", UNREAD, 0.1)]
-    assert frequencies(some * 5) == pytest.approx(frequencies(some))
-    assert frequencies(some)[-2] == 0.5
-    assert frequencies(some)[-1] == pytest.approx(math.log(9) / 2)

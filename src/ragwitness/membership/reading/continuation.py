@@ -7,8 +7,7 @@ known of the words beyond the point where the answer leaves the document.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
@@ -29,33 +28,17 @@ _GAP = 4  # words altered in an echo
 _SENTENCE = 12  # words of a sentence of an answer's own
 
 
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """Where an answer's words stand in a passage whose second half, the suffix, it should say.
-
-    Attributes:
-        places: Number of the answer's word that stands where a suffix word should, by the
-            suffix word's number in the passage; only where the answer reached that place.
-        recovered: Share of the suffix's surprisal that lies in words the answer has right and in
-            place: 1 for a verbatim continuation, near 0 where only function words agree.
-        run: Most suffix words right in a row.
-    """
-
-    places: Mapping[int, int]
-    recovered: float
-    run: int
-
-
-def align(
-    passage: Sequence[Word], half: int, surprisals: Sequence[float], answer: Sequence[str]
-) -> Aligned:
-    """Align the words of an answer with those of the passage.
+def align(passage: Sequence[Word], half: int, answer: Sequence[str]) -> dict[int, int]:
+    """Align the words of an answer with those of a passage whose second half it should say.
 
     Args:
         passage: The words of the passage.
-        half: Number of the first word of the suffix.
-        surprisals: -log p of each suffix word under the proxy, in nats.
+        half: Number of the first word of the second half.
         answer: The words of the answer.
+
+    Returns:
+        Number of the answer's word that stands where a word of the second half should, by that
+        word's number in the passage; only where the answer reached that place.
     """
     anchor = [word.text for word in passage[max(0, half - _ANCHOR) : half]]
     document = [_key(word.text) for word in passage]
@@ -70,17 +53,11 @@ def align(
         start = block.b - len(anchor)
         places.setdefault(block.a + block.size, start + block.size)
         places |= {block.a + step: start + step for step in range(block.size)}
-    reached = {
+    return {
         index: place
         for index, place in places.items()
         if half <= index < len(passage) and 0 <= place < len(answer)
     }
-    # 3. How much of the suffix was said.
-    right = {i - half for b in blocks for i in range(b.a, b.a + b.size) if i >= half}
-    total = sum(surprisals)
-    recovered = sum(surprisals[i] for i in right) / total if total else 0.0
-    runs = [min(b.size, b.a + b.size - half) for b in blocks if b.a + b.size > half]
-    return Aligned(reached, recovered, max(runs, default=0))
 
 
 def echo(before: str, said: Sequence[str]) -> tuple[int, int]:

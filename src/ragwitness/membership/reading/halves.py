@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from ragwitness.membership.reading.answers import with_room
 from ragwitness.models.base import LanguageModel
-from ragwitness.models.words import word_scores
-from ragwitness.text.words import Word, core, passages, split_words
+from ragwitness.text.words import Word, core, split_words
+from ragwitness.types import Answer, Query
 
-_PIECE = 100  # words scored at a time
 _BEFORE = 4  # words shown before a deciding word
 
 
@@ -51,21 +50,26 @@ def halve(text: str, max_words: int, min_words: int) -> Halves | None:
     return Halves(kept, kept[:middle].rstrip(), kept[middle:], cut)
 
 
-def baselines(proxy: LanguageModel, text: str) -> dict[int, float]:
-    """Probability of each word under the proxy, by the word's first character.
+def ask_on(
+    halves: Halves, prompt: str, proxy: LanguageModel, room: int, top_logprobs: int, *, once: bool
+) -> Generator[list[Query], list[Answer], Answer]:
+    """Ask for the second half of a document.
 
-    The text is scored in pieces; words of a piece that the proxy cannot hold are missing.
+    Args:
+        halves: The document.
+        prompt: The question, with the first half in it.
+        proxy: Counts tokens.
+        room: Tokens beyond the proxy's count, for targets whose tokenizer counts more.
+        top_logprobs: Alternatives asked for per token.
+        once: As published; else a target that first says the first half again gets room to go on.
     """
-    found: dict[int, float] = {}
-    place = 0
-    for piece in passages(text, _PIECE, 1):
-        start = text.index(piece, place)
-        # Searched for after the last piece: the same words may stand in the document twice.
-        place = start + len(piece)
-        if proxy.count_tokens(piece) * 2 <= proxy.context_length:
-            for score in word_scores(proxy, piece):
-                found[start + score.start] = math.exp(min(0.0, score.logprob))
-    return found
+    query = Query(prompt, proxy.count_tokens(halves.second) + room, top_logprobs=top_logprobs)
+    if once:
+        (answer,) = yield [query]
+    else:
+        most = [proxy.count_tokens(halves.first) + room]
+        (answer,) = yield from with_room([query], [halves.first], most)
+    return answer
 
 
 def words_before(text: str, words: Sequence[Word], number: int) -> str:
