@@ -50,8 +50,8 @@ class RunonConfig:
         lead: Words of a run before the altered one.
         tail: Words of a run behind it; an answer has said the run again where it says these.
         following: Words behind the run that are looked for in the answer.
-        enough: Evidence, in nats, from which on no further question is asked; a score counts no
-            more than that, so stopping changes none.
+        enough: Evidence, in nats, from which on no further question is asked. The score still says
+            by how much it was passed: a guess passes it by a little, a passage by far.
         max_tokens: Room for an answer: a phrase, the run, and the words behind it.
         top_logprobs: Alternatives asked for per token; 0 of a target that gives none.
         question: Wording of every other question; must hold ``{altered}`` and ``{true}``.
@@ -430,8 +430,7 @@ class Runon:
         # target that holds them says them again is for the pilot to find out.
         if 2 * len(read) < len(readings):
             return Score(None, reason=readings[-1].reason or "no answer", details=details)
-        value = min(self.config.enough, _total(read))
-        return Score(value, evidence=tuple(_evidence(read)), details=details)
+        return Score(_total(read), evidence=tuple(_evidence(read)), details=details)
 
 
 def _total(readings: Sequence[PlaceReading]) -> float:
