@@ -252,7 +252,9 @@ def audited(cell: Cell, question: Sequence[Document], method: str) -> Any:
     named = "runon" if method == "auto" else method
     audit = among(build_audit(named, proxy, configure(named)), plan.every_document)
     if method == "auto":
-        in_lock_step(_ShownAudit(audit), pilot_documents(cell.known_out, audit), cell.target)
+        pilots = pilot_documents(cell.known_out, audit)
+        for tried in (_ShownAudit(audit), audit):
+            in_lock_step(tried, pilots, cell.target)
     in_lock_step(audit, [*question, *cell.known_out], cell.target)
     if method == "auto":
         return audit_documents(question, cell.target, known_out=cell.known_out, method="auto")
