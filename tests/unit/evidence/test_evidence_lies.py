@@ -507,7 +507,9 @@ def test_a_pack_of_another_version_says_so_first(honest: Forger) -> None:
 def test_a_method_that_is_not_here_is_not_checked_and_no_lie(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(AUDITS._entries, "runon")
+    # A copy: an entry that is put back stands last, and tables are in the order of the entries.
+    known = {name: audit for name, audit in AUDITS.items() if name != "runon"}
+    monkeypatch.setattr(AUDITS, "_entries", known)
     found = verify_pack((place / "open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("inconclusive", ())
     assert "the method 'runon' is not in this version" in found.why
