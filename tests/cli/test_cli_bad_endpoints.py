@@ -84,7 +84,7 @@ def test_refusals_are_the_lowest_answers(audit) -> None:
     with loopback(_MODELS, reply(chat_body(words, logprobs=_logprobs(*pieces)))) as server:
         code, _, result = audit(server.url)
     assert code == 0
-    assert [row["score"] for row in result["documents"]] == [0.0] * 3
+    assert all(-0.1 < row["score"] < 0 for row in result["documents"])  # p = 0 for every word
     assert {row["verdict"] for row in result["documents"]} == {"inconclusive"}
 
 
@@ -96,7 +96,7 @@ def test_one_bad_answer_leaves_the_other_documents_alone(audit) -> None:
     lost = []
     for place in range(6):
         with loopback(_MODELS, good, good, *[good] * place, bad, good) as server:
-            code, _, result = audit(server.url, "--concurrency", "1")
+            code, _, result = audit(server.url, "--concurrency", "1", "--method", "s2mia")
         assert code == 0
         reasons = [row["reason"] for row in result["documents"] if row["score"] is None]
         assert all("choices" in reason for reason in reasons)

@@ -114,8 +114,9 @@ def test_impossible_options_are_named(command, good, tmp_path, option, value, sa
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(_GOOD)
     code, text = command(
-        "audit", f"lab:{corpus}", "--documents", good, "--run", tmp_path / "run", option, value
-    )
+        "audit", f"lab:{corpus}", "--documents", good, "--run", tmp_path / "run",
+        "--method", "s-rag:paper", option, value,
+    )  # fmt: skip
     assert code == 2
     assert says in text
 

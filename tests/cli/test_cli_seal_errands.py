@@ -372,6 +372,9 @@ def test_a_method_that_learns_is_trained_again_with_texts_and_without(
     assert (found.outcome, found.failures) == ("pass", ())
     hidden = _verdict(tmp_path / "run", tmp_path / "hidden.zip", "--hide-texts")
     assert (hidden.outcome, hidden.failures) == ("inconclusive", ())
+    lied = Forger.of(tmp_path / "open.zip", tmp_path / "a.key")
+    lied.edit(RESULT, lambda result: result["documents"][0]["evidence"][0].update(word="a gun"))
+    assert _failure(lied) == "verdicts.word"
     # The classifier is trained on the shadow's rows: they bind the verdicts even without texts.
     forger = Forger.of(tmp_path / "hidden.zip", tmp_path / "a.key")
     forger.edit(

@@ -27,7 +27,7 @@ ERRANDS: dict[str, tuple[object, ...]] = {
     "audit": ("audit", f"{_HERE}:knows", *_AUDIT, "--yes"),
     "audit-learning": (
         "audit", "lab:corpus.jsonl", *_AUDIT[:4], "--auxiliary", "auxiliary.jsonl",
-        "--method", "s-rag:paper", "--set", "top_logprobs=2", "--yes",
+        "--method", "s2mia:m", "--yes",
     ),
     "owner": (
         "owner", "lab:corpus.jsonl", "--documents", "corpus.jsonl", "--known-out", "known.jsonl",

@@ -51,8 +51,6 @@ class CapabilityReport:
         capabilities: Those that were seen.
         logprobs: Whether generated tokens come with log-probabilities.
         alternatives: Most alternatives that came with one token.
-        alternatives_asked: How many were asked for when they came (20, or 5 where 20 were
-            refused); 0 where log-probabilities were refused altogether.
         dropped_logprobs: It answered, and left the log-probabilities out without a word.
         echo: Whether it scores prompts; None where it was not asked.
         latency: Seconds until the answer.
@@ -65,7 +63,6 @@ class CapabilityReport:
     capabilities: frozenset[Capability]
     logprobs: bool
     alternatives: int
-    alternatives_asked: int
     dropped_logprobs: bool
     echo: bool | None
     latency: float
@@ -116,7 +113,6 @@ async def probe_capabilities(
         capabilities=frozenset(seen),
         logprobs=usable,
         alternatives=alternatives,
-        alternatives_asked=asked,
         dropped_logprobs=dropped,
         echo=echo,
         latency=took,
@@ -141,7 +137,6 @@ def _recorded(name: str, answers: Sequence[Answer]) -> CapabilityReport:
         capabilities=frozenset(seen),
         logprobs=usable,
         alternatives=alternatives,
-        alternatives_asked=alternatives,
         dropped_logprobs=False,
         echo=None,
         latency=0.0,

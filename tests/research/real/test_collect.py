@@ -45,7 +45,7 @@ def test_every_cell_is_asked_with_the_passage_and_without(rows: list[dict[str, A
     cells = Counter(
         (one["method"], one["template"], one["language"], one["shown"])
         for one in (row["about"] for row in rows)
-        if one["method"] in ("s-rag", "rag-mia")
+        if one["method"] in ("min-k", "rag-mia")
     )
     assert len(cells) == 2 * len(PROMPTS) * len(LANGUAGES) * 2
     assert set(cells.values()) == {2}

@@ -51,7 +51,7 @@ def audited(folder: Path, *more: object, run: str = "run") -> Path:
     held, asked, out = corpus(folder)
     code = called(
         "audit", f"lab:{held}?generator=repeat", "--documents", asked, "--known-out", out,
-        "--method", "runon", "--run", folder / run, "--seal", folder / "auditor.key", "--yes",
+        "--method", "s2mia", "--run", folder / run, "--seal", folder / "auditor.key", "--yes",
         *more,
     )  # fmt: skip
     assert code == 0

@@ -136,8 +136,9 @@ def _head(forger: Forger) -> None:
 
 def _evidence(forger: Forger) -> None:
     def change(result: dict) -> None:
-        row = next(one for one in result["documents"] if one["evidence"])
-        row["evidence"][0]["word"] = "smoking gun"
+        sure = {"low": 1.0, "high": 1.0}
+        word = {"word": "smoking gun", "before": "the", "probability": sure, "baseline": 1e-9}
+        result["documents"][0]["evidence"] = [word]
 
     forger.edit(RESULT, change)
 
@@ -250,7 +251,7 @@ LIES = {
     "a q-value edited": (_document(q_value=0.001), "verdicts.q_value"),
     "a verdict edited": (_document(verdict="in"), "verdicts.verdict"),
     "a reason edited": (_document(reason="the evidence decides"), "verdicts.reason"),
-    "a word of evidence edited": (_evidence, "verdicts.word"),
+    "a word of evidence invented": (_evidence, "verdicts.evidence"),
     "counts edited": (_within("counts", **{"in": 6}), "verdicts.counts.in"),
     "alpha moved": (_summary(alpha=0.2), "verdicts.alpha"),
     "another method": (_summary(method="mba"), "verdicts.method"),
@@ -508,11 +509,11 @@ def test_a_method_that_is_not_here_is_not_checked_and_no_lie(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A copy: an entry that is put back stands last, and tables are in the order of the entries.
-    known = {name: audit for name, audit in AUDITS.items() if name != "runon"}
+    known = {name: audit for name, audit in AUDITS.items() if name != "s2mia"}
     monkeypatch.setattr(AUDITS, "_entries", known)
     found = verify_pack((place / "open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("inconclusive", ())
-    assert "the method 'runon' is not in this version" in found.why
+    assert "the method 's2mia' is not in this version" in found.why
     status = {check.name: check.status for check in found.checks}
     assert (status["answers"], status["scores"], status["verdicts"]) == (
         "pass", "not checked", "not checked",

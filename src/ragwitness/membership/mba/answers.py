@@ -86,15 +86,12 @@ class MaskAnswers:
     Attributes:
         given: By mask number. Of several blocks of answers the last one that is whole counts; in
             a block the first answer to a mask does.
-        form: How it was read: ``"labels"``, ``"numbers"``, ``"json"``, ``"list"``, or ``"filled"``
-            where the text was said again with its masks filled; empty where nothing could be read.
         repeated: Further answers to a mask already answered.
         out_of_range: Answers to masks that do not exist.
         long: Answers of several words.
     """
 
     given: Mapping[int, Given] = field(default_factory=dict)
-    form: str = ""
     repeated: int = 0
     out_of_range: int = 0
     long: int = 0
@@ -125,18 +122,15 @@ def read_answers(text: str, masks: int, masked: str = "") -> MaskAnswers:
 
 def _read_plain(text: str, masks: int, masked: str) -> MaskAnswers:
     # Numbered answers first; a bare list only where nothing has a number.
-    labelled = _collect("labels", _from_labels(text, masks, masked), masks)
+    labelled = _collect(_from_labels(text, masks, masked), masks)
     # A label may stand in JSON, and an array behind a label: whichever reads more masks.
-    nested = _collect("json", _from_json(text), masks)
+    nested = _collect(_from_json(text), masks)
     found = nested if len(nested.given) >= len(labelled.given) else labelled
-    filled = _collect("filled", _from_filled(text, masks, masked), masks)
-    others = (
-        ("numbers", _from_numbers(text, masks)),
-        ("list", () if filled.given else _from_list(text, masks)),
-    )
-    for form, pairs in others:
+    filled = _collect(_from_filled(text, masks, masked), masks)
+    others = (_from_numbers(text, masks), () if filled.given else _from_list(text, masks))
+    for pairs in others:
         if not found.given:
-            found = _collect(form, pairs, masks)
+            found = _collect(pairs, masks)
     if not found.given:
         return filled if filled.given else MaskAnswers(out_of_range=labelled.out_of_range)
     # Under any label, a sentence of the text with its mask filled answers that mask.
@@ -202,7 +196,7 @@ def normalise(text: str) -> str:
     return "".join(kept)
 
 
-def _collect(form: str, pairs: Iterable[_Pair], masks: int) -> MaskAnswers:
+def _collect(pairs: Iterable[_Pair], masks: int) -> MaskAnswers:
     given: dict[int, Given] = {}
     repeated = out_of_range = long = 0
     for number, raw, start in _last_block(list(pairs)):
@@ -215,7 +209,7 @@ def _collect(form: str, pairs: Iterable[_Pair], masks: int) -> MaskAnswers:
             if said is not None:
                 given[number] = said
                 long += len(said.text.split()) > 1 and not is_declined(said)
-    return MaskAnswers(given, form, repeated, out_of_range, long)
+    return MaskAnswers(given, repeated, out_of_range, long)
 
 
 def _last_block(pairs: list[_Pair]) -> list[_Pair]:
