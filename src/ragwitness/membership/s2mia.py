@@ -38,7 +38,7 @@ PROMPT = (
 """The paper's prompt."""
 
 _S: dict[str, object] = {"similarity": "bleu", "refusals": "read"}
-_T: dict[str, object] = {**_S, "access": "gray", "decision": "thresholds"}
+_T: dict[str, object] = {**_S, "decision": "thresholds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,9 @@ class S2MiaConfig:
 
     Attributes:
         similarity: ``"bleu"`` as S2MIA does, ``"cosine"`` as MBA's baseline does (§5.4.2).
-        access: ``"text"`` compares texts (S); ``"gray"`` also asks for log-probabilities, so
-            that features hold the answer's perplexity (S&P).
-        decision: ``"none"`` ranks the similarity; ``"thresholds"`` (S2MIA-T) and ``"classifier"``
-            (S2MIA-M) are fitted to both features on a shadow system, and need gray access.
+        decision: ``"none"`` ranks the similarity (S), by text alone; ``"thresholds"`` (S2MIA-T) and
+            ``"classifier"`` (S2MIA-M) are fitted on a shadow system to similarity and the answer's
+            perplexity (S&P), which needs log-probabilities.
         prompt: Must hold ``{first_half}``.
         max_words: Longer documents are cut after this many words.
         min_words: Shorter documents are unscorable.
@@ -69,7 +68,6 @@ class S2MiaConfig:
     }
 
     similarity: Literal["bleu", "cosine"] = "bleu"
-    access: Literal["text", "gray"] = "text"
     decision: Literal["none", "thresholds", "classifier"] = "none"
     prompt: str = PROMPT
     max_words: int = 400
@@ -80,14 +78,8 @@ class S2MiaConfig:
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         one_of(self, "similarity", "bleu", "cosine")
-        one_of(self, "access", "text", "gray")
         one_of(self, "decision", "none", "thresholds", "classifier")
         one_of(self, "refusals", "lowest", "read")
-        if self.learns and self.access != "gray":
-            raise InputError(
-                f"The decision {self.decision!r} reads perplexity as well as similarity.",
-                "Set access=gray, or take the decision none.",
-            )
         at_least(self, 1, "bleu_order")
         at_least(self, 2, "min_words")
         ordered(self, "min_words", "max_words")
@@ -190,16 +182,15 @@ class S2Mia:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        """Text, or log-probabilities in gray access."""
-        gray = self.config.access == "gray"
-        return frozenset({Capability.TOP_LOGPROBS if gray else Capability.TEXT})
+        """Text, or log-probabilities where perplexity is read."""
+        return frozenset({Capability.TOP_LOGPROBS if self.learns else Capability.TEXT})
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
         cosine = self.config.similarity == "cosine"
         told = {
             "similarity": "cosine of word counts" if cosine else f"BLEU-{self.config.bleu_order}",
-            "perplexity": "read" if self.config.access == "gray" else "not read",
+            "perplexity": "read" if self.learns else "not read",
         }
         if self.learns:
             told["decision"] = f"{self.config.decision}, fitted on a shadow system"
@@ -213,8 +204,8 @@ class S2Mia:
         if halves is None:
             return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
         prompt = config.prompt.replace("{first_half}", halves.first)
-        gray, once = int(config.access == "gray"), config.refusals == "read"
-        asked = ask_on(halves, prompt, self.proxy, _ROOM, gray, once=once)
+        once = config.refusals == "read"
+        asked = ask_on(halves, prompt, self.proxy, _ROOM, int(self.learns), once=once)
         return self._read(halves, (yield from asked))
 
     def _read(self, halves: Halves, answer: Answer) -> Score:
@@ -224,7 +215,7 @@ class S2Mia:
         said = reading.text
         details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
         if reading.outcome is AnswerOutcome.DECLINED and self.config.refusals == "lowest":
-            lowest = (_LOWEST, _UNSURE) if self.config.access == "gray" else ()
+            lowest = (_LOWEST, _UNSURE) if self.learns else ()
             return Score(_LOWEST, lowest, details=details)
         # Who only says the first half again, and stops by itself, has said nothing of the second.
         repeated = reading.reason == REPEATED and answer.finish_reason != "length"
@@ -234,20 +225,16 @@ class S2Mia:
         details["score/bleu"] = bleu(words, true, self.config.bleu_order)
         details["score/cosine"] = lexical_cosine(words, true)
         value = details[f"score/{self.config.similarity}"]
-        features: tuple[float, ...] = (value,) if self.config.access == "text" else ()
-        # P: perplexity of the answer, where its log-probabilities can be read.
+        if not self.learns:
+            return Score(value, details=details)
+        # P: perplexity of the answer.
         surprisal = _surprisal(answer)
-        if surprisal is not None:
-            perplexity = math.exp(surprisal)
-            details["perplexity"] = perplexity
-            if self.config.access == "gray":
-                features = (value, perplexity)
-        elif self.config.access == "gray":
+        if surprisal is None:
             details["no_logprobs"] = 1.0
-            if self.learns:
-                reason = "the answer has no log-probabilities, so its perplexity is unknown"
-                return Score(None, reason=reason, details=details)
-        return Score(value, features, details=details)
+            reason = "the answer has no log-probabilities, so its perplexity is unknown"
+            return Score(None, reason=reason, details=details)
+        details["perplexity"] = math.exp(surprisal)
+        return Score(value, (value, details["perplexity"]), details=details)
 
 
 def _surprisal(answer: Answer) -> float | None:
@@ -371,7 +358,7 @@ def _table(features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
     if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
         raise InputError(
             "S2MIA combines two numbers per document, similarity and perplexity.",
-            "Ask with access='gray' and leave documents without features out.",
+            "Leave documents without features out.",
         )
     return table
 

@@ -169,21 +169,12 @@ def test_what_stands_around_the_second_half_costs_nothing(manner: str) -> None:
         published.send([Answer(" ".join(first.split()[:9]), finish_reason="length")])
 
 
-def test_gray_features_are_similarity_and_perplexity() -> None:
+def test_features_are_similarity_and_perplexity() -> None:
     answer = _said(_SECOND, 0.25)
-    (query,), score = _ask(_audit(access="gray"), answer)
+    (query,), score = _ask(_audit(decision="thresholds"), answer)
     assert query.top_logprobs == 1
     assert score.features == pytest.approx((score.value, 4.0))
     assert score.details["perplexity"] == pytest.approx(4.0)
-
-
-def test_gray_without_log_probabilities_keeps_the_similarity_alone() -> None:
-    _, score = _ask(_audit(access="gray"), Answer(_SECOND))
-    assert score.value > 0.9
-    assert score.features == ()
-    assert score.details["no_logprobs"] == 1.0
-    _, other = _ask(_audit(access="gray"), Answer(_SECOND, _said("other words").tokens))
-    assert "perplexity" not in other.details
 
 
 @pytest.mark.parametrize(
@@ -279,9 +270,9 @@ def test_unusable_training_data_is_named(fit) -> None:
         fit(rows, labels[:-1])
 
 
-def test_requirements_follow_the_access() -> None:
+def test_requirements_follow_the_decision() -> None:
     assert _audit().requires == {Capability.TEXT}
-    assert _audit(access="gray").requires == {Capability.TOP_LOGPROBS}
+    assert _audit(decision="thresholds").requires == {Capability.TOP_LOGPROBS}
     assert _audit().name == "s2mia"
 
 
@@ -289,7 +280,7 @@ def test_requirements_follow_the_access() -> None:
     ("options", "message"),
     [
         ({"similarity": "rouge"}, "similarity"),
-        ({"access": "white"}, "access"),
+        ({"decision": "votes"}, "decision"),
         ({"prompt": "Go on."}, "first_half"),
         ({"min_words": 1}, "min_words"),
         ({"max_words": 3}, "max_words"),
@@ -334,7 +325,7 @@ def test_without_log_probabilities_t_and_m_have_no_score() -> None:
 
 def test_as_published_a_refusal_is_an_answer_that_is_not_like_the_document() -> None:
     refusal = _said("I'm sorry, but I cannot help with that.")
-    ours = _ask(_audit(access="gray"), refusal)[1]
+    ours = _ask(_audit(decision="thresholds"), refusal)[1]
     assert ours.value == -1.0 < _ask(_audit(), Answer("zebra"))[1].value
     assert all(map(math.isfinite, ours.features))
     assert ours.details["declined"] == 1
