@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -13,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.cli.main import run
 from ragwitness.errors import InputError
 from ragwitness.targets.probe import CapabilityReport, probe_capabilities
 from ragwitness.targets.resolve import SCHEMES, open_target, parse_address
-from ragwitness.text.sample import load_sample
 from ragwitness.types import Capability
 from tests.support.loopback import loopback, reply
 
@@ -94,25 +90,3 @@ def test_the_entry_points_are_read_from_these_groups() -> None:
 
     groups = tomllib.loads(blocks("toml")[1])["project"]["entry-points"]
     assert set(groups) == {TARGETS, AUDITS, DEFENSES}
-
-
-@pytest.mark.long
-def test_the_commands_for_targets_without_log_probabilities(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = [json.dumps({"id": d.id, "text": d.text}) + "\n" for d in load_sample()[:5]]
-    (tmp_path / "documents.jsonl").write_text("".join(rows[:3]))
-    (tmp_path / "outside.jsonl").write_text("".join(rows[3:]))
-    (block,) = blocks("sh")
-    for line in block.splitlines():
-        arguments = [*shlex.split(line), "--known-out", "outside.jsonl"]
-        if "audit" in arguments:
-            arguments += ["--dry-run"]
-        monkeypatch.setattr(sys, "argv", arguments)
-        with pytest.raises(SystemExit) as stop:
-            run()
-        said = capsys.readouterr().out
-        assert not stop.value.code
-        assert "Nothing was sent." in said
-        assert re.search(r"s-rag +0 +20 +100", said)  # 20 queries about each of 3 + 2
