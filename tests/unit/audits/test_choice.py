@@ -27,7 +27,7 @@ def plan() -> AuditPlan:
 
 
 def _report(seen, requests=0) -> CapabilityReport:
-    return CapabilityReport("m", seen, True, 20, 20, False, None, 0.1, requests, "Hello.")
+    return CapabilityReport("m", seen, True, 20, False, None, 0.1, requests, "Hello.")
 
 
 async def _readable(audit, _known) -> Pilot:

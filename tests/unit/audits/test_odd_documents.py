@@ -257,11 +257,11 @@ def test_a_journal_that_cannot_be_read_is_named_and_nothing_is_sent(tmp_path) ->
 
 def test_texts_known_by_heart_do_not_decide_for_a_collection() -> None:
     tale = _TALES[0].text.split()
-    tales = [" ".join([*tale[at:], *tale[:at], str(at)]) for at in range(5, 65, 6)]
+    tales = [" ".join([*tale[at:], *tale[:at], str(at)]) for at in range(5, 65, 9)]
     odd = tuple(Document(f"tale-{at}", text) for at, text in enumerate(tales))
     plan = AuditPlan((*_SAMPLE[:25], *odd), known_out=_SAMPLE[100:160], accept_unlike=True)
     wrong = asyncio.run(run_collection(plan, _Knows(odd), _Asks()))
-    assert wrong.log10_e > 0.1  # ten of 35 known by heart pull it up, in any order
+    assert wrong.log10_e > 0.1  # seven of 32 known by heart pull it up, in any order
     kept = replace(plan, accept_unlike=False)
     found = asyncio.run(run_collection(kept, _Knows(odd), _Asks()))
     assert not found.decided
