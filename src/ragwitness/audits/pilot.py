@@ -33,7 +33,9 @@ DOCUMENTS = 8
 """The same where some of the first stood out, and too few: small models answer some questions."""
 
 _NEEDED = 3
-"""Of them, those that must stand out: by chance alone that happens in one pilot of seven."""
+"""Of them, those that must stand out from every text not shown; of all, one more may do so from all
+but one, which another document of the index may hold in part. By chance one pilot of five passes.
+"""
 
 _EXCERPT = 800  # characters of a document that are asked about and shown
 _SHOWN = "Context: {passage}\n\n{question}"
@@ -55,15 +57,11 @@ class Pilot:
     hidden: tuple[Score, ...]
     queries: int
 
-    @property
-    def apart(self) -> int:
-        """Texts shown whose score is above that of every text not shown."""
-        values = [one.value for one in self.shown if one.value is not None]
-        return sum(value > self._highest for value in values)
-
-    @property
-    def _highest(self) -> float:
-        return max((s.value for s in self.hidden if s.value is not None), default=-math.inf)
+    def apart(self, but: int = 0) -> int:
+        """Count the texts shown whose score is above that of all texts not shown but so many."""
+        hidden = sorted((s.value for s in self.hidden if s.value is not None), reverse=True)
+        bar = hidden[but] if len(hidden) > but else -math.inf
+        return sum(s.value is not None and s.value > bar for s in self.shown)
 
     @property
     def _unread(self) -> list[str]:
@@ -79,14 +77,18 @@ class Pilot:
     def possible(self) -> bool:
         """Whether the method reads this target."""
         read = all(sum(s.value is not None for s in side) >= _NEEDED for side in self._sides)
-        return read and self.apart >= _NEEDED
+        return read and any(
+            self.apart(but) >= _NEEDED + but for but in range(1 + (len(self.shown) > FIRST))
+        )
 
     @property
     def told(self) -> str:
         """What the pilot showed, in words."""
-        of = f"{self.apart} of {len(self.shown)} texts shown in the question"
+        but = self.apart() < _NEEDED and self.possible
+        of = f"{self.apart(but)} of {len(self.shown)} texts shown in the question"
         if self.possible:
-            return f"in a pilot of {self.queries} questions {of} stood out from texts not shown"
+            told = f"in a pilot of {self.queries} questions {of} stood out from texts not shown"
+            return told + but * ", all but one"
         if len(self.shown) < _NEEDED:
             return f"it can ask about {len(self.shown)} pilot texts, and {_NEEDED} are needed"
         if len(self._unread) > len(self.shown) - _NEEDED:
@@ -187,11 +189,11 @@ async def run_pilot(
         worker = Worker(target, journal, governor=governor)
         # The first few; the rest where some of these stood out, and too few.
         for part in (documents[:FIRST], documents[FIRST:]):
-            if found.shown and (found.possible or not found.apart):
+            if found.shown and (found.possible or not found.apart(1)):
                 break
             shown = await worker.run(_ShownAudit(audit), part, "pilot, shown", progress)
             # What cannot be read of texts that were shown needs no comparison.
-            read = found.apart or sum(one.score.value is not None for one in shown) >= _NEEDED
+            read = found.apart(1) or sum(one.score.value is not None for one in shown) >= _NEEDED
             hidden = await worker.run(audit, part if read else (), "pilot, hidden", progress)
             if any(one.capped for one in (*shown, *hidden)):
                 raise InputError(
