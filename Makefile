@@ -53,7 +53,7 @@ services: hf $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" \
 	  tests/services
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
-	  -m "slow and not long" tests/cli tests/docs tests/golden tests/unit tests/research/*.py
+	  -m "slow and not long" tests/cli tests/docs tests/golden tests/real tests/unit tests/research/*.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
