@@ -528,11 +528,13 @@ def _explained(plan: AuditPlan, audit: Audit, verdicts: Sequence[Verdict]) -> tu
     shows, and costs more than the score. So only what is called in has it.
     """
     texts = {document.id: document for document in plan.documents}
+    baselines = getattr(audit, "baselines", None)  # a method without any has words all the same
     found = []
     for one in verdicts:
         words = one.evidence[:_DECISIVE]
-        if one.decision is Decision.IN and any(math.isnan(word.baseline) for word in words):
-            said = getattr(audit, "baselines", lambda _: ())(texts[one.document])
+        unknown = any(math.isnan(word.baseline) for word in words)
+        if one.decision is Decision.IN and baselines and unknown:
+            said = baselines(texts[one.document])
             words = tuple(replace(word, baseline=p) for word, p in zip(words, said, strict=False))
         found.append(replace(one, evidence=words))
     return tuple(found)

@@ -11,6 +11,8 @@ import time
 import pytest
 
 from ragwitness.asking.worker import Worker
+from ragwitness.audits.membership import run_audit
+from ragwitness.audits.plan import AuditPlan, among
 from ragwitness.errors import InputError
 from ragwitness.membership.reading.answers import AnswerOutcome
 from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
@@ -23,7 +25,7 @@ from ragwitness.membership.runon import (
     read_place,
 )
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Answer, Capability, Document, Query, TokenLogprob
+from ragwitness.types import Answer, Capability, Decision, Document, Query, TokenLogprob
 from tests.support.copier import Copier
 
 _SAMPLE = load_sample()
@@ -79,6 +81,20 @@ def test_members_stand_out_from_all_others_by_text_alone() -> None:
     assert min(o.score.value for o in inside) > max(o.score.value for o in outside) == 0.0
     # Two rare words are enough, so a member takes fewer questions than a document outside.
     assert sum(o.queries for o in inside) < sum(o.queries for o in outside) / 2
+
+
+def test_a_verdict_that_accuses_shows_the_words_that_decided() -> None:
+    plan = AuditPlan(tuple(_SAMPLE[:8]), known_out=tuple(_SAMPLE[40:80]))
+    target = _Chat([one.text for one in _SAMPLE[:8]])
+    audit = among(Runon(Copier()), plan.every_document)
+    result = asyncio.run(run_audit(plan, target, audit))
+    accused = [one for one in result.verdicts if one.decision is Decision.IN]
+    assert len(accused) == 8
+    texts = {one.id: one.text for one in plan.documents}
+    for one in accused:
+        first = one.evidence[0]
+        assert f"{first.before} {first.word}" in " ".join(texts[one.document].split())
+        assert first.probability.low == 1.0
 
 
 def test_which_run_is_chosen_counts_for_nothing() -> None:
