@@ -18,7 +18,7 @@ from ragwitness.text.replies import declines, preamble
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer, Query, TokenLogprob
 
-READING = "+reading.2"
+READING = "+reading.3"
 """Version of the rules by which answers are read, as keys of scores hold it: scores of different
 rules do not mix."""
 
