@@ -33,7 +33,7 @@ help-golden: $(VENV)/.dev
 	$(BIN)/python -m tests.golden.test_help renew
 
 # Against foreign servers, frameworks, Ray, PostgreSQL, a browser, Go's logs and snarkjs; then the slow
-# tests but for those of the studies and the readers, which test-slow runs.
+# tests but for those of the studies, which test-slow runs.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
 	command -v chromium >/dev/null || apt-get install -qy --no-install-recommends chromium || \

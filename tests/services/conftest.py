@@ -23,7 +23,7 @@ from tests.support.servers import free_port, served
 def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of llama.cpp's server over the embedded reader."""
     _needs("xllamacpp", "gguf")
-    from research.reader.gguf_file import write_gguf
+    from research.gguf_file import write_gguf
 
     folder = tmp_path_factory.mktemp("llama")
     write_gguf(folder / "reader.gguf")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import MissingExtraError
-from research.reader.gguf_file import main, tensor_names, write_gguf
+from research.gguf_file import main, tensor_names, write_gguf
 from tests.unit.models.models_fakes import SHAPE, TEMPLATE, make_weights
 
 

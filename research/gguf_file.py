@@ -1,6 +1,6 @@
 """Write a reader folder as one GGUF file, for llama.cpp and what is built on it.
 
-``python -m research.reader.gguf_file OUT.gguf [FOLDER]``
+``python -m research.gguf_file OUT.gguf [FOLDER]``
 
 The tokenizer (digits one by one, then GPT-2's byte-level regex) is llama.cpp's pre-tokenizer
 ``smollm``; control tokens keep their meaning, mask tokens stay one token each.
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> int:
     """Run the command; returns the exit code."""
     try:
         if len(arguments) not in (1, 2) or arguments[0].startswith("-"):
-            usage = "Usage: python -m research.reader.gguf_file OUT.gguf [FOLDER]"
+            usage = "Usage: python -m research.gguf_file OUT.gguf [FOLDER]"
             raise InputError("One output file is needed, and at most one model folder.", usage)
         write_gguf(*arguments)
     except RagwitnessError as error:

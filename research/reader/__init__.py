@@ -1,1 +1,0 @@
-"""Training of the embedded reader, whose weights are in the wheel."""
