@@ -1,1 +1,1 @@
-"""What reproduces the papers and trains the reader; not part of the wheel. See README.md."""
+"""What reproduces the papers; not part of the wheel. See README.md."""

@@ -15,10 +15,10 @@ from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
 from ragwitness.defenses.synthetic.private.sources import WORDS, load_embedding
 from ragwitness.defenses.synthetic.registry import build_method, guard_config
-from ragwitness.extraction.wiki_pii import made_up, wiki_pii
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
+from research.synthetic.wiki_pii import made_up, wiki_pii
 
 __all__ = ["Material", "Question", "load", "replaced"]
 

@@ -147,8 +147,8 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
     """Read and divide a case's corpus, the same for all tables."""
     from ragwitness.audits.variants import default_held_out, divide, own_questions, read_questions
     from ragwitness.cli.common import read_documents
-    from ragwitness.extraction.wiki_pii import wiki_pii
     from ragwitness.text.secrets import Secret, contacts
+    from research.synthetic.wiki_pii import wiki_pii
 
     if options.data is None:
         raise InputError("The corpora are needed.", "Give their folder with --data DIR.")

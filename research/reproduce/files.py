@@ -23,7 +23,7 @@ def leave_table(
     """Write a table, print it, and say where it is.
 
     Args:
-        folder: Of the table; ``ragwitness view`` shows it.
+        folder: Where the table goes.
         text: Markdown.
         data: The same and more, for programs.
         figure: SVG; None where there is none.

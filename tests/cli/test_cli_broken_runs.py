@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, TABLE
+from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT
 from ragwitness.results.registry import open_result
 from ragwitness.web.pages import run_page
 from ragwitness.web.runs import find_runs
@@ -164,20 +164,6 @@ def test_a_broken_result_is_refused_by_report_and_named_by_its_page(kind: str, h
     check(run_page(run))
     assert _files(Path("kept")) == before
     assert not Path("new.json").exists()
-
-
-@pytest.mark.parametrize("data", [b"", b"Tiny\n", b"\xff\xfe"], ids=["empty", "no title", "binary"])
-def test_a_broken_table_is_refused_by_report_and_named_by_its_page(data: bytes) -> None:
-    run = Path(shutil.copytree(STORED / "tables" / "golden" / "canary", "kept"))
-    (run / TABLE).write_bytes(data)
-    before = _files(run)
-    code, text = errands.call("report", run)
-    assert code == 2
-    assert TABLE in text
-    _told(text)
-    (found,) = find_runs([run])
-    check(run_page(found))
-    assert _files(run) == before
 
 
 @pytest.mark.parametrize("how", ["cut", "empty", "of a version to come", "a list", "a result"])

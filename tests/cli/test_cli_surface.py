@@ -107,9 +107,11 @@ def test_groups_are_listed_without_their_verbs_being_imported():
     )
 
 
-def test_without_a_checkout_reproduce_says_how_to_get_one(command, monkeypatch):
+def test_without_a_checkout_reproduce_says_how_to_get_one(command, monkeypatch, tmp_path):
     from ragwitness.cli import main, reproduce
+    from ragwitness.kit import checkout
 
+    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site/ragwitness/kit/checkout.py"))
     monkeypatch.setattr(reproduce, "reproduce", reproduce._without_checkout)
     monkeypatch.setattr(main, "_verb", main._verb.__wrapped__)  # made anew
     code, text = command("reproduce", "mba/table2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -24,9 +25,15 @@ def test_every_attack_is_described() -> None:
 @pytest.mark.slow
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("prose.txt").write_text("\n\n".join(d.text for d in load_sample()[:60]))
+    mails = [f"anna.kell{n}@example.org" for n in range(20)]
+    texts = [f"{d.text} Write to {mail}." for d, mail in zip(load_sample(), mails, strict=False)]
+    for name, rows in {
+        "corpus": [{"id": f"d{n}", "text": text} for n, text in enumerate(texts)],
+        "secrets": [{"text": m, "kind": "email", "record": f"d{n}"} for n, m in enumerate(mails)],
+    }.items():
+        Path(f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     commands = re.search(r"^```\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE).group(1).splitlines()
-    assert len(commands) == 4
+    assert len(commands) == 3
     for line in commands:
         monkeypatch.setattr(sys, "argv", shlex.split(line))
         with pytest.raises(SystemExit) as stop:

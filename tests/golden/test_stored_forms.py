@@ -91,14 +91,6 @@ def test_every_stored_run_has_a_page() -> None:
     )  # fmt: skip
 
 
-def test_every_stored_table_has_a_page() -> None:
-    found = list(errands.pages(STORED / "tables"))
-    assert [kind for kind, _ in found] == ["table"] * len(TABLES)
-    page = " ".join(text for _, text in found)
-    for said in ("What proofs cost", "Tiny", "A table", "Letters"):
-        assert said in page
-
-
 def test_unfinished_runs_have_a_page() -> None:
     assert [k for k, _ in errands.pages(STORED / "stopped" / "killed" / RUNS)] == ["not finished"]
     assert [k for k, _ in errands.pages(STORED / "stopped" / "sharded")] == ["not finished"]

@@ -132,7 +132,12 @@ def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> 
         attack="composite",
         columns={"repeats": "published repeat prompts 10"},
     )
-    rows = {"all": "origin", "told": "paraphrase", "list": "attrprompt", "words": "redact"}
+    rows = {
+        "all": "origin",
+        "told": "paraphrase",
+        "list": "attrprompt-published",
+        "words": "redact",
+    }
     table = CompareTable("sage/tiny", "Tiny", 3, 0, rows, (case,))
     with writers(lambda _kind, _prompt: "A list?") as server:
         model, roles = roles_of("rules", {"extractor": f"{server.url}#m"})

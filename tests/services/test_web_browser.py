@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.browsing import chromium, viewing, watch
-from tests.unit.web.web_runs import collection_run, table_run, two_audits, unfinished_run
+from tests.unit.web.web_runs import collection_run, two_audits, unfinished_run
 
 MOST_TABS = 120
 
@@ -40,10 +40,6 @@ CONTRAST = """() => {
   return found.sort((x, y) => x[0] - y[0]);
 }"""
 
-TABLE = (
-    "**A table**\n\n| case | ours |" + " more |" * 12 + "\n|---|\n| one | .5 [.4, .6], n = 20 |\n"
-)
-
 pytestmark = pytest.mark.slow
 
 # What a screen reader would miss.
@@ -71,12 +67,11 @@ UNNAMED = """() => {
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real ``ragwitness view`` over six runs; the address that it prints."""
+    """A real ``ragwitness view`` over five runs; the address that it prints."""
     root = tmp_path_factory.mktemp("runs")
     two_audits(root)
     collection_run(root / "collection")
     unfinished_run(root / "under-way", [("doc-1", "What is <b>it</b>?", "It is <i>so</i>.")])
-    table_run(root / "toy", TABLE, '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>')
     (root / "broken").mkdir()
     (root / "broken" / "result.json").write_text("{", encoding="utf-8")
     os.utime(root / "alpha", (4e9, 4e9))  # the newest, beta after it
@@ -153,7 +148,7 @@ def check(page: Any, heading: str) -> None:
 
 
 def test_from_the_list_to_a_document_by_keyboard(page: Any) -> None:
-    check(page, "6 runs")
+    check(page, "5 runs")
     assert "ends in the middle" in page.locator("table").inner_text()
     follow(page, "alpha")
     check(page, "in the database")

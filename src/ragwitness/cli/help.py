@@ -304,11 +304,6 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "lab:serve": CommandExample(
         "ragwitness lab serve --corpus corpus.jsonl --port 8000", ("doctor", "audit", "leak")
     ),
-    "corpus:wiki_pii": CommandExample(
-        "ragwitness lab wiki-pii --text prose.txt -o wiki.jsonl --limit 20 \\\n"
-        "    --secrets secrets.jsonl",
-        ("leak", "lab serve"),
-    ),
     "reproduce:reproduce": CommandExample("ragwitness lab reproduce list", ("evaluate",)),
     "shards:work": CommandExample("ragwitness run work first --shard 1/4", ("run merge", "audit")),
     "shards:merge": CommandExample("ragwitness run merge first", ("run work", "report")),

@@ -136,10 +136,9 @@ _SERVICE = Group(
     {"serve": Verb("serve:serve", "Serve chat and retrieval with noise."), "tenants": _TENANTS},
 )
 _LAB = Group(
-    "Set up a RAG system and corpora of your own, and measure on them what papers did.",
+    "Set up a RAG system of your own, and measure on it what papers did.",
     {
         "serve": Verb("lab:serve", "Serve a RAG system over a corpus."),
-        "wiki-pii": Verb("corpus:wiki_pii", "Plant made-up contact details in a text."),
         "reproduce": Verb(
             "reproduce:reproduce", "Run a table of a paper and print it beside the published one."
         ),
@@ -193,7 +192,6 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
 _ATTEST_OLD = ("setup", "commit", "close", "challenge", "prove", "monitor", "receipt")
 OLD: Mapping[str, tuple[str, ...]] = {
     "owner": ("audit", "--collection"),
-    "corpus": ("lab",),
     "reproduce": ("lab", "reproduce"),
     "serve": ("service", "serve"),
     "tenants": ("service", "tenants"),

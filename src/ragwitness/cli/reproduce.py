@@ -6,15 +6,14 @@ not in the package that is installed.
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ragwitness.errors import InputError
+from ragwitness.kit.checkout import of_checkout
+
+_VERB = "research.reproduce.command:reproduce"
 
 
 def _without_checkout(
@@ -26,24 +25,10 @@ def _without_checkout(
 
     The tables and their scripts are in the repository, not in the installed package.
     """
-    raise InputError(
-        "Published tables are reproduced from a checkout of the repository; this is the"
-        " installed package alone.",
-        "Clone the repository (its address: pip show ragwitness), run pip install -e . in the"
-        " clone, then ragwitness lab reproduce list.",
-    )
+    of_checkout(_VERB)
 
 
-def _of_checkout() -> Callable[..., None]:
-    """Return the verb of the checkout around this package, else one that says how to get one."""
-    # The wheel has no research/: only a checkout around this file can run it.
-    root = Path(__file__).resolve().parents[3]
-    if not ((root / "research").is_dir() and (root / "experiments").is_dir()):
-        return _without_checkout
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
-    verb: Callable[..., None] = importlib.import_module("research.reproduce.command").reproduce
-    return verb
-
-
-reproduce = _of_checkout()
+try:
+    reproduce = of_checkout(_VERB)
+except InputError:
+    reproduce = _without_checkout

@@ -61,7 +61,7 @@ def synthesize(
         str,
         typer.Option(
             help="The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,"
-            " paraphrase-checklist, zerogen, attrprompt. Without one: redact, keywords. With or"
+            " paraphrase-checklist. Without one: redact, keywords. With or"
             " without: private-evolution and private-topics, which are differentially private."
         ),
     ] = "sage",

@@ -57,10 +57,6 @@ SAFE = "safe.jsonl"
 EVALUATION = "evaluation.html"
 EVALUATION_DATA = "evaluation.json"
 """An evaluation of many audits: its page, and its result where that is written beside."""
-TABLE = "table.md"
-TABLE_FIGURE = "table.svg"
-TABLE_DATA = "table.json"
-"""A reproduced table: what is read, drawn and counted with."""
 LOOK = "look.json"
 """Which look at a draw the run is; of an audit, its looks at a part of the documents."""
 BEFORE = "before.json"
@@ -90,7 +86,6 @@ _OF = {
     "evaluation": (EVALUATION, EVALUATION_DATA),
     "leak": (TRANSCRIPTS,),
     "synthesis": (MADE, VOTES, SAFE),
-    "table": (TABLE, TABLE_FIGURE, TABLE_DATA),
     "canary": (COMMITMENT, LOOK),
     "attest": (TRUST,),
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_object
-from ragwitness.kit.run_files import RESULT, TABLE
+from ragwitness.kit.run_files import RESULT
 from ragwitness.results.kind import Kind
 
 KINDS = {
@@ -20,7 +20,6 @@ KINDS = {
     "comparison": "comparison",
     "evaluation": "evaluation",
     "canary": "canary",
-    "table": "table",
 }
 """Name of each kind, and the module that holds it; imported when it is needed."""
 
@@ -95,11 +94,6 @@ def open_result(path: Path) -> tuple[Kind[Any, Any], Any]:
     Raises:
         InputError: There is none, it is not whole, or it cannot be read; in one line.
     """
-    # A reproduced table is Markdown and has no result.json.
-    if path.is_dir() and not (path / RESULT).exists() and (path / TABLE).exists():
-        from ragwitness.results.table import KIND, read_reproduced
-
-        return KIND, read_reproduced(path)
     file = path / RESULT if path.is_dir() else path
     if not file.exists():
         raise InputError(

@@ -59,7 +59,6 @@ def create_app(
         Route("/run/{key}/document", _page(site.document)),
         Route("/run/{key}/rows", _page(site.rows)),
         Route("/run/{key}/asked", _page(site.asked)),
-        Route("/run/{key}/figure.svg", _figure(site)),
         Route("/compare", _page(site.compare)),
         Route("/style.css", _fixed(pages.style_sheet, "text/css")),
         Route("/live.js", _fixed(pages.script, "text/javascript")),
@@ -103,15 +102,6 @@ class _Site:
     def asked(self, given: dict[str, str]) -> str:
         return pages.asked_page(self._find(given.get("key", "")), given)
 
-    def figure(self, key: str) -> bytes:
-        figure = pages.figure_of(self._find(key))
-        if figure is None:
-            raise HTTPException(404, "This run has no figure.")
-        try:
-            return figure.read_bytes()
-        except OSError as error:
-            raise HTTPException(404, f"The figure cannot be read: {error.strerror}.") from error
-
     def compare(self, given: dict[str, str]) -> str:
         if "first" not in given or "second" not in given:
             raise HTTPException(404, "Choose two runs in the list of runs.")
@@ -135,16 +125,6 @@ def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitabl
         given = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
         named = {name: values[-1] for name, values in given.items()}
         return page_reply(await run_in_threadpool(make, {**named, **request.path_params}))
-
-    return handle
-
-
-def _figure(site: _Site) -> Callable[[Request], Awaitable[Response]]:
-    """Return the handler of figures: images, in which the headers of every reply forbid scripts."""
-
-    async def handle(request: Request) -> Response:
-        found = await run_in_threadpool(site.figure, request.path_params["key"])
-        return Response(found, media_type="image/svg+xml")
 
     return handle
 

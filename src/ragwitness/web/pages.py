@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from urllib.parse import quote
 
 from ragwitness.asking.budget import Use
 from ragwitness.asking.journal import index_of
 from ragwitness.errors import RagwitnessError
-from ragwitness.kit.run_files import TABLE_FIGURE
 from ragwitness.report.html import Cut, environment, resource
 from ragwitness.results import wording as say
 from ragwitness.results.membership import LABELS, is_wrong, truth_of, words_of
@@ -58,8 +56,7 @@ class Begun:
 
 def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = None) -> str:
     """Return the list of runs, and of what these pages have begun."""
-    # A reproduced table has no rates of its own to compare.
-    comparable = [run for run in runs if run.kind is not None and run.kind.name != "table"]
+    comparable = [run for run in runs if run.kind is not None]
     return render(
         "runs.html.j2",
         rows=[_row(run) for run in runs],
@@ -89,9 +86,8 @@ def run_page(run: Run, job: tuple[str, str] | None = None) -> str:
         "curves": curves_of(run),
         "cut": Cut(_WHOLE, PAGE, f"{run_link(run)}/rows"),
         "asked_link": f"{run_link(run)}/asked",
-        "figure": figure_of(run),
         # An audit lists its documents in its report.
-        "heard": None if run.audit or _is_table(run) else index_of(run.folder).heard(),
+        "heard": None if run.audit else index_of(run.folder).heard(),
     }
     if sheet is None:
         spent = sum(spending_of(run.folder), Use())
@@ -125,16 +121,6 @@ def _listing(run: Run, name: str, rows: Rows, given: Mapping[str, str]) -> str:
         page_of=lambda name: document_link(run, name),
         cut=Cut(),
     )
-
-
-def figure_of(run: Run) -> Path | None:
-    """Return the figure that was drawn beside a reproduced table; None where there is none."""
-    path = run.folder / TABLE_FIGURE
-    return path if _is_table(run) and path.is_file() else None
-
-
-def _is_table(run: Run) -> bool:
-    return run.kind is not None and run.kind.name == "table"
 
 
 def document_page(run: Run, document: str) -> str | None:

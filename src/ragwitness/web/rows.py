@@ -125,7 +125,7 @@ def rows_of_kind(kind: Kind[Any, Any], result: Any) -> Rows:
         "row",
         kind.rows(result),
         lambda row: " ".join(str(row.get(name)) for name in plain if row.get(name) is not None),
-        lambda some: Table("Rows", columns, LazyRows(some, cells), "reproduced"),
+        lambda some: Table("Rows", columns, LazyRows(some, cells), "plain-rows"),
         sorts,
     )
 

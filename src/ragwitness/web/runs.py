@@ -14,7 +14,7 @@ from ragwitness.asking.budget import Use, uses
 from ragwitness.asking.journal import files_of, index_of
 from ragwitness.errors import RagwitnessError
 from ragwitness.kit.files import at_hand
-from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, SPENT, TABLE
+from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, SPENT
 from ragwitness.results import wording as say
 from ragwitness.results.geometry import Course
 from ragwitness.results.kind import Kind
@@ -29,7 +29,7 @@ from ragwitness.web.rows import Rows, ranked, rows_of_audit, rows_of_kind
 
 _HASHED = re.compile(r"([0-9a-f]{4})[0-9a-f]{6}-(\d+)")  # see cli.common.run_folder
 _ID = 24  # characters of a document's id in a run's name
-_SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST, TABLE)
+_SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST)
 _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves
 
 
@@ -83,8 +83,8 @@ class Run:
 
     Attributes:
         key: Names it in addresses; follows from its path.
-        name: Of the folder, for a table behind that of its paper; where the folder is named by a
-            hash of its inputs, method and documents instead, with the hash's first digits.
+        name: The folder's name; where that is a hash of the inputs, method and documents instead,
+            with the hash's first digits.
         folder: Its path.
         changed: When its newest file was written, seconds since the epoch.
         state: Of its result: when it was written, and its size.
@@ -141,13 +141,11 @@ def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
     """Return all runs, the newest first.
 
     Args:
-        roots: Run folders, or folders with run folders in them; reproduced tables are found one
-            folder further down, where each paper has its own.
+        roots: Run folders, or folders with run folders in them.
     """
     folders: dict[Path, None] = {}
     for root in roots:
-        # A root is a run, or a folder of runs; nothing is searched deeper than a reproduced table
-        # lies.
+        # A root is a run, or a folder of runs; nothing is searched deeper.
         inside = [root] if is_run(root) else _inside(root)
         folders |= {folder.absolute(): None for folder in inside}
     runs = [_run(folder) for folder in folders]
@@ -168,8 +166,7 @@ def _inside(root: Path) -> list[Path]:
         children = list(root.iterdir())
     except OSError:
         children = []
-    tables = [path.parent for path in root.glob(f"*/*/{TABLE}")]
-    return sorted({*filter(is_run, children), *tables})
+    return sorted(filter(is_run, children))
 
 
 def is_run(folder: Path) -> bool:
@@ -193,16 +190,14 @@ def _run(folder: Path) -> Run:
         changed = max(entry.stat().st_mtime for entry in [folder, *folder.iterdir()])
         # Reading is cached by time and size of the file: a finished run is parsed once, a new
         # result at once.
-        path = next((folder / one for one in (RESULT, TABLE) if (folder / one).exists()), None)
-        if path is not None:
+        path = folder / RESULT
+        if path.exists():
             found = path.stat()
             state = (found.st_mtime_ns, found.st_size)
             brief = _brief(folder, *state)
     except OSError as error:
         brief = Brief(problem=f"{folder}: {error.strerror}.")
-    kind = brief.kind
-    paper = f"{folder.parent.name}/" if kind is not None and kind.name == "table" else ""
-    return Run(key, paper + _name(folder, brief), folder, changed, state, brief)
+    return Run(key, _name(folder, brief), folder, changed, state, brief)
 
 
 def _name(folder: Path, brief: Brief) -> str:

@@ -89,18 +89,12 @@ def test_every_method_writes_only_what_passes(method: str, tmp_path: Path) -> No
     def script(kind: str, prompt: str) -> str:
         if kind != "other":
             return good(kind, prompt)
-        if "is the answer to a question" in prompt:
-            return "What was talked about?"
-        if "subtopics" in prompt:
-            return "- tides\n- lanterns\n- Ada Fenn"
         if len(blocks(prompt)) == 1 and "An earlier attempt" not in prompt:
             return blocks(prompt)[0]  # a paraphrase that copies; mended when told
         return "Somebody asked about a matter, and was given kind advice."
 
     with writers(script) as server:
         result = make(server.url, documents, None, method=method)
-        told = [prompt for prompt, _ in server.prompts if "Write a text that deals with" in prompt]
-    assert not any("Ada Fenn" in prompt for prompt in told)
     out = tmp_path / "safe.jsonl"
     write_made(out, result)
     if method == "redact":
@@ -109,11 +103,7 @@ def test_every_method_writes_only_what_passes(method: str, tmp_path: Path) -> No
         assert all(t.endswith("Signed by <NAME>, call <PHONE>.") for t in texts), texts
         return
     rows = assert_safe(out, documents)
-    if method == "zerogen":  # its answers are names in the record
-        assert result.counts["withheld"] > 0
-        assert set(result.reasons) == {"withheld: 1 known secret (name)"}
-    else:
-        assert len(rows) == 6, result.reasons
+    assert len(rows) == 6, result.reasons
 
 
 @pytest.mark.parametrize("method", [m for m, entry in METHODS.items() if entry.evaluation])

@@ -170,11 +170,3 @@ def canary_run(folder: Path, text: str = "plain") -> Path:
     stored = json.dumps(to_json(canary_report(result, f"release {text}")))
     (folder / "result.json").write_text(stored, encoding="utf-8")
     return folder
-
-
-def table_run(folder: Path, text: str, figure: str) -> Path:
-    """Write what ``ragwitness lab reproduce`` leaves of a table."""
-    folder.mkdir(parents=True)
-    (folder / "table.md").write_text(text, encoding="utf-8")
-    (folder / "table.svg").write_text(figure, encoding="utf-8")
-    return folder

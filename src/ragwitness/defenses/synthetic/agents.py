@@ -6,7 +6,7 @@ import re
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -65,10 +65,6 @@ class Asking:
                 f" {self.max_tokens}, {self.attempts} and {self.temperature:g}.",
                 "Leave out --answer-tokens, --attempts or --temperature for the default.",
             )
-
-    def as_published(self) -> Asking:
-        """Return these settings with the published limit, once, whatever comes back."""
-        return replace(self, max_tokens=256, attempts=1, published=True)
 
     def needs_model(self, *roles: str) -> bool:
         """Whether one of these roles is played by the run's model."""
@@ -366,13 +362,10 @@ class RoleMethod(ABC):
 
     Args:
         config: Settings.
-        published: Ask as the paper does and enforce none of our conditions, for evaluation only.
     """
 
-    def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
-        config = config or MakingConfig()
-        self.config = replace(config, asking=config.asking.as_published()) if published else config
-        self.published = published
+    def __init__(self, config: MakingConfig | None = None) -> None:
+        self.config = config or MakingConfig()
 
     @property
     @abstractmethod

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ragwitness.defenses.synthetic.agents import MakingConfig
-from ragwitness.defenses.synthetic.attrprompt import AttrPrompt
 from ragwitness.defenses.synthetic.base import AnyMethod
 from ragwitness.defenses.synthetic.guard import GuardConfig
 from ragwitness.defenses.synthetic.local import Keywords, Redact
@@ -19,9 +18,8 @@ from ragwitness.defenses.synthetic.private.evolution import (
 from ragwitness.defenses.synthetic.private.topics import PrivateTopics
 from ragwitness.defenses.synthetic.roles import ROLES, Roles
 from ragwitness.defenses.synthetic.sage import Sage
-from ragwitness.defenses.synthetic.sage_paper import PublishedSage
-from ragwitness.defenses.synthetic.zerogen import ZeroGen
 from ragwitness.errors import InputError
+from ragwitness.kit.checkout import of_checkout
 from ragwitness.kit.registry import Listing, Registry
 from ragwitness.text.secrets import Secret
 
@@ -76,6 +74,25 @@ def _evolution(given: Materials) -> AnyMethod:
     return PrivateEvolution(*given.private, given.config)
 
 
+def _published(name: str, summary: str) -> MethodListing:
+    def make(given: Materials) -> AnyMethod:
+        method: AnyMethod = of_checkout("research.synthetic.methods:METHODS")[name](given.config)
+        return method
+
+    return MethodListing(make, summary, evaluation=True)
+
+
+# Of SAGE's tables alone: they are in a checkout.
+_PUBLISHED = {
+    "sage-published": "SAGE as published",
+    "stage-1-published": "its stage 1 as published",
+    "paraphrase-published": "extracts, as published",
+    "paraphrase-privacy-published": "likewise, told to run no privacy risk",
+    "paraphrase-checklist-published": "rewrites by the six checks, as published",
+    "zerogen-published": "questions that records answer, shuffled, as its code is",
+    "attrprompt-published": "texts from subtopics, blind, as its code is",
+}
+
 METHODS = Registry(
     "method",
     {
@@ -94,10 +111,6 @@ METHODS = Registry(
         "paraphrase-checklist": MethodListing(
             lambda m: Paraphrase("checklist", m.config), "likewise, with SAGE's six checks"
         ),
-        "zerogen": MethodListing(lambda m: ZeroGen(m.config), "questions that the record answers"),
-        "attrprompt": MethodListing(
-            lambda m: AttrPrompt(m.config), "texts from subtopics of the corpus, of no record"
-        ),
         "redact": MethodListing(
             lambda m: Redact(m.secrets, m.pii),
             "<KIND> for contacts and secrets, no model",
@@ -114,36 +127,10 @@ METHODS = Registry(
             "texts from private keywords of clusters, differentially private",
             private=True,
         ),
-        "sage-published": MethodListing(
-            lambda m: PublishedSage(m.config), "SAGE as published", evaluation=True
-        ),
-        "stage-1-published": MethodListing(
-            lambda m: PublishedSage(m.config, stage=1), "its stage 1 as published", evaluation=True
-        ),
-        "paraphrase-published": MethodListing(
-            lambda m: Paraphrase("plain", m.config, published=True),
-            "extracts, as published",
-            evaluation=True,
-        ),
-        "paraphrase-privacy-published": MethodListing(
-            lambda m: Paraphrase("privacy", m.config, published=True),
-            "likewise, told to run no privacy risk",
-            evaluation=True,
-        ),
-        "paraphrase-checklist-published": MethodListing(
-            lambda m: Paraphrase("checklist", m.config, published=True),
-            "rewrites by the six checks, as published",
-            evaluation=True,
-        ),
-        "zerogen-published": MethodListing(
-            lambda m: ZeroGen(m.config, published=True), "shuffled, as its code is", evaluation=True
-        ),
-        "attrprompt-published": MethodListing(
-            lambda m: AttrPrompt(m.config, published=True), "blind, as its code is", evaluation=True
-        ),
+        **{name: _published(name, summary) for name, summary in _PUBLISHED.items()},
     },
 )
-"""By the name of ``--method``; those for evaluation are not offered there."""
+"""By the name of ``--method``; those for evaluation are in a checkout, and not offered there."""
 
 
 def build_method(

@@ -23,9 +23,9 @@ _LINE = re.compile(r"^\s*-\s*\[([^\]\n]+)\]\s*:\s*(.+)$")
 _LABEL = re.compile(r"^\s*(\w[\w ]{0,30}):\s*$")
 _NAMED = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)*")
 _DIGITS = re.compile(r"\b\d[\d.,:/-]*\b")
-_KNOWN_TO = 3  # records that must hold a word before it may be told
+KNOWN_TO = 3
+"""Records that must hold a word before it may be told."""
 _TERMS = 8  # words told of an attribute
-_SHARE = 0.5  # of a record's sentences, in what is "useful or important"
 # By a part of an attribute's name: what the sentences that tell of it hold.
 _CUES = (
     ("symptom", r"pain|ache|fever|feel|swell|rash|cough|bleed|itch|burn|numb|dizz|vomit|sore"),
@@ -117,29 +117,10 @@ class Rules:
             kept[longest] = " ".join(shorter)
         return "\n".join(filter(None, kept)) or "Nothing can be told."
 
-    def useful(self, text: str) -> str:
-        """Copy out the half of a text's sentences that its other sentences agree with most."""
-        sentences = sentences_of(text)
-        wanted = max(1, round(len(sentences) * _SHARE))
-        best = self._ranked(text)[:wanted]
-        return " ".join(one for one in sentences if one in best)
-
     def reworded(self, text: str) -> str:
         """Tell a text in another order: each sentence's telling words, the last sentence first."""
         told = [self._terms(one, rare=True) for one in reversed(sentences_of(text))]
         return " ".join(f"It tells of {one}." for one in told if one)
-
-    def question(self, text: str, answer: str) -> str:
-        """Ask for an answer by the sentence in which it stands, without it."""
-        holding = next((one for one in sentences_of(text) if answer.lower() in one.lower()), text)
-        rest = re.sub(re.escape(answer), "what", holding, flags=re.IGNORECASE).strip(" .!?")
-        return f"{' '.join(rest.split())[:300]}?"
-
-    def subtopics(self, count: int) -> list[str]:
-        """Name words that many records hold."""
-        common = (w for w, n in self._held.most_common() if n >= _KNOWN_TO)
-        fit = (w for w in common if w.isalpha() and len(w) > 3 and w not in STOP_WORDS)
-        return [word for word, _ in zip(fit, range(count), strict=False)]
 
     def _ranked(self, text: str) -> list[str]:
         """Sentences by the mean commonness of their words in the text, the most central first."""
@@ -160,7 +141,7 @@ class Rules:
             if word not in STOP_WORDS
             and len(word) > 2
             and word.isalpha()
-            and (rare or self._held[word] >= _KNOWN_TO)
+            and (rare or self._held[word] >= KNOWN_TO)
         ]
         best = set(sorted(words, key=lambda word: self._held[word])[:_TERMS])
         return " ".join(word for word in words if word in best)

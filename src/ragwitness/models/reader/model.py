@@ -105,7 +105,7 @@ class Reader(TokenModel):
             raise ModelError(
                 f"There is no model folder {folder}, and no reader of that name here.",
                 "Give an existing folder; readers by name lie in experiments/readers of the"
-                " repository, not in an installed package; the README there says where weaker ones are.",
+                " repository, whose README says where weaker ones are; a package has one alone.",
             )
         config, weights = read_config(folder), read_weights(folder)
         try:

@@ -76,7 +76,7 @@ def test_every_method_by_rules_asks_nobody_and_writes_nothing_unsafe(name: str) 
             assert one.fate is Fate.UNGUARDED or not one.text
 
 
-@pytest.mark.parametrize("name", ["sage", "stage-1", "paraphrase", "zerogen"])
+@pytest.mark.parametrize("name", ["sage", "stage-1", "paraphrase"])
 def test_of_a_corpus_of_one_record_nothing_unsafe_is_written(name: str) -> None:
     alone = _RECORDS[:1]
     guard = SyntheticGuard([alone[0].text], [Secret("Tom Baker", "name", "r0")])
@@ -95,8 +95,3 @@ def test_the_rewriter_mends_what_the_judge_finds() -> None:
     assert "Baker" not in mended
     assert "713" not in mended
     assert rules.rewritten("Rest will help.") == "Rest will help."
-
-
-def test_a_question_by_rules_does_not_hold_its_answer() -> None:
-    asked = Rules(_RECORDS, _GUARD).question("Rome fell. Odoacer took Ravenna.", "Ravenna")
-    assert asked == "Odoacer took what?"

@@ -225,16 +225,11 @@ def test_attributes_that_are_facts_are_left_out() -> None:
     assert "[what was said" not in extract
 
 
-@pytest.mark.parametrize("published", [True, False])
-def test_only_the_published_paraphrase_takes_what_was_cut_off(published: bool) -> None:
+def test_a_paraphrase_that_was_cut_off_is_asked_for_again() -> None:
     cut = Answer("Copied: my son Tom Baker had a runny", finish_reason="length")
-    made, asked = play(Paraphrase(published=published), lambda _: cut)
-    if published:
-        assert (made.fate, made.text, made.violation) == (Fate.UNGUARDED, cut.text, "secret")
-        assert [query.max_tokens for query in asked] == [256]
-    else:
-        assert (made.fate, made.text) == (Fate.TRUNCATED, "")
-        assert [query.max_tokens for query in asked] == [1024, 1024]
+    made, asked = play(Paraphrase(), lambda _: cut)
+    assert (made.fate, made.text) == (Fate.TRUNCATED, "")
+    assert [query.max_tokens for query in asked] == [1024, 1024]
 
 
 @pytest.mark.parametrize(

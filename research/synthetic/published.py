@@ -184,8 +184,6 @@ Remember, *DO NOT* edit the extracted parts of the context.
 > Context: >>> {input_context} >>>
 
 Extracted relevant parts:"""
-# App. A.6, Para(GPT-4o, Privacy): the same with this as the system prompt.
-NO_RISKS = "The generated data should *NOT* have privacy risks."
 # Table 18, Para(Joe).
 PARAPHRASE_JOE = f"""\
 Context: {{input_context}}
@@ -210,6 +208,13 @@ Please provide the rewritten context that addresses these privacy concerns while
 essential meaning and utility of the information."""
 
 
+def as_published(config: MakingConfig | None) -> MakingConfig:
+    """Return settings with the published limit of an answer, asked once, whatever comes back."""
+    config = config or MakingConfig()
+    asking = replace(config.asking, max_tokens=256, attempts=1, published=True)
+    return replace(config, asking=asking)
+
+
 class PublishedSage(Sage):
     """The paper's prompts in the published loop.
 
@@ -219,8 +224,7 @@ class PublishedSage(Sage):
     """
 
     def __init__(self, config: MakingConfig | None = None, stage: int = 2) -> None:
-        super().__init__(config, published=True)
-        self.config = replace(self.config, rounds=_TURNS if stage == 2 else 0)
+        super().__init__(replace(as_published(config), rounds=_TURNS if stage == 2 else 0))
 
     @property
     def name(self) -> str:

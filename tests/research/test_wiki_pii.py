@@ -9,8 +9,8 @@ import pytest
 from ragwitness.errors import InputError
 from ragwitness.extraction.score.hits import find_secrets
 from ragwitness.extraction.transcript import Transcript
-from ragwitness.extraction.wiki_pii import KINDS, WikiPii, chunks, made_up, wiki_pii
 from ragwitness.text.secrets import contacts
+from research.synthetic.wiki_pii import KINDS, WikiPii, chunks, made_up, wiki_pii
 
 _PROSE = "\n\n".join(
     f" = Heading {i} = \n A sentence about item {i} , which is long . Another one ! Is it ? Yes .\n"

@@ -1,9 +1,8 @@
-"""ZeroGen as SAGE's baseline has it (A.3): questions to the record whose answers it holds.
+"""ZeroGen as SAGE's code has it (A.3): questions to records whose answers they hold.
 
-The published code draws the pairs of a text from all records alike, so that a text answers for no
-record in particular, and takes 20 of them where the paper says 10. Ours stay with their record;
-``zerogen-published`` draws as the code does. The paper finds answers with spaCy's models; here
-they are names and numbers by their form, then the record's rarest words.
+The pairs of a text are drawn from all records alike, so that a text answers for no record in
+particular, and there are 20 of them where the paper says 10. The paper finds answers with spaCy's
+models; here they are names and numbers by their form, then the record's rarest words.
 """
 
 from __future__ import annotations
@@ -15,31 +14,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, as_it_is, ask, shown
+from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, ask
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
     Steps,
     Synthesis,
-    checked,
     maker,
     unchecked,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.roles import GENERATOR
-from ragwitness.defenses.synthetic.rules import Rules
 from ragwitness.text.runs import plain_tokens
 from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Document
+from research.synthetic.published import as_published
+from research.synthetic.rules import BaselineRules
 
-_PROMPT = """\
-The context is:
-{text}
-
-"{answer}" is the answer to a question about it. Write that question in one line, without the \
-answer in it, and nothing else."""
 # As the paper has it (A.3).
-_PUBLISHED = "The context is: {text}.{answer} is the answer of the following question: "
+_PROMPT = "The context is: {text}.{answer} is the answer of the following question: "
+_PAIRS = 20  # of a text
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)*")
 _NUMBER = re.compile(r"\b\d[\d.,]*(?:\s?(?:%|[a-zA-Z]{1,8}))?")
 
@@ -48,53 +42,45 @@ _NUMBER = re.compile(r"\b\d[\d.,]*(?:\s?(?:%|[a-zA-Z]{1,8}))?")
 class _Corpus:
     documents: Sequence[Document]
     counts: Counter[str]
-    rules: Rules
+    rules: BaselineRules
 
 
 class ZeroGen(RoleMethod):
     """Question and answer pairs in place of each record.
 
     Args:
-        config: Settings.
-        published: Draw the pairs from all records and enforce none of our conditions.
+        config: Settings; none of our conditions is enforced.
     """
 
     roles = (GENERATOR,)
 
-    def __init__(self, config: MakingConfig | None = None, published: bool = False) -> None:
-        super().__init__(config, published)
-        self.pairs = 20 if published else 10
+    name = "zerogen-published"
 
-    @property
-    def name(self) -> str:
-        """``zerogen`` or ``zerogen-published``."""
-        return "zerogen-published" if self.published else "zerogen"
+    def __init__(self, config: MakingConfig | None = None) -> None:
+        super().__init__(as_published(config))
 
     def describe(self) -> dict[str, str]:
         """Return every setting."""
-        return {"method": self.name, "pairs": str(self.pairs), **self.config.describe()}
+        return {"method": self.name, "pairs": str(_PAIRS), **self.config.describe()}
 
     def most(self, records: int) -> int:
         """Return the most queries."""
-        return records * self.pairs * self.config.asking.attempts
+        return records * _PAIRS * self.config.asking.attempts
 
     def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Return the maker."""
         yield from ()
         words = (set(plain_tokens(document.text)) for document in documents)
         counts = Counter(word for part in words for word in part)
-        corpus = _Corpus(documents, counts, Rules(documents, guard))
+        corpus = _Corpus(documents, counts, BaselineRules(documents, guard))
         return maker(self.config.longest, lambda document: self._make(document, corpus, guard))
 
     def _make(self, document: Document, corpus: _Corpus, guard: SyntheticGuard) -> Steps[Synthesis]:
         lines = []
         for text, answer in self._drawn(document, corpus):
-            prompt = _PROMPT.format(text=shown(text), answer=answer)
-            if self.published:
-                prompt = _PUBLISHED.format(text=text, answer=answer)
             question = yield from ask(
-                prompt,
-                str.strip if self.published else _one_line,
+                _PROMPT.format(text=text, answer=answer),
+                str.strip,
                 self.config.asking,
                 role=GENERATOR,
                 rule=partial(corpus.rules.question, text, answer),
@@ -104,17 +90,13 @@ class ZeroGen(RoleMethod):
         made = Synthesis(document.id, Fate.UNUSABLE, "\n".join(lines))
         if not lines:
             return replace(made, reason="nothing in it can be an answer")
-        return unchecked(made, guard) if self.published else checked(made, guard)
+        return unchecked(made, guard)
 
     def _drawn(self, document: Document, corpus: _Corpus) -> list[tuple[str, str]]:
-        """Texts with answers that they hold."""
+        """Texts with answers that they hold: of records drawn from all, for the text of none."""
         rng = random.Random(f"{self.config.asking.seed} {document.id}")
-        if not self.published:
-            own = answers_in(document.text, corpus.counts, self.pairs)
-            return [(document.text, answer) for answer in own]
-        # As published: pairs of records drawn from all, so that the text stands for none.
-        others = rng.choices(list(corpus.documents), k=self.pairs)
-        answers = ((one.text, answers_in(one.text, corpus.counts, self.pairs)) for one in others)
+        others = rng.choices(list(corpus.documents), k=_PAIRS)
+        answers = ((one.text, answers_in(one.text, corpus.counts, _PAIRS)) for one in others)
         return [(text, rng.choice(found)) for text, found in answers if found]
 
 
@@ -131,8 +113,3 @@ def answers_in(text: str, counts: Counter[str], most: int) -> list[str]:
     words = [word for word in plain_tokens(text) if word not in STOP_WORDS and len(word) > 3]
     rare = sorted(dict.fromkeys(words), key=lambda word: counts[word])
     return list(dict.fromkeys([*by_form, *rare]))[:most]
-
-
-def _one_line(text: str) -> str | None:
-    said = as_it_is(text)
-    return said.splitlines()[0].strip() if said and "?" in said.splitlines()[0] else None

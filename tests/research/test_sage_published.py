@@ -6,10 +6,12 @@ import pytest
 
 from ragwitness.defenses.synthetic.agents import DOMAINS, MakingConfig
 from ragwitness.defenses.synthetic.base import Fate
-from ragwitness.defenses.synthetic.sage_paper import PARAPHRASE_JOE, PublishedSage
-from ragwitness.types import Query
+from ragwitness.types import Answer, Query
+from research.synthetic.paraphrase import PublishedParaphrase
+from research.synthetic.published import PARAPHRASE_JOE, PublishedSage
+from research.synthetic.rules import BaselineRules
 from tests.support.writers import good, kind_of
-from tests.unit.defenses.synthetic.test_sage import OTHER, RECORD, play
+from tests.unit.defenses.synthetic.test_sage import GUARD, OTHER, RECORD, play
 
 
 def test_the_published_loop_keeps_what_was_never_called_safe() -> None:
@@ -78,3 +80,15 @@ def test_the_prompts_are_those_of_the_paper() -> None:
     assert "- [Attribute 2: Main details of the TOPIC or CENTRAL IDEA]:" in asked[0].prompt
     assert "real-world wiki text." in asked[1].prompt
     assert "2. Sensitive Attributes: Anonymize or remove sensitive" in PARAPHRASE_JOE  # Table 18
+
+
+def test_the_published_paraphrase_takes_what_was_cut_off() -> None:
+    cut = Answer("Copied: my son Tom Baker had a runny", finish_reason="length")
+    made, asked = play(PublishedParaphrase(), lambda _: cut)
+    assert (made.fate, made.text, made.violation) == (Fate.UNGUARDED, cut.text, "secret")
+    assert [query.max_tokens for query in asked] == [256]
+
+
+def test_a_question_by_rules_does_not_hold_its_answer() -> None:
+    asked = BaselineRules([RECORD], GUARD).question("Rome fell. Odoacer took Ravenna.", "Ravenna")
+    assert asked == "Odoacer took what?"

@@ -1,0 +1,59 @@
+"""SAGE's paraphrases as published (App. A.6): one question, and whatever comes back is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from ragwitness.defenses.synthetic.agents import MakingConfig, ask
+from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, maker, unchecked
+from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.paraphrase import NO_RISKS, Kind, Paraphrase
+from ragwitness.defenses.synthetic.roles import GENERATOR
+from ragwitness.types import Document
+from research.synthetic.published import PARAPHRASE, PARAPHRASE_JOE, as_published
+from research.synthetic.rules import BaselineRules
+
+# Table 17 asks to extract and forbids to edit, so that its paraphrase copies.
+_PROMPTS = {
+    "plain": PARAPHRASE,
+    "privacy": f"{NO_RISKS}\n\n{PARAPHRASE}",
+    "checklist": PARAPHRASE_JOE,
+}
+
+
+class PublishedParaphrase(Paraphrase):
+    """The paper's prompt, asked once; our conditions are not enforced.
+
+    Args:
+        kind: As for :class:`~ragwitness.defenses.synthetic.paraphrase.Paraphrase`.
+        config: Settings.
+    """
+
+    def __init__(self, kind: Kind = "plain", config: MakingConfig | None = None) -> None:
+        super().__init__(kind, as_published(config))
+
+    @property
+    def name(self) -> str:
+        """``paraphrase-published``, with its kind where that is not plain."""
+        return f"{super().name}-published"
+
+    def most(self, records: int) -> int:
+        """Return the most queries."""
+        return records * self.config.asking.attempts
+
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
+        """Return the maker; nothing is learnt of the corpus, unless rules tell a text."""
+        yield from ()
+        rules = BaselineRules(documents, guard)
+        return maker(self.config.longest, lambda document: self._told(document, guard, rules))
+
+    def _told(
+        self, document: Document, guard: SyntheticGuard, rules: BaselineRules
+    ) -> Steps[Synthesis]:
+        # Tables 17 and 18.
+        prompt = _PROMPTS[self.kind].format(input_context=document.text)
+        said = rules.useful(document.text)
+        rule = partial(str, said if self.kind == "plain" else rules.rewritten(said))
+        text = yield from ask(prompt, str.strip, self.config.asking, role=GENERATOR, rule=rule)
+        return unchecked(Synthesis(document.id, Fate.UNGUARDED, text), guard)
