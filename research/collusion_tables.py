@@ -408,7 +408,7 @@ def _hnsw(
         )
         said = f"HNSW hits with probability {graph.present:.2e} against {graph.absent:.2e}."
     except ImportError:
-        said = "The column of HNSW needs faiss: pip install 'ragwitness[faiss]'."
+        said = "The column of HNSW needs faiss: pip install faiss-cpu."
     eta = transfer_factor(top, slots)
     rows = tuple(
         (f"{k}", _f(auc_of(mu)), _f(flat.area(k * queries)), _f(auc_of(eta * mu)),

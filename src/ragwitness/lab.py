@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragwitness.types import Document, Target
 
 _SETTINGS = frozenset(
-    {"k", "retrieval", "index", "metric", "generator", "template", "retrieve", "chunk_words"}
+    {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
 )
 _OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs"})
 
@@ -37,7 +37,7 @@ def rag_config(*, template: str = "plain", chunk_words: int = 200, **values: Any
         values: Further fields of :class:`~ragwitness.rag.config.RagConfig`.
 
     Raises:
-        InputError: An unknown metric, index or template.
+        InputError: An unknown metric or template.
     """
     from ragwitness.rag.config import RagConfig, load_template
 

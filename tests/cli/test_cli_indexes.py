@@ -1,9 +1,8 @@
-"""An index by name on the command line, over vectors of an embeddings endpoint."""
+"""A lab by its address, over vectors of an embeddings endpoint."""
 
 import hashlib
 import json
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -55,13 +54,12 @@ def _write(path: Path, texts: list[str], **more: object) -> Path:
 
 
 @pytest.mark.slow
-def test_an_audit_of_a_lab_over_faiss(command, embedder: str, tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
+def test_an_audit_of_a_lab_over_vectors(command, embedder: str, tmp_path: Path) -> None:
     texts = [" ".join(document.text.split()[:25]) for document in load_sample()[:50]]
     corpus = _write(tmp_path / "corpus.jsonl", texts[:30])
     asked = _write(tmp_path / "asked.jsonl", texts[:2])
     known = _write(tmp_path / "known.jsonl", texts[30:])
-    target = f"lab:{corpus}?k=1&index=faiss-flat&retrieval={embedder}"
+    target = f"lab:{corpus}?k=1&retrieval={embedder}"
     options = ["--method", "rag-mia", "--documents", asked, "--known-out", known]
     out = tmp_path / "out.json"
     code, said = command(
@@ -74,9 +72,7 @@ def test_an_audit_of_a_lab_over_faiss(command, embedder: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ("index=annoy&retrieval=minilm", "exact, faiss-flat, faiss-hnsw"),
-        ("index=faiss-flat", "Name an embedder for retrieval"),
-        ("index_folder=kept", "Unknown lab option 'index_folder'"),
+        ("index=exact", "Unknown lab option 'index'"),
         ("retrieval=http://127.0.0.1:9/v1", "URL#MODEL"),
     ],
 )
@@ -85,14 +81,3 @@ def test_what_cannot_be_used_is_said(command, tmp_path: Path, options: str, says
     code, said = command("doctor", f"lab:{corpus}?{options}")
     assert code == 2
     assert says in said.replace("\n", " ")
-
-
-def test_a_missing_library_prints_its_install_line(
-    command, embedder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    corpus = _write(tmp_path / "corpus.jsonl", [load_sample()[0].text])
-    options = ["--retrieval", embedder, "--index", "faiss-hnsw", "--port", 0]
-    code, said = command("lab", "serve", "--corpus", corpus, *options)
-    assert code == 2
-    assert "pip install 'ragwitness[faiss]'" in said

@@ -71,9 +71,6 @@ def evaluate(
         ),
     ] = 100,
     retrieval: Retrieval = "lexical",
-    index: Annotated[
-        str, typer.Option(help="The index of dense retrieval; ragwitness lab serve lists them.")
-    ] = "exact",
     generator: Generator = "reader",
     k: PassagesPerQuery = 4,
     template: Template = "plain",
@@ -126,9 +123,7 @@ def evaluate(
         non_members=limit // 2 if non_members is None else non_members,
         calibration=calibration,
         seed=seed,
-        rag=rag_config(
-            k=k, retrieval=retrieval, index=index, generator=generator, template=template
-        ),
+        rag=rag_config(k=k, retrieval=retrieval, generator=generator, template=template),
         options=per_audit(options or ()),
         control=control,
         benign=benign,

@@ -30,10 +30,6 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     retrieval: Retrieval = "lexical",
     metric: Annotated[str, typer.Option(help="The metric of dense retrieval: l2 or ip.")] = "l2",
-    index: Annotated[
-        str,
-        typer.Option(help="The index of dense retrieval: exact, faiss-flat or faiss-hnsw."),
-    ] = "exact",
     generator: Generator = "reader",
     template: Template = "plain",
     k: PassagesPerQuery = 4,
@@ -79,7 +75,6 @@ def serve(
         k=k,
         retrieval=retrieval,
         metric=metric,
-        index=index,
         generator=generator,
         template=template,
         retrieve=retrieve,

@@ -39,7 +39,7 @@ def build_system(
 
     Raises:
         InputError: No document holds text, a setting is unusable, or an original is missing.
-        MissingExtraError: The index or a model needs an extra that is not installed.
+        MissingExtraError: A model needs an extra that is not installed.
         ModelError: A model cannot be loaded.
         TargetError: The embeddings endpoint does not answer.
     """
@@ -57,7 +57,7 @@ def build_system(
         from ragwitness.models.registry import load_embedder
 
         embedder = embedder or load_embedder(config.retrieval)
-        index = DenseIndex(texts, embedder, config.metric, config.index)
+        index = DenseIndex(texts, embedder, config.metric)
     return RagSystem(passages, index, generator or _load_generator(config.generator), config)
 
 

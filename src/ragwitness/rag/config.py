@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar, get_args
 
 from ragwitness.errors import InputError
 from ragwitness.rag.index.base import Metric
-from ragwitness.rag.index.dense import STORES
 from ragwitness.types import Message, Role
 
 # Prompts that hand retrieved passages to the generator.
@@ -155,7 +154,7 @@ def parse_template(text: str) -> PromptTemplate:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"The prompt template is not TOML: {error}.", _HINT) from None
-    unknown = set(table) - {field.name for field in fields(PromptTemplate)}
+    unknown = set(table) - {one.name for one in fields(PromptTemplate)}
     missing = {"name"} - set(table)
     if "system" not in table and _CONTEXT not in str(table.get("user")):
         missing.add("system")
@@ -204,8 +203,7 @@ class RagConfig:
         retrieval: ``"lexical"``, or the embedder to load, e.g. ``"minilm"``.
         metric: Distance of dense retrieval (S-RAG, Sec. 4: "the default metric [...] is
             L2-norm").
-        index: What searches, one of :data:`~ragwitness.rag.index.dense.STORES`; ``"exact"`` is
-            BM25 in memory where retrieval is lexical.
+        index: ``"exact"``; once there were others, and the keys of what was kept hold its name.
         generator: The language model to load.
         retrieve: False answers without any passage: the control in which nothing of the
             database can show.
@@ -222,7 +220,7 @@ class RagConfig:
     template: PromptTemplate = TEMPLATES["plain"]
     retrieval: str = "lexical"
     metric: Metric = "l2"
-    index: str = "exact"
+    index: str = field(default="exact", init=False)
     generator: str = "reader"
     retrieve: bool = True
     completion_task: str = "Complete the paragraph based on the [context]."
@@ -235,13 +233,6 @@ class RagConfig:
             )
         if self.metric not in get_args(Metric):
             raise InputError(f"Unknown metric {self.metric!r}.", "Use l2 or ip.")
-        if self.index not in STORES:
-            raise STORES.unknown(self.index)
-        if self.retrieval == "lexical" and self.index != "exact":
-            raise InputError(
-                f"The index {self.index!r} holds vectors, but lexical retrieval has none.",
-                "Name an embedder for retrieval, e.g. minilm.",
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +252,7 @@ class DefendedConfig(RagConfig):
         Raises:
             InputError: They are those of a system behind another defense.
         """
-        values = {field.name: getattr(config, field.name) for field in fields(config)}
+        values = {one.name: getattr(config, one.name) for one in fields(config) if one.init}
         if values.pop("defense", defense) != defense:
             raise InputError(
                 f"The settings are those of a system behind {getattr(config, 'defense', '')!r}.",

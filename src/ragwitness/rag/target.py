@@ -169,7 +169,7 @@ def _fingerprint(system: RagSystem) -> str:
     settings = dataclasses.asdict(system.config)
     for name in unset(system.config.template):  # what came after systems were first named
         del settings["template"][name]
-    del settings["index"]  # its own name, which follows, says more
+    del settings["index"]  # the name of the index, which follows, says more
     inside = [settings, system.index.name, system.generator.name]
     texts = (text for one in system.passages for text in (one.text, one.key) if text is not None)
     return text_digest(texts, json.dumps(inside, sort_keys=True).encode())[:16]

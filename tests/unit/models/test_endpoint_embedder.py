@@ -190,10 +190,8 @@ def test_it_serves_threads_and_a_running_loop(url: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", ["exact", "faiss-flat"])
-def test_a_system_retrieves_through_an_endpoint(url: str, index: str) -> None:
-    pytest.importorskip("faiss" if index == "faiss-flat" else "numpy")
-    config = RagConfig(k=1, retrieval=f"{url}#hashes", index=index)
+def test_a_system_retrieves_through_an_endpoint(url: str) -> None:
+    config = RagConfig(k=1, retrieval=f"{url}#hashes")
     system = build_system(CORPUS, config, generator=FakeModel())
     assert [system.retrieve(text)[0].index for text in TEXTS] == list(range(6))
     assert system.answer(Query("Maria Keller came on 2024-03-01 with a", 2)).text == " fever of"

@@ -7,10 +7,20 @@ from ragwitness.errors import InputError
 from ragwitness.kit.stored_names import stored_text
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.registry import load_language_model
-from ragwitness.rag.config import TEMPLATES, PromptTemplate, load_template, parse_template
+from ragwitness.rag.config import (
+    TEMPLATES,
+    PromptTemplate,
+    RagConfig,
+    load_template,
+    parse_template,
+)
 from ragwitness.rag.target import LabTarget
 from ragwitness.types import Message, Role
 from tests.unit.rag.rag_fakes import make_system
+
+
+def test_keys_of_what_was_kept_hold_the_index_still() -> None:
+    assert "metric='l2', index='exact', generator='reader'" in stored_text(RagConfig())
 
 
 def test_plain_template_is_the_papers() -> None:

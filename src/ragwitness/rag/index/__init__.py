@@ -1,1 +1,1 @@
-"""Finds the passages nearest to a query: by words (BM25) or by vectors (all of them, or FAISS)."""
+"""Finds the passages nearest to a query: by words (BM25) or by vectors."""

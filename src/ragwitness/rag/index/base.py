@@ -36,7 +36,7 @@ class Index(Protocol):
     def search(self, query: str, k: int) -> list[Hit]:
         """Return at most ``k`` hits, nearest first, ties in order of the passages.
 
-        A blank query finds nothing; an approximate index may miss a hit.
+        A blank query finds nothing.
         """
 
 

@@ -85,6 +85,14 @@ def test_dense_search_equals_brute_force(metric: Metric) -> None:
         np.testing.assert_allclose([h.score for h in hits], np.sort(scores)[::-1][:7], rtol=1e-4)
 
 
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+def test_equal_vectors_come_in_order_of_their_passages(metric: Metric) -> None:
+    index = DenseIndex([TEXTS[0], TEXTS[1], TEXTS[0], TEXTS[0]], FakeEmbedder(), metric)
+    assert [hit.index for hit in index.search(TEXTS[0], 2)] == [0, 2]
+    assert [hit.index for hit in index.search(TEXTS[0], 99)] == [0, 2, 3, 1]
+    assert index.search(TEXTS[0], 0) == []
+
+
 def test_unknown_metric_and_empty_dense_index() -> None:
     with pytest.raises(InputError, match="cosine"):
         RagConfig(metric="cosine")  # type: ignore[arg-type]
