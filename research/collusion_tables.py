@@ -19,14 +19,8 @@ import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.scalar import STRATEGIES, AdaptiveConfig, SweepConfig, hunt, sweep
-from ragwitness.collusion.separation import (
-    area_of,
-    effective_accounts,
-    noise_for,
-    queries_for,
-    transfer_factor,
-)
+from ragwitness.collusion.scalar import SweepConfig, sweep
+from ragwitness.collusion.separation import area_of, noise_for
 from ragwitness.errors import InputError
 from ragwitness.extraction.utility import rouge_l
 from ragwitness.models.registry import load_embedder
@@ -41,8 +35,9 @@ from ragwitness.service.tenants import add_account, add_documents, create_tenant
 from ragwitness.stats.intervals import proportion_interval
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
+from research.adaptive import STRATEGIES, AdaptiveConfig, effective_accounts, hunt
 from research.coalitions import Harness, null_curve, operating_point, recovery
-from research.reconstruction import expected_cosine, nearest, solve
+from research.reconstruction import expected_cosine, nearest, queries_for, solve
 from research.regimes import (
     REGIMES,
     Deployment,
@@ -53,7 +48,7 @@ from research.regimes import (
 )
 from research.reproduce.files import leave_table
 from research.reproduce.tables import read_table
-from research.top_hits import TopHits, hit_probability
+from research.top_hits import TopHits, hit_probability, transfer_factor
 
 Values = NDArray[np.float64]
 Row: TypeAlias = tuple[str, ...]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.ranges import positive
+from ragwitness.privacy.accounting.ranges import positive, probability, whole
 
 Values = NDArray[np.float64]
 
@@ -59,3 +59,16 @@ def nearest(estimates: Values, candidates: Values) -> NDArray[np.int64]:
     """
     found: NDArray[np.int64] = np.argmax(candidates @ estimates, axis=0)
     return found
+
+
+def queries_for(cosine: float, dim: int, sigma: float) -> int:
+    """Return the pooled queries after which an unknown vector is estimated with this cosine.
+
+    Ridge regression of a slot's vector: its cosine with the truth
+    is about 1 / sqrt(1 + (sigma dim)^2 / m) after m queries, evenly over all directions.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    square = probability("cosine", cosine) ** 2
+    return math.ceil((positive("sigma", sigma) * whole("dim", dim, 2)) ** 2 * square / (1 - square))

@@ -100,3 +100,26 @@ def count_area(present: float, absent: float, queries: int) -> float:
     with_it, without = binom.pmf(counts, queries, present), binom.pmf(counts, queries, absent)
     under = np.cumsum(without) - without
     return float(with_it @ (under + without / 2))
+
+
+def transfer_factor(k: int, n: int) -> float:
+    """Return eta: how much of mu is left where only membership in the top K is seen.
+
+    With p = K/n and z = Phi^-1(1 - p), eta = phi(z) / sqrt(p (1 - p)): the Pitman efficiency of
+    the hit against the noisy score, exact as sigma grows beyond the spread of the scores.
+
+    Args:
+        k: Ids returned.
+        n: Slots of the index.
+
+    Raises:
+        InputError: Not 1 <= k < n.
+    """
+    from scipy.special import ndtri
+
+    if not 1 <= k < n:
+        raise InputError(f"The top {k} of {n} slots is not a choice.", "Give 1 <= K < n.")
+    # eta = phi(z_p) / sqrt(p (1 - p)): a slot at the threshold, seen as in or out.
+    p = k / n
+    z = float(-ndtri(p))
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi * p * (1 - p))

@@ -5,17 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.collusion.scalar import AdaptiveConfig, hunt, ratios
 from ragwitness.collusion.separation import (
     area_of,
-    effective_accounts,
     noise_for,
-    queries_for,
     spread,
 )
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
-from research.reconstruction import expected_cosine, nearest, solve
+from research.adaptive import AdaptiveConfig, effective_accounts, hunt, ratios
+from research.reconstruction import expected_cosine, nearest, queries_for, solve
 from research.regimes import (
     REGIMES,
     Deployment,

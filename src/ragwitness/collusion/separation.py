@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.composition import classic_sigma, leading_sigma
 from ragwitness.privacy.accounting.gaussian import sigma_for
-from ragwitness.privacy.accounting.ranges import positive, probability, whole
 from ragwitness.stats.intervals import proportion_interval
 
 Values = NDArray[np.float64]
@@ -132,78 +131,3 @@ def noise_for(
         )
     classic = calibration == "classic"
     return (classic_sigma if classic else leading_sigma)(epsilon, delta, queries, sensitivity)
-
-
-# How answers are pooled: by likelihood, by the mean, and with probes wasted elsewhere (§4.6).
-#
-# A weighted sum of answers with gaps g and weights w separates the worlds by
-# mu = sum(w g) / (sigma sqrt(sum w^2)); the likelihood ratio is the sum with w = g, the best of
-# them. Where all gaps are equal the mean is that sum.
-
-Pooling: TypeAlias = Literal["everything", "on-target"]
-
-
-def effective_accounts(accounts: int, on_target: int, pooling: Pooling = "everything") -> float:
-    """Return how many accounts with every probe on target tell as much.
-
-    The others probe a direction that holds nothing (the paper's adversary C). With the share
-    alpha on target, the mean of everything is worth alpha^2 k accounts; a coalition that knows
-    its own probes pools those on target alone, as the likelihood ratio does, and is worth
-    alpha k. The paper measures the first.
-
-    Args:
-        accounts: k.
-        on_target: Of them.
-        pooling: What goes into the mean.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    k = whole("accounts", accounts)
-    aimed = whole("accounts on target", on_target, 0)
-    if aimed > k:
-        raise InputError(f"{aimed} of {k} accounts cannot be on target.")
-    if pooling == "everything":
-        return aimed * aimed / k
-    if pooling == "on-target":
-        return float(aimed)
-    raise InputError(f"There is no pooling {pooling!r}.", "Use everything or on-target.")
-
-
-# Where only the top K ids come back (§4.4), and to find an unknown document (goal G2).
-
-
-def transfer_factor(k: int, n: int) -> float:
-    """Return eta: how much of mu is left where only membership in the top K is seen.
-
-    With p = K/n and z = Phi^-1(1 - p), eta = phi(z) / sqrt(p (1 - p)): the Pitman efficiency of
-    the hit against the noisy score, exact as sigma grows beyond the spread of the scores.
-
-    Args:
-        k: Ids returned.
-        n: Slots of the index.
-
-    Raises:
-        InputError: Not 1 <= k < n.
-    """
-    from scipy.special import ndtri
-
-    if not 1 <= k < n:
-        raise InputError(f"The top {k} of {n} slots is not a choice.", "Give 1 <= K < n.")
-    # eta = phi(z_p) / sqrt(p (1 - p)): a slot at the threshold, seen as in or out.
-    p = k / n
-    z = float(-ndtri(p))
-    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi * p * (1 - p))
-
-
-def queries_for(cosine: float, dim: int, sigma: float) -> int:
-    """Return the pooled queries after which an unknown vector is estimated with this cosine.
-
-    Ridge regression of a slot's vector (``research/reconstruction.py``): its cosine with the truth
-    is about 1 / sqrt(1 + (sigma dim)^2 / m) after m queries, evenly over all directions.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    square = probability("cosine", cosine) ** 2
-    return math.ceil((positive("sigma", sigma) * whole("dim", dim, 2)) ** 2 * square / (1 - square))
