@@ -17,13 +17,12 @@ from ragwitness.defenses.synthetic.base import (
     StoppedError,
     Synthesis,
     maker,
-    unchecked,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR
 from ragwitness.defenses.synthetic.sage import Attribute, Pair, generate
 from ragwitness.types import Document
-from research.synthetic.published import as_published
+from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
 
 _SUBTOPICS = 10  # for each attribute, as published

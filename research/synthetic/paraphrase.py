@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from ragwitness.defenses.synthetic.agents import MakingConfig, ask
-from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, maker, unchecked
+from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, maker
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.paraphrase import NO_RISKS, Kind, Paraphrase
 from ragwitness.defenses.synthetic.roles import GENERATOR
 from ragwitness.types import Document
-from research.synthetic.published import PARAPHRASE, PARAPHRASE_JOE, as_published
+from research.synthetic.published import PARAPHRASE, PARAPHRASE_JOE, as_published, unchecked
 from research.synthetic.rules import BaselineRules
 
 # Table 17 asks to extract and forbids to edit, so that its paraphrase copies.

@@ -21,14 +21,13 @@ from ragwitness.defenses.synthetic.base import (
     Steps,
     Synthesis,
     maker,
-    unchecked,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.roles import GENERATOR
 from ragwitness.text.runs import plain_tokens
 from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Document
-from research.synthetic.published import as_published
+from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
 
 # As the paper has it (A.3).

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.kit.files import read_rows, write_rows
+from ragwitness.kit.files import read_rows
 from ragwitness.text import spellings as spelled
 from ragwitness.text.spellings import Spelling
 
@@ -175,15 +175,6 @@ def distinct(secrets: Sequence[Secret]) -> NDArray[np.int64]:
 
 
 # Ledgers of secrets as files: one JSON object per line, ``{"text", "kind", "record"}``.
-
-
-def write_secrets(path: Path, secrets: Iterable[Secret]) -> None:
-    """Write a ledger.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    write_rows(path, map(asdict, secrets))
 
 
 def read_secrets(path: Path) -> list[Secret]:

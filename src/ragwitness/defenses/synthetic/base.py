@@ -252,12 +252,6 @@ def tidy(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
-def unchecked(made: Synthesis, guard: SyntheticGuard) -> Synthesis:
-    """Return a text as published, with the condition that it breaks beside it."""
-    violation = guard.violation(made.text)
-    return replace(made, fate=Fate.UNGUARDED, violation=violation.kind if violation else None)
-
-
 def until_passed(
     record: str, make: Callable[[str, int], Steps[str]], rounds: int, guard: SyntheticGuard
 ) -> Steps[Synthesis]:
