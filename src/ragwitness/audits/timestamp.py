@@ -42,9 +42,7 @@ class Stamp:
     trusted: bool
 
 
-def stamp(
-    path: Path, data: bytes, url: str, again: str, *, transport: httpx2.BaseTransport | None = None
-) -> Stamp:
+def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
     """Have bytes stamped, and keep the token; one that is there already is kept.
 
     Args:
@@ -52,7 +50,6 @@ def stamp(
         data: What is stamped; its hash alone is sent.
         url: Of the authority.
         again: What to do where that fails.
-        transport: Replaces the network in tests.
 
     Raises:
         InputError: The URL cannot be used, or the token cannot be written.
@@ -68,7 +65,7 @@ def stamp(
     request = tsp.TimestampRequestBuilder().data(data).nonce(nonce=True).build()
     headers = {"Content-Type": "application/timestamp-query"}
     try:
-        with httpx2.Client(timeout=_SECONDS, transport=transport) as client:
+        with httpx2.Client(timeout=_SECONDS) as client:
             reply = client.post(url, content=request.as_bytes(), headers=headers)
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
         raise InputError("The timestamp authority's URL cannot be used.", again) from error

@@ -310,16 +310,6 @@ class QueryRewriting(Defense):
         return _unquoted(made.text.strip()) or query
 
 
-def paraphrase(model: LanguageModel | None = None) -> QueryRewriting:
-    """Return the paraphrase defense of S-RAG, §5.3: what retrieves is a paraphrase."""
-    return QueryRewriting(PARAPHRASE, model)
-
-
-def rewrite(model: LanguageModel | None = None) -> QueryRewriting:
-    """Return IA's query rewriting: what retrieves and what is answered is a rewrite."""
-    return QueryRewriting(REWRITE, model)
-
-
 def _unquoted(text: str) -> str:
     """Without the quotes that a model puts around its whole answer."""
     inner = text[1:-1]

@@ -10,8 +10,6 @@ from ragwitness.defenses.rewriting import (
     SUBSTITUTES,
     QueryRewriting,
     RewritingConfig,
-    paraphrase,
-    rewrite,
     rule_rewrite,
 )
 from ragwitness.errors import InputError
@@ -21,7 +19,7 @@ from tests.unit.defenses.defense_fakes import CORPUS, Writer, lexical
 
 def test_a_paraphrase_retrieves_and_the_generator_sees_the_query() -> None:
     model = Writer("Penguins hunt krill.")
-    defended = defend(lexical(k=1), paraphrase(model))
+    defended = defend(lexical(k=1), QueryRewriting(PARAPHRASE, model))
     prompt = defended.prompt("Maria Keller came in")
     assert prompt.messages[1].content == "Maria Keller came in"
     assert CORPUS[2].text in prompt.messages[0].content
@@ -34,7 +32,7 @@ def test_a_paraphrase_retrieves_and_the_generator_sees_the_query() -> None:
 
 def test_a_rewrite_is_all_the_system_sees_and_is_made_once() -> None:
     model = Writer('"Penguins hunt krill."')
-    defended = defend(lexical(k=1), rewrite(model))
+    defended = defend(lexical(k=1), QueryRewriting(REWRITE, model))
     prompt = defended.prompt("Maria Keller came in")
     assert prompt.messages[1].content == "Penguins hunt krill."
     assert CORPUS[2].text in prompt.messages[0].content
@@ -44,7 +42,7 @@ def test_a_rewrite_is_all_the_system_sees_and_is_made_once() -> None:
 
 @pytest.mark.parametrize("says", ["", "  \n ", '""'])
 def test_a_model_that_says_nothing_changes_nothing(says: str) -> None:
-    defense = rewrite(Writer(says))
+    defense = QueryRewriting(REWRITE, Writer(says))
     expected = '""' if says == '""' else "Who came?"
     assert defense.rewrite("Who came?", "retrieve") == expected
 
@@ -58,20 +56,20 @@ def test_a_model_that_says_nothing_changes_nothing(says: str) -> None:
     ],
 )
 def test_only_quotes_around_everything_are_taken_off(says: str, kept: str) -> None:
-    assert rewrite(Writer(says)).rewrite("Who came?", "answer") == kept
+    assert QueryRewriting(REWRITE, Writer(says)).rewrite("Who came?", "answer") == kept
 
 
 def test_a_query_may_hold_braces_and_a_blank_one_is_not_rewritten() -> None:
     model = Writer("fine")
-    assert rewrite(model).rewrite("{query} {0} {x", "answer") == "fine"
+    assert QueryRewriting(REWRITE, model).rewrite("{query} {0} {x", "answer") == "fine"
     assert model.asked[0].endswith("\n\n{query} {0} {x")
-    assert rewrite(model).rewrite(" \n", "answer") == " \n"
+    assert QueryRewriting(REWRITE, model).rewrite(" \n", "answer") == " \n"
     assert len(model.asked) == 1
 
 
 def test_a_query_too_long_for_the_model_is_refused_by_name() -> None:
     with pytest.raises(QueryTooLongError, match="reads at most"):
-        rewrite(Writer("x", context_length=200)).rewrite("word " * 150, "retrieve")
+        QueryRewriting(REWRITE, Writer("x", context_length=200)).rewrite("word " * 150, "retrieve")
 
 
 def test_bad_settings_are_refused() -> None:
@@ -149,9 +147,9 @@ def test_the_table_replaces_nothing_by_itself_and_only_lower_case() -> None:
 
 
 def test_the_rules_change_what_the_index_is_asked() -> None:
-    defended = defend(lexical(k=1), paraphrase())
+    defended = defend(lexical(k=1), QueryRewriting(PARAPHRASE))
     system = lexical(k=1)
     query = "knee rested"
     assert defended.retrieve(query) == system.retrieve(query)  # nothing to replace
     assert defended.retrieve("big month")[0].score == system.retrieve("large month")[0].score
-    assert "rules-1" in paraphrase().name
+    assert "rules-1" in QueryRewriting(PARAPHRASE).name
