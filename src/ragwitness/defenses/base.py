@@ -62,7 +62,7 @@ class Defense(abc.ABC):
 
         Args:
             query: What the user typed, or the text that is continued.
-            passages: Their texts.
+            passages: Texts of the passages that stay.
         """
         return passages
 
@@ -81,7 +81,7 @@ class Chain(Defense):
     """Defenses in a row; each sees what the one before it left.
 
     Args:
-        parts: In the order in which they act.
+        parts: The defenses, in the order in which they act.
 
     Raises:
         InputError: One that needs the whole index stands behind one that narrows it, or one

@@ -60,7 +60,7 @@ def benign_questions(
 
     Args:
         documents: The database.
-        n: How many questions are wanted.
+        n: Number of questions wanted.
         rng: Chooses the documents.
 
     Raises:
@@ -174,9 +174,9 @@ class DefenseCost:
     all at 95 %. Differences are paired: both systems are asked the same.
 
     Attributes:
-        defense: Its name.
+        defense: Name of the defense.
         k: Passages per question.
-        retrieval: Over all questions.
+        retrieval: Figures of retrieval over all questions.
         answers: None where no question was answered by both systems.
         failed_before: Questions that the undefended system could not answer.
         failed: Questions that the defended system could not answer.
@@ -209,7 +209,7 @@ def compare_answers(
         before: Answers of ``system``, None where it failed.
         after: Answers of ``defended``, None where it failed.
         refused: Whether an answer is a refusal.
-        seed: Of the bootstrap.
+        seed: Seed of the bootstrap.
 
     Raises:
         InputError: No questions, or one of a document that is not in the database.

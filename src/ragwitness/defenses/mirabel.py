@@ -102,9 +102,9 @@ def hide_threshold(scores: ArrayLike, rho: float = 0.05, rule: Rule = "algorithm
     """Return the critical value of the largest of n scores (Alg. 1, lines 5-9).
 
     Args:
-        scores: One per passage, shape (n,).
+        scores: Scores of all passages, shape (n,).
         rho: Significance level.
-        rule: How the critical value is computed.
+        rule: The way to compute the critical value.
 
     Returns:
         The threshold, or None where fewer than three scores, or others that are all equal,

@@ -23,8 +23,8 @@ class DistanceThreshold(Defense):
     """Drops hits beyond a threshold; a query with no near passage is answered without any.
 
     Attributes:
-        threshold: In dense retrieval by L2 the largest distance that stays; elsewhere the
-            least score (BM25, inner product) that stays.
+        threshold: Largest distance that stays where retrieval is dense by L2; elsewhere the least
+            score (BM25, inner product) that stays.
     """
 
     narrows = True

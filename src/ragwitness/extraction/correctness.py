@@ -58,9 +58,9 @@ class Correctness:
     """Judges cases; an audit whose documents are named like the cases.
 
     Args:
-        cases: By id.
-        embedder: For the likeness of both texts.
-        max_tokens: Most tokens of a judgement.
+        cases: The cases to judge, by id.
+        embedder: Measures the likeness of answer and reference.
+        max_tokens: Largest number of tokens in a judgement.
     """
 
     name = "correctness"

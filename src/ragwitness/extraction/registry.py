@@ -74,12 +74,12 @@ def build_attack(
 
     Args:
         name: One of ``ATTACKS.names()``.
-        limits: How much it may ask; None for SAGE's 250 prompts.
+        limits: Limits on what it asks; None for SAGE's 250 prompts.
         options: Fields of its configuration, or ``batch`` of its limits; text is turned into the
             field's type.
         texts: Public texts to cut information from, for attacks that take any.
-        topic: What the system is known to be about; None for nothing.
-        embedder: The attacker's own; None for none.
+        topic: The known subject of the system; None where nothing is known.
+        embedder: The attacker's own embedder; None for none.
         chat: Whether the attacker has a chat model.
 
     Raises:

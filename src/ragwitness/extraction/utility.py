@@ -106,7 +106,7 @@ MEASURES: Mapping[str, Callable[[str, Sequence[str]], float]] = {
     "containment (published as exact match)": contains_verbatim,
     "containment": contains,
 }
-"""By name; each takes an answer and its reference answers."""
+"""The measures by name; each takes an answer and its reference answers."""
 
 
 def measure_utility(
@@ -119,7 +119,7 @@ def measure_utility(
     Args:
         answers: What a system said; an empty one scores 0.
         references: The reference answers of each, at least one that is not blank.
-        names: Of :data:`MEASURES`.
+        names: The measures to apply, keys of :data:`MEASURES`.
 
     Returns:
         By name, shape (answers,).

@@ -74,7 +74,7 @@ class PromptTooLongError(ModelError):
     """A prompt does not fit what a model reads.
 
     Args:
-        message: How long it is, and what the model reads.
+        message: Length of the prompt, and what the model reads.
     """
 
     def __init__(self, message: str) -> None:

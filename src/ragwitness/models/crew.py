@@ -100,7 +100,8 @@ class ReaderCrew:
 
     Args:
         size: Number of processes.
-        path: As for :meth:`~ragwitness.models.reader.model.Reader.load`.
+        path: Folder or name of the reader; see
+            :meth:`~ragwitness.models.reader.model.Reader.load`.
 
     Attributes:
         callers: Calls that should be under way at a time to keep all busy.

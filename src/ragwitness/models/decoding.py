@@ -89,16 +89,17 @@ class Decoding:
     """One answer in the making.
 
     Args:
-        vocabulary: Of the model.
+        vocabulary: Vocabulary of the model.
         prompt_tokens: Length of the prompt.
-        room: Most tokens to generate.
-        temperature: 0 is greedy.
-        top: Alternatives wanted per token; log-probabilities of the tokens are always given.
+        room: Largest number of tokens to generate.
+        temperature: Sampling temperature; 0 is greedy.
+        top: Number of alternatives wanted for each token; log-probabilities of the tokens are
+            always given.
         stop: Strings that end the answer; they are left out of it.
-        seed: Of this answer alone: answers do not depend on what else is decoded.
+        seed: Seed of this answer alone: answers do not depend on what else is decoded.
 
     Attributes:
-        room: Most tokens to generate.
+        room: Largest number of tokens to generate.
         finish_reason: None while the answer goes on.
     """
 

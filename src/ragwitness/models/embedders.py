@@ -173,7 +173,7 @@ class HashingEmbedder:
     """Signed feature hashing of words and pairs of words: lexical, no model, the same everywhere.
 
     Args:
-        dimension: Of the vectors, from 16 to 4,096.
+        dimension: Length of the vectors, from 16 to 4,096.
 
     Raises:
         InputError: ``dimension`` is outside that.
@@ -209,7 +209,7 @@ def hashing(dimension: str) -> HashingEmbedder:
     """Return the embedder of ``hashing:DIMENSION``.
 
     Raises:
-        InputError: That is no dimension.
+        InputError: ``dimension`` is not such a number.
     """
     if not (dimension.isascii() and dimension.isdigit()):
         raise InputError(

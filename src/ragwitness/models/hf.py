@@ -65,8 +65,8 @@ class PromptTokenizer:
     """One tokenizer with its chat layout.
 
     Args:
-        tokenizer: Of transformers; must be a fast one, because offsets are needed.
-        source: Where it came from, for errors.
+        tokenizer: A tokenizer of transformers; a fast one, because offsets are needed.
+        source: Name of its origin, for errors.
 
     Raises:
         ModelError: The tokenizer gives no offsets, or has no token to start a text after.

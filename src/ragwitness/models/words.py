@@ -19,7 +19,7 @@ class WordScore:
         end: One past the last character.
         logprob: Natural log-probability: the sum over the word's tokens.
         rank: Largest rank among its tokens (0: every token was the most probable one).
-        tokens: How many tokens it has.
+        tokens: Number of tokens of the word.
     """
 
     word: str
@@ -51,7 +51,7 @@ def map_to_words(text: str, scores: TextScores) -> list[WordScore]:
 
     Args:
         text: What was scored.
-        scores: Its token scores.
+        scores: Token scores of the text.
 
     Returns:
         One entry per word, in order. A word that no token touches (only where a tokenizer

@@ -32,8 +32,8 @@ def build_system(
         generator: Used instead of loading ``config.generator``.
         embedder: Used instead of loading ``config.retrieval``; ignored in lexical
             retrieval.
-        originals: By id, the text that each document is found by in place of its own: SAGE finds
-            a record by the original's vector and shows its synthetic text (Sec. 3, "when the
+        originals: Texts by id that documents are found by in place of their own: SAGE finds a
+            record by the original's vector and shows its synthetic text (Sec. 3, "when the
             original data is identified, the corresponding synthetic data is returned"). The
             index then holds the originals.
 

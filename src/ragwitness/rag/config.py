@@ -196,10 +196,10 @@ class RagConfig:
     """Settings of a :class:`~ragwitness.rag.pipeline.RagSystem`.
 
     Attributes:
-        k: Passages retrieved per query (S-RAG, Sec. 4: "k=4, a common setting").
-        chunk_words: Longest passage, in words.
-        chunk_overlap: Words that a passage repeats from the one before it.
-        template: How passages are shown to the generator.
+        k: Number of passages retrieved for a query (S-RAG, Sec. 4: "k=4, a common setting").
+        chunk_words: Length of the longest passage, in words.
+        chunk_overlap: Number of words that a passage repeats from the one before it.
+        template: Form in which passages are shown to the generator.
         retrieval: ``"lexical"``, or the embedder to load, e.g. ``"minilm"``.
         metric: Distance of dense retrieval (S-RAG, Sec. 4: "the default metric [...] is
             L2-norm").

@@ -183,7 +183,7 @@ class BareSystem(RagSystem):
 
     Args:
         generator: Answers, and reads a text without a conversation.
-        name: By which it is loaded, for reports.
+        name: Name by which the generator is loaded, for reports.
     """
 
     def __init__(self, generator: LanguageModel, name: str = "") -> None:

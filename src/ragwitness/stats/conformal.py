@@ -124,8 +124,8 @@ def documents_needed(alpha: float, rejections: int = 1, tests: int = 1) -> int:
 
     Args:
         alpha: Level after correction.
-        rejections: How many documents would be called in together.
-        tests: How many documents are asked about.
+        rejections: Number of documents that would be called in together.
+        tests: Number of documents asked about.
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")

@@ -17,10 +17,10 @@ class Floor:
     """A lower bound on a privacy parameter.
 
     Attributes:
-        value: Of epsilon, never below 0.
-        n: Guesses or scores that it was counted on.
-        confidence: With which the parameter is at least ``value``.
-        assumes: What has to be true of the mechanism; empty where nothing has.
+        value: The bound on epsilon, never below 0.
+        n: Number of guesses or scores that it was counted on.
+        confidence: Probability with which the parameter is at least ``value``.
+        assumes: Assumption about the mechanism; empty where there is none.
     """
 
     value: float
@@ -39,11 +39,11 @@ def epsilon_one_run(
     e^eps / (1 + e^eps); the largest epsilon that the count refutes is returned.
 
     Args:
-        correct: Guesses that were right.
-        guesses: Made, a number fixed in advance; the attack may abstain on the rest.
-        canaries: Whose coin was thrown.
-        delta: Of the claim, for one document.
-        confidence: Of the bound.
+        correct: Number of right guesses.
+        guesses: Number of guesses, fixed in advance; the attack may abstain on the rest.
+        canaries: Number of canaries, each with a coin of its own.
+        delta: Failure probability of the claim, for one document.
+        confidence: Confidence of the bound.
 
     Raises:
         InputError: A count or value is outside its range.

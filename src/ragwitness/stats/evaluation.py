@@ -56,8 +56,8 @@ class Evaluation:
 
     Attributes:
         auc: Area under the step-function ROC, DeLong interval on the logit scale.
-        accuracy: Of the decision named in ``decided_by``.
-        f1: Of the same decision; bootstrap interval over documents.
+        accuracy: Accuracy of the decision named in ``decided_by``.
+        f1: F1 of the same decision; bootstrap interval over documents.
         tpr_at_1_fpr: Largest true-positive rate whose false-positive rate is at most 1 %.
         false_positives: Share of non-members with p-value <= alpha.
         true_positives: Share of members with p-value <= alpha.
@@ -100,10 +100,10 @@ def auc_difference(first: Scores, second: Scores, labels: Labels, *, seed: int =
     Both see the same resamples, so what makes a document hard for both cancels out.
 
     Args:
-        first: Shape (n,).
-        second: Shape (n,).
+        first: Scores of the one audit, shape (n,).
+        second: Scores of the other, shape (n,).
         labels: True for members, shape (n,).
-        seed: Of the resampling.
+        seed: Seed of the resampling.
 
     Raises:
         InputError: Members or non-members are missing.
@@ -159,8 +159,8 @@ def evaluate(
         p_values: Conformal p-values before correction, shape (n,).
         alpha: Level of the realised rates.
         unscorable: Documents left out because they have no score.
-        decided_by: Says what ``decisions`` are.
-        seed: Of the bootstrap.
+        decided_by: Name of the rule behind ``decisions``.
+        seed: Seed of the bootstrap.
 
     Raises:
         InputError: Members or non-members are missing.
@@ -230,8 +230,8 @@ def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Rate:
 
     Args:
         first: Scores of one system within [0, 1], shape (questions,).
-        second: Of the other, same questions in the same order.
-        seed: Of the resampling.
+        second: Scores of the other, for the same questions in the same order.
+        seed: Seed of the resampling.
 
     Raises:
         InputError: The shapes differ, or no question has both scores.
@@ -251,9 +251,9 @@ def at_equal_length(
 
     Args:
         first: Scores of one system within [0, 1], shape (questions,).
-        second: Of the other.
-        lengths: Words of the answers of each; a length of 0 counts as 1.
-        seed: Of the resampling.
+        second: Scores of the other.
+        lengths: Numbers of words in the answers of each; a length of 0 counts as 1.
+        seed: Seed of the resampling.
 
     Raises:
         InputError: The shapes differ, or no question has both scores.

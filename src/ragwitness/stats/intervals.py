@@ -75,7 +75,7 @@ def bootstrap_interval(
     Args:
         statistic: Maps document indices, shape (n,), to a number.
         labels: True for members, shape (n,); keeps the class sizes fixed.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
     """
     rng = np.random.default_rng(seed)
     inside, outside = np.flatnonzero(labels), np.flatnonzero(~labels)

@@ -42,7 +42,7 @@ class Binormal:
     """Normal scores of equal spread on both sides, as far apart as an AUC says.
 
     Attributes:
-        auc: From .5, where nothing is told apart, to 1.
+        auc: Area under the ROC curve, from .5, where nothing is told apart, to 1.
     """
 
     auc: float
@@ -112,7 +112,7 @@ def tied_blocks(scores: Sequence[float]) -> tuple[tuple[float, float], ...]:
     """Return what scores that are equal leave undecided: false-positive rates from and to.
 
     Args:
-        scores: Of documents outside, shape (n,).
+        scores: Scores of documents outside, shape (n,).
     """
     counts = np.unique(np.asarray(scores, dtype=np.float64), return_counts=True)[1][::-1]
     ends = np.cumsum(counts) / max(1, len(scores))  # the highest score first
@@ -128,8 +128,8 @@ class Tied:
     and still call none in.
 
     Attributes:
-        base: How well members are told apart where no scores are equal.
-        blocks: From :func:`tied_blocks`.
+        base: Separation where no scores are equal.
+        blocks: Ranges of false-positive rates from :func:`tied_blocks`.
     """
 
     base: Separation
@@ -207,13 +207,14 @@ def expected_power(
     """Simulate the verdicts of whole audits.
 
     Args:
-        separation: How well the audit tells members apart.
-        documents: Scored documents in question.
-        known_out: Scored documents known to be outside; without any nothing is called in.
+        separation: Distribution of members' false-positive rates.
+        documents: Number of scored documents in question.
+        known_out: Number of scored documents known to be outside; without any nothing is called
+            in.
         inside_share: Probability that a document in question is inside.
         alpha: Level of the verdicts.
-        rounds: Simulated audits; None takes 2,000, and fewer where an audit is large.
-        seed: Of the simulation.
+        rounds: Number of simulated audits; None takes 2,000, and fewer where an audit is large.
+        seed: Seed of the simulation.
 
     Raises:
         InputError: A level or a share is out of range, or there is no document.

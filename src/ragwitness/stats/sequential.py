@@ -123,11 +123,12 @@ def permutation_test(
     """Test whether the first group's mean is larger, under exchange of all scores.
 
     Args:
-        first: At least one score.
-        second: At least one score.
+        first: Scores of the first group, at least one.
+        second: Scores of the second group, at least one.
         rng: Draws arrangements where there are too many to count.
-        draws: How many then; the observed arrangement is added, (b + 1) / (draws + 1).
-        most: Arrangements up to which all are counted.
+        draws: Number of arrangements drawn then; the observed one is added,
+            (b + 1) / (draws + 1).
+        most: Largest number of arrangements of which all are counted.
 
     Raises:
         InputError: A group is empty, a score is not finite, or ``draws`` is below 1.

@@ -29,7 +29,7 @@ class TwoSample:
     Attributes:
         auc: Out-of-fold AUC of the classifier, above .5 where it tells them apart; NaN with fewer
             than 5 rows in a set.
-        p_value: Of all tests together (Bonferroni).
+        p_value: p-value of all tests together (Bonferroni).
         least: The least p-value that so many rows and permutations can give.
         columns: p-value of each named column, adjusted for all of them, shape (f,).
     """

@@ -36,9 +36,10 @@ class Asking:
 
     Attributes:
         max_tokens: Limit of an answer; the published code's 256 cuts many a text short.
-        temperature: As published, 0.6.
+        temperature: Sampling temperature; 0.6 as published.
         attempts: Times that a question is asked while its answers cannot be used.
-        seed: Of the first attempt; further ones count on, so that they are other questions.
+        seed: Seed of the first attempt; further attempts count on, so that each is another
+            question.
         published: Take answers as the published code does: cut off, in another language, of
             another form. For evaluation alone.
         roles: Who plays the roles that the run's model does not play.
@@ -203,12 +204,12 @@ class Domain:
     """A kind of records.
 
     Attributes:
-        name: For people.
+        name: Name shown to people.
         records: What a record is, as in "Here is {records}".
         parts: Speakers or sections that have attributes of their own; empty for the whole record.
-        attributes: Of each part, in the order of ``parts``; empty lets the model identify them
-            from a few records.
-        count: Attributes to identify per part.
+        attributes: Attributes of each part, in the order of ``parts``; empty lets the model
+            identify them from a few records.
+        count: Number of attributes to identify in each part.
         form: What the new text must look like.
         labels: Words that must open a line of the new text, once each and in this order.
         checks: What the privacy agent looks for beside the six checks.
@@ -316,7 +317,7 @@ class MakingConfig:
 
     Attributes:
         domain: What the records are.
-        asking: How the model is asked.
+        asking: Settings by which the model is asked.
         rounds: Most versions of a text. SAGE has each judged and all but the last rewritten; 0
             is its stage 1 alone, where our conditions decide. Other methods make a new version
             where one breaks a condition.

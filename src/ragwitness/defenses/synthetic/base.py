@@ -61,11 +61,11 @@ class Synthesis:
     """What was made of one record.
 
     Attributes:
-        record: Its id.
+        record: Id of the record.
         fate: What became of it.
         text: The synthetic text; empty unless passed or unguarded.
         reason: Why it did not pass; our own words, or those of a server that failed.
-        rounds: Judgements by the privacy agent.
+        rounds: Number of judgements by the privacy agent.
         violation: Kind of the condition that the last text broke; None where it broke none.
     """
 
@@ -178,7 +178,7 @@ class CorpusMethod(Protocol):
         Args:
             documents: The usable records.
             guard: The conditions on every text.
-            keeper: For what must not be made twice.
+            keeper: Keeps what must not be made twice.
         """
 
 

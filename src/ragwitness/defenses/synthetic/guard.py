@@ -136,8 +136,8 @@ class Violation:
 
     Attributes:
         kind: ``"run"``, ``"secret"``, ``"similarity"``, ``"pii"`` or ``"hidden"``.
-        reason: For the report; holds nothing of any text.
-        advice: For whoever rewrites the text; quotes the text itself, and no other.
+        reason: Explanation for the report; holds nothing of any text.
+        advice: Advice to whoever rewrites the text; quotes that text and no other.
     """
 
     kind: str

@@ -27,7 +27,8 @@ class Redact:
 
     Args:
         secrets: Known secrets of all records.
-        pii: As in :class:`~ragwitness.defenses.synthetic.guard.GuardConfig`.
+        pii: Finder of contact details, as in
+            :class:`~ragwitness.defenses.synthetic.guard.GuardConfig`.
     """
 
     name = "redact"

@@ -130,7 +130,7 @@ METHODS = Registry(
         **{name: _published(name, summary) for name, summary in _PUBLISHED.items()},
     },
 )
-"""By the name of ``--method``; those for evaluation are in a checkout, and not offered there."""
+"""The methods by the name of ``--method``; those for evaluation are in a checkout alone."""
 
 
 def build_method(

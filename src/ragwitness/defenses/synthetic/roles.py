@@ -28,7 +28,7 @@ class RoleQuery(Query):
     """A question to a model other than the run's.
 
     Attributes:
-        model: Its address.
+        model: Address of that model.
     """
 
     model: str = ""
@@ -67,7 +67,7 @@ class ByRole:
 
     Args:
         usual: The run's model; None where every role has one of its own.
-        others: By address.
+        others: The other models, by address.
     """
 
     def __init__(self, usual: Target | None, others: Mapping[str, Target]) -> None:

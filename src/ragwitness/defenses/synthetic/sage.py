@@ -178,7 +178,7 @@ def generate(
         pairs: What the record says of each attribute.
         config: Settings.
         like: A text in the language that is wanted; it is not shown to the model.
-        rules: Where they may play the role.
+        rules: The rules that may play the role; None for none.
 
     Raises:
         StoppedError: The model gave no text that can be used.
@@ -371,7 +371,7 @@ def rewrite(
         config: Settings.
         turn: Number of the round.
         like: A text in the language that is wanted; it is not shown to the model.
-        rules: Where they may play the role.
+        rules: The rules that may play the role; None for none.
 
     Raises:
         StoppedError: The model gave no text that can be used.

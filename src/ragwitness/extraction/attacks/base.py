@@ -55,11 +55,11 @@ class Limits:
     """How much an attack may ask.
 
     Attributes:
-        prompts: Most prompts; 250 in SAGE and Zeng et al.
-        max_tokens: Most tokens of an answer; 256 there.
-        seed: Of everything drawn.
-        batch: Most prompts sent together, before an attack learns from the answers; 16, the
-            default, is cut to a tenth of all prompts, so that ten prompts already adapt.
+        prompts: Largest number of prompts; 250 in SAGE and Zeng et al.
+        max_tokens: Largest number of tokens in an answer; 256 there.
+        seed: Seed of everything that is drawn.
+        batch: Largest number of prompts sent before an attack learns from their answers; 16,
+            the default, is cut to a tenth of all prompts, so that ten prompts already adapt.
     """
 
     stored_name: ClassVar[str] = "Limits"

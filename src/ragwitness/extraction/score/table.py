@@ -77,8 +77,8 @@ class LeakPlan:
         background: Texts like it that the target does not hold; their hits are what unrelated
             text gives by chance.
         secrets: Known secrets in the records.
-        decoys: Made like the secrets and put nowhere.
-        seed: Of the resampling.
+        decoys: Texts made like the secrets that stand in no record.
+        seed: Seed of the resampling.
     """
 
     records: Sequence[Document]
@@ -411,10 +411,10 @@ def semantic_measures(
     """Return the mean cosine and the share of outputs above :data:`NEAR`.
 
     Args:
-        cosines: Of each output with its nearest record, at least one, shape (outputs,).
+        cosines: Cosine of each output with its nearest record, shape (outputs,), outputs >= 1.
         background: The same with texts that the target does not hold; None without any.
-        embedder: Its name, for the definition.
-        seed: Of the resampling.
+        embedder: Name of the embedder, for the definition.
+        seed: Seed of the resampling.
     """
     what = f"cosine with the nearest record ({embedder})" if embedder else "nearest cosine"
     near = (cosines > NEAR).astype(np.float64)

@@ -35,12 +35,12 @@ class PrefixStore:
     """The blocks used last; safe to share between threads.
 
     Args:
-        network: Whose keys and values these are.
+        network: The network whose keys and values these are.
         limit_bytes: Memory to keep; 0 turns reuse off.
 
     Attributes:
-        reused_tokens: Tokens that needed no computation so far.
-        read_tokens: Tokens that did.
+        reused_tokens: Number of tokens so far that needed no computation.
+        read_tokens: Number of tokens so far that were computed.
         nbytes: Memory held by stored blocks, in bytes.
     """
 
@@ -69,8 +69,8 @@ class PrefixStore:
 
         Args:
             ids: The sequence, shape (n,).
-            capacity: Tokens it may grow to, later too.
-            keep: How many of the last positions' hidden states are wanted; those are computed.
+            capacity: Largest number of tokens that it may ever grow to.
+            keep: Number of last positions whose hidden states are wanted and computed.
             reuse: Whether blocks are taken from here and left here.
         """
         names = self._names(ids) if reuse else []
@@ -126,7 +126,7 @@ class PrefixStore:
         """Store the blocks of a sequence that are missing, from its first; old ones make room.
 
         Args:
-            names: Of its blocks so far.
+            names: Hashes of the blocks of the sequence so far.
             cache: The sequence.
             read: Tokens of it that were computed just now.
         """

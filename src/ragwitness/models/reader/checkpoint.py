@@ -26,15 +26,15 @@ class NetworkConfig:
     """Shape of the decoder.
 
     Attributes:
-        layers: Decoder blocks.
+        layers: Number of decoder blocks.
         width: Size of the residual stream.
-        heads: Query heads.
-        key_value_heads: Key and value heads; divides ``heads``.
+        heads: Number of query heads.
+        key_value_heads: Number of key and value heads; divides ``heads``.
         head_dim: Size of one head.
         mlp_width: Inner size of the gated MLP.
-        vocabulary: Rows of the embedding.
+        vocabulary: Number of rows of the embedding.
         rope_theta: Base of the rotary positions.
-        epsilon: Of every RMS norm.
+        epsilon: Epsilon of every RMS norm.
         positions: Context length in tokens.
     """
 

@@ -116,7 +116,7 @@ class Parts:
     """Takes a network apart by the names of ``Qwen3ForCausalLM``.
 
     Args:
-        config: Its shape.
+        config: Shape of the network.
         weights: Float32 tensors by name.
     """
 
@@ -250,7 +250,7 @@ class Span:
     Attributes:
         cache: The sequence so far; grows by ``ids``.
         ids: New tokens, shape (n,).
-        keep: How many of the last positions' hidden states are wanted.
+        keep: Number of last positions whose hidden states are wanted.
     """
 
     cache: KeyValues
@@ -285,7 +285,7 @@ class Network:
     """A decoder ready to run; holds no state of any sequence, so threads may share it.
 
     Args:
-        config: Its shape.
+        config: Shape of the network.
         weights: Float32 tensors under the names of ``Qwen3ForCausalLM``.
 
     Raises:

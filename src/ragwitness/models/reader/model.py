@@ -64,8 +64,8 @@ class Reader(TokenModel):
         tokenizer: Its tokenizer and chat layout.
         digest: Hash of the weights, for the name.
         cache_bytes: Memory for prefix reuse; 0 turns it off.
-        temperature: Its answers are never colder: a greedy question is sampled, the same way each
-            time it is asked.
+        temperature: Least temperature of an answer: a greedy question is sampled too, the same way
+            each time it is asked.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ class Hit:
     """A retrieved passage.
 
     Attributes:
-        index: Its position among the passages the index was built from.
+        index: Position of the passage among those that the index was built from.
         score: Higher is nearer: BM25, inner product, or negative L2 distance.
     """
 
@@ -44,8 +44,8 @@ def best(scores: NDArray[np.float32], k: int) -> list[Hit]:
     """Return the ``k`` highest scores, ties by position, without sorting them all.
 
     Args:
-        scores: One per passage, shape (n,).
-        k: Hits wanted; fewer where there are fewer scores.
+        scores: Scores of all passages, shape (n,).
+        k: Number of hits wanted; there are fewer where there are fewer scores.
     """
     k = min(k, len(scores))
     if k < 1:

@@ -31,9 +31,9 @@ def delta_of(epsilon: float, variance: Fraction, votes: int) -> float:
     """Return the smallest delta at an epsilon.
 
     Args:
-        epsilon: At least 0.
+        epsilon: Privacy parameter, at least 0.
         variance: Parameter v of the noise on each bin.
-        votes: Bins that a record changes by one, all rounds together.
+        votes: Number of bins that a record changes by one, over all rounds.
     """
     sums, chances = _noise(variance, votes)
     # delta(epsilon) = E[max(0, 1 - e^(epsilon - loss))] over the loss (T - 2S) / 2v.
@@ -92,7 +92,7 @@ def composed_epsilon(delta: float, spends: Sequence[tuple[Fraction, int]]) -> fl
     distributions, Koskela et al. 2020); or by zero-concentrated privacy where that is less.
 
     Args:
-        delta: Of all runs together.
+        delta: Failure probability of all runs together.
         spends: Variance of the noise, and counts that a record changes, of each run.
     """
     from ragwitness.privacy.accounting.renyi import moments_epsilon
@@ -242,8 +242,8 @@ def nearest(records: NDArray[np.float32], candidates: NDArray[np.float32]) -> ND
     A record whose vector is zero has none and abstains.
 
     Args:
-        records: From :func:`vectors_of`, shape (n, dim).
-        candidates: From :func:`grid`, shape (m, dim).
+        records: Vectors from :func:`vectors_of`, shape (n, dim).
+        candidates: Vectors from :func:`grid`, shape (m, dim).
 
     Returns:
         Counts, shape (m,), with a sum of at most n (Lin et al. 2024, Algorithm 2).

@@ -71,11 +71,12 @@ class PrivateConfig:
     """A privacy budget and what is made with it.
 
     Attributes:
-        epsilon: Of the whole output, when one record is added or removed.
-        delta: Likewise; a constant, because one that follows from the number of records tells it.
-        texts: Texts to make at most.
-        rounds: Rounds of votes.
-        spread: Candidates per text to make.
+        epsilon: Privacy parameter of the whole output when one record is added or removed.
+        delta: Failure probability of the same; a constant, because one that follows from the
+            number of records tells that number.
+        texts: Largest number of texts to make.
+        rounds: Number of rounds of votes.
+        spread: Number of candidates for each text to make.
         floor: Standard deviations of the noise below which a count says nothing.
 
     Raises:
@@ -183,7 +184,7 @@ class PrivateEvolution:
 
     Args:
         private: The budget.
-        candidates: Where texts come from.
+        candidates: The source of texts.
         config: Settings of the model, and the domain.
         draw: Noise; the operating system's by default. For tests alone: noise that anybody can
             draw again protects nobody.

@@ -42,11 +42,11 @@ class Spend:
     """What one run spends on each record.
 
     Attributes:
-        method: Name.
+        method: Name of the method.
         variance: Parameter of the discrete Gaussian noise on every count.
-        votes: Counts that a record changes by one, all rounds together.
-        epsilon: Of that run alone.
-        delta: Likewise.
+        votes: Number of counts that a record changes by one, over all rounds.
+        epsilon: Privacy parameter of that run alone.
+        delta: Failure probability of that run alone.
     """
 
     method: str
@@ -184,7 +184,7 @@ class PrivacyLedger:
         """Book a spend on all records; once for one name.
 
         Args:
-            name: Of the run that spends.
+            name: Name of the run that spends.
             documents: The corpus.
             spend: What it spends.
 

@@ -51,7 +51,7 @@ class PublicSource:
 
     Args:
         pool: The texts.
-        embed: For their vectors.
+        embed: Maps texts to vectors.
     """
 
     def __init__(self, pool: Sequence[str], embed: Embed) -> None:

@@ -66,11 +66,11 @@ class TopicShape:
     """How many counts a record changes, and what a text is written from.
 
     Attributes:
-        clusters: Of the public texts.
-        overlap: Nearest clusters that a record belongs to (the paper's soft clustering).
-        words: Keywords that a record gives to each of them.
-        vocabulary: Words of the public texts that are counted.
-        told: Keywords of a text at most.
+        clusters: Number of clusters of the public texts.
+        overlap: Number of nearest clusters that a record belongs to (the paper's soft clustering).
+        words: Number of keywords that a record gives to each of them.
+        vocabulary: Number of words of the public texts that are counted.
+        told: Largest number of keywords in a text.
         floor: Standard deviations of the noise below which a keyword says nothing.
         kept: Share of its keywords that a text must hold (the paper's self-filter).
 
@@ -114,7 +114,7 @@ class PrivateTopics:
         private: The budget; its rounds, spread and floor are private evolution's.
         candidates: Public texts, the embedder, and the model that writes, if any.
         config: Settings of the model, and the domain.
-        shape: How much a record may count.
+        shape: Limits on what a record counts.
         draw: Noise, as for :class:`~.evolution.PrivateEvolution`.
 
     Raises:
