@@ -46,6 +46,14 @@ DOCUMENT_TEMPLATE = (
 )
 """For document-conditioned training and evaluation."""
 
+CLOSED_TEMPLATE = (
+    "You are a question answering assistant.\n"
+    "Answer the question as accurately as possible.\n"
+    + _FORMAT.format(missing="the answer is unknown")
+    + "Question:\n{question}\n\n"
+)
+"""For document-excluded training: matched but for the document."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
