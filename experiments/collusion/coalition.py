@@ -27,8 +27,9 @@ from ragwitness.collusion.coalition.detectors import (
     top_direction,
 )
 from ragwitness.collusion.coalition.log import QueryLog
-from ragwitness.report.figures import Axis, Line, lines_svg
-from ragwitness.report.figures import LinesPanel as Panel
+from ragwitness.report.figures import lines_svg
+from ragwitness.results.curves import Axis, Line
+from ragwitness.results.curves import LinesPanel as Panel
 from research.coalitions import (
     Harness,
     coalition_probes,

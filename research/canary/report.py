@@ -15,7 +15,8 @@ import numpy as np
 from markupsafe import escape
 from numpy.typing import NDArray
 
-from ragwitness.report.figures import STYLE, Axis, Line, LinesPanel, lines_svg
+from ragwitness.report.figures import STYLE, lines_svg
+from ragwitness.results.curves import Axis, Line, LinesPanel
 from ragwitness.results.geometry import round_numbers
 from ragwitness.stats.evaluation import Rate, auc, roc_curve, tpr_at_fpr
 from ragwitness.stats.intervals import (

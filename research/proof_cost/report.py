@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ragwitness.report.figures import Axis, Line, lines_svg
-from ragwitness.report.figures import LinesPanel as Panel
+from ragwitness.report.figures import lines_svg
+from ragwitness.results.curves import Axis, Line
+from ragwitness.results.curves import LinesPanel as Panel
 from research.proof_cost.costs import Case, Cost, CostTable, Measured, TableRow
 
 

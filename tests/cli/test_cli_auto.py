@@ -47,21 +47,6 @@ def test_auto_says_what_it_chose_and_why_and_resumes(command, files, tmp_path):
     assert "auto chose" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_the_reason_goes_with_a_prepared_run_into_the_merged_report(command, files, tmp_path):
-    line = ("--method", "auto", "--concurrency", "1", "--yes", "--accept-unlike", "--prepare")
-    run = str(tmp_path / "run")
-    with loopback(answering(lambda: server)) as server:
-        code, text = command("audit", f"{server.url}#m", *files, *line)
-        assert code == 0, text
-        assert command("work", run, "--shard", "1/1")[0] == 0
-    code, merged = command("merge", run)
-    assert code == 0, merged
-    result = json.loads((tmp_path / "run" / "result.json").read_text())["summary"]
-    told = result["settings"]["chosen"]
-    assert told.startswith("auto chose")
-    assert told in " ".join(text.split())
-
-
 def test_a_target_that_no_method_can_read_is_refused_before_anything_in_question(
     command, files, tmp_path
 ):

@@ -199,7 +199,6 @@ def test_a_target_that_dies_in_the_middle_says_that_the_same_command_resumes(com
 _ROADS = {
     "local": (),
     "ray": ("--engine", "ray"),
-    "prepared": ("--prepare",),
     "collection": ("--collection",),
 }
 

@@ -67,25 +67,3 @@ def test_a_packed_run_is_resumed_shown_and_replayed(command: Command, files) -> 
     code, text = command("audit", "--yes", "replay/run", *files, "--run", "again")
     assert code == 0, text
     assert _scores("again") == _scores("run")
-
-
-@pytest.mark.slow
-def test_shards_are_packed_when_they_are_merged_and_work_on(command: Command, files) -> None:
-    with rough() as server:
-        target = f"{server.url}#m"
-        code, text = command("audit", "--yes", target, *files, "--run", "run", "--prepare")
-        assert code == 0, text
-        for number in (1, 2):
-            code, text = command("run", "work", "run", "--shard", f"{number}/2")
-            assert code == 0, text
-        assert _names("run/shards/1-of-2") >= PLAIN
-        for _ in range(2):
-            code, text = command("run", "merge", "run")
-            assert code == 0, text
-            assert not _names("run/shards/1-of-2") & PLAIN
-        asked = len(server.prompts)
-        code, text = command("run", "work", "run", "--shard", "1/2")
-        assert code == 0, text
-        assert len(server.prompts) == asked
-        code, text = command("run", "merge", "run")
-        assert code == 0, text

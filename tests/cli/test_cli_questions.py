@@ -149,7 +149,7 @@ def test_missing_answers_are_counted_and_named(
     ("options", "says"),
     [
         ((), "--method auto asks the target what it can do"),
-        (("--method", "mba", "--seal", "k.key"), "Leave out --prepare, --questions-to"),
+        (("--method", "mba", "--seal", "k.key"), "Leave out --questions-to or --seal"),
         (("--method", "mba", "--collection"), "--questions-to does not apply to a collection"),
     ],
 )

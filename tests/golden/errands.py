@@ -73,19 +73,6 @@ TABLES: dict[str, tuple[object, ...]] = {
 WHERE = ("--tables", ".", "--out", "out")
 
 
-def prepare(run: str) -> tuple[object, ...]:
-    """Write down the order of the audit, to be worked on in parts."""
-    return (*ERRANDS["audit"], "--run", run, "--prepare")
-
-
-def work(run: str, shard: str) -> tuple[object, ...]:
-    return ("work", run, "--shard", shard)
-
-
-def merge(run: str) -> tuple[object, ...]:
-    return ("merge", run)
-
-
 def report(run: object, *more: object) -> tuple[object, ...]:
     return ("report", run, *more)
 

@@ -29,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
 
-from tests.golden.errands import ERRANDS, INPUTS, RUNS, TABLES, WHERE, done, merge, prepare, work
+from tests.golden.errands import ERRANDS, INPUTS, RUNS, TABLES, WHERE, done
 from tests.support.canary_model import ToyModel, serving
 
 COMMIT = "52e8ec2"
@@ -143,11 +143,11 @@ def make_stopped(out: Path) -> None:
     done(*ERRANDS["leak"], "--max-queries", 3)
     keep(Path(RUNS), out / "stopped" / "capped" / RUNS)
     shutil.rmtree(RUNS)
-    done(*prepare("run"))
-    done(*work("run", "1/2"))
+    done(*ERRANDS["audit"], "--run", "run", "--prepare")  # of that version
+    done("work", "run", "--shard", "1/2")
     keep(Path("run"), out / "stopped" / "sharded" / "run")
-    done(*work("run", "2/2"))
-    done(*merge("run"))
+    done("work", "run", "--shard", "2/2")
+    done("merge", "run")
     keep(Path("run"), out / "sharded" / "run")
 
 

@@ -65,6 +65,14 @@ def test_report_opens_a_stored_run(name: str) -> None:
     assert (run / "result.json").read_bytes() == before
 
 
+def test_a_run_that_was_shared_among_machines_still_opens() -> None:
+    run = _taken("sharded", "run")
+    assert len(done(*errands.report(run)).split()) > 20
+    [(kind, page)] = errands.pages(run)
+    assert kind == "audit"
+    assert "documents" in page
+
+
 @pytest.mark.parametrize("method", ["dcmi", "interrogation", "menta", "twin (text)"])
 def test_a_run_of_a_method_that_left_still_opens(method: str) -> None:
     run = _run_of(shutil.copytree(STORED / "runs" / "audit", Path("kept")))
@@ -196,31 +204,6 @@ def test_a_measurement_at_its_cap_goes_on_with_a_higher_one() -> None:
     assert every[:3] == stored
     assert len({row["key"] for row in every}) == len(every) == 3 + len(answering.PROMPTS)
     assert errands.result_of(run)["spent"]["queries"] == len(every)
-
-
-def test_an_order_half_worked_on_is_finished_and_merged() -> None:
-    run = _taken("stopped", "sharded", "run")
-    done(*errands.work("run", "1/2"))
-    assert answering.PROMPTS == []
-    done(*errands.work("run", "2/2"))
-    whole = STORED / "sharded" / "run"
-    second = errands.rows_of(whole / "shards" / "2-of-2" / "answers.jsonl")
-    assert len(answering.PROMPTS) == len(second) > 10
-    done(*errands.merge("run"))
-    assert _scores(run) == _scores(whole)
-    for name in ("documents.jsonl", "manifest.json"):
-        assert (run / name).read_bytes() == (whole / name).read_bytes()
-    assert _documents(run) == _documents(whole)
-
-
-def test_preparing_an_order_again_writes_the_same_units() -> None:
-    whole = _taken("sharded", "run")
-    before = (whole / "manifest.json").read_bytes()
-    done(*errands.prepare("run"))
-    assert (whole / "manifest.json").read_bytes() == before
-    for shard in ("1/2", "2/2"):
-        done(*errands.work("run", shard))
-    assert answering.PROMPTS == []
 
 
 # The study of canaries has other policies since: its table is shown, not continued.

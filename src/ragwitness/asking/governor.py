@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
-from ragwitness.asking.budget import OPTIONS, Budget, QueryLedger, Use, most, spent_in, used
-from ragwitness.asking.shards import files_of_shards, refuse_beside
-from ragwitness.errors import CapReachedError, InputError, RagwitnessError
+from ragwitness.asking.budget import OPTIONS, Budget, QueryLedger, Use, most, used
+from ragwitness.errors import CapReachedError, InputError
 from ragwitness.kit.files import Closing
 from ragwitness.kit.run_files import SPENT
 from ragwitness.targets.transport import Setback
@@ -151,7 +150,6 @@ class Governor(Closing):
         budget: Caps and prices.
         pace: Queries under way at a time.
         ledger: Remembers what was spent; None starts from nothing.
-        elsewhere: Spent by others under the same caps.
 
     Attributes:
         spent: Queries and tokens so far, earlier starts included.
@@ -165,11 +163,10 @@ class Governor(Closing):
         budget: Budget | None = None,
         pace: Pace | None = None,
         ledger: QueryLedger | None = None,
-        elsewhere: Use | None = None,
     ) -> None:
         self.budget = budget or Budget()
         self.pace = pace or Pace()
-        self.spent = (ledger.before if ledger else Use()) + (elsewhere or Use())
+        self.spent = ledger.before if ledger else Use()
         self.cap: str | None = None
         self.answered = self.turned_away = 0
         self._ledger = ledger
@@ -183,21 +180,12 @@ class Governor(Closing):
     def of_run(
         cls, run: Path | None, budget: Budget | None = None, pace: Pace | None = None
     ) -> Self:
-        """Return the governor of a run folder, with what its earlier starts and shards spent.
+        """Return the governor of a run folder, with what its earlier starts spent.
 
         Raises:
             InputError: Another process is at work there, or its files cannot be used.
         """
-        if run is None:
-            return cls(budget, pace)
-        ledger = QueryLedger(run / SPENT)  # first: it keeps shards out that start now
-        try:
-            refuse_beside(run)
-            elsewhere = sum(map(spent_in, files_of_shards(run, SPENT)), Use())
-        except RagwitnessError:
-            ledger.close()
-            raise
-        return cls(budget, pace, ledger, elsewhere)
+        return cls(budget, pace, None if run is None else QueryLedger(run / SPENT))
 
     @property
     def limit(self) -> int:
@@ -220,26 +208,24 @@ class Governor(Closing):
             CapReachedError: The query, or one more attempt at it, could pass a cap.
         """
         # 1. Set aside the most it may use, and wait for a turn.
-        held = await self.begin(query)
+        held = await self._begin(query)
         # 2. Send it; a failure may have been billed and settles at its worst case.
         token = _OWN.set(held)
         try:
             answer = await send(query)
         except BaseException:
-            self.end(held, None)
+            self._settle(held, Use() if held.refused else held.worst)
             raise
         finally:
             _OWN.reset(token)
         # 3. Replace what was set aside by what the answer says it used.
-        self.end(held, answer)
+        self.answered += 1
+        if held.smooth:
+            self._throttle.answered(self._under_way)
+        self._settle(held, self._counted(answer, held))
         return answer
 
-    async def begin(self, query: Query) -> Reservation:
-        """Wait for a turn and set aside what a query may use; the first half of :meth:`spend`.
-
-        Raises:
-            CapReachedError: The query could pass a cap.
-        """
+    async def _begin(self, query: Query) -> Reservation:
         worst = most(query, self._surplus)
         await self._turn(worst)
         held = Reservation(worst, self._throttle.round, query)
@@ -251,16 +237,6 @@ class Governor(Closing):
             raise
         return held
 
-    def end(self, held: Reservation, answer: object) -> None:
-        """Settle what a query used; None where it brought no answer."""
-        if answer is None:
-            self._settle(held, Use() if held.refused else held.worst)
-            return
-        self.answered += 1
-        if held.smooth:
-            self._throttle.answered(self._under_way)
-        self._settle(held, self._counted(answer, held))
-
     def setback(self, setback: Setback) -> None:
         """Take note of an attempt that brought no answer; the transport calls this.
 
@@ -269,11 +245,8 @@ class Governor(Closing):
         """
         self.turned_away += 1
         held = _OWN.get()
-        if held is not None:  # else asked by somebody else, such as doctor
-            self.note_setback(held, setback)
-
-    def note_setback(self, held: Reservation, setback: Setback) -> None:
-        """Take note of it for a query begun by :meth:`begin`; see :meth:`setback`."""
+        if held is None:  # asked by somebody else, such as doctor
+            return
         if setback.overload:
             held.round = self._throttle.overloaded(held.round)
         held.smooth = False

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -23,10 +23,9 @@ from threading import Lock
 from typing import IO, Any
 
 from ragwitness.asking.chain import AnswerChain
-from ragwitness.asking.shards import files_of_shards
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.files import Appender, Closing, at_hand, blocks, open_lines, pack
-from ragwitness.kit.run_files import ANSWERS, LINES
+from ragwitness.kit.run_files import ANSWERS, LINES, SHARDS
 from ragwitness.types import Answer, Query, TokenLogprob
 
 _DIGITS = 6  # of a log-probability; an answer read back equals the one first returned
@@ -130,24 +129,16 @@ class Journal(StoredAnswers):
 
     Args:
         path: File to append to; created with its folder.
-        beside: Journals of others that are read as well.
 
     Raises:
-        InputError: A file cannot be opened, or another process writes it.
+        InputError: The file cannot be opened, or another process writes it.
     """
 
-    def __init__(self, path: Path, beside: Iterable[Path] = ()) -> None:
+    def __init__(self, path: Path) -> None:
         # First: it makes the file, and keeps a second process out.
         self._lines = Appender(path, "journal")
         self._chain = AnswerChain.of_run(path.parent)
         super().__init__(path)
-        self._beside = [StoredAnswers(other) for other in beside]
-
-    def row(self, key: str) -> dict[str, Any] | None:
-        """Return the row of a stored answer, the others' included, or None."""
-        stored = super().row(key)
-        others = (other.row(key) for other in self._beside)
-        return stored or next((row for row in others if row is not None), None)
 
     def put(
         self, key: str, answer: Answer, asked: AskedQuery | None = None, start: str = ""
@@ -187,25 +178,10 @@ class Journal(StoredAnswers):
         if self._chain is not None:
             self._chain.goes_on(row["link"])
 
-    def adopt(self, others: Iterable[Path]) -> None:
-        """Copy the answers of other journals that this one has not.
-
-        Raises:
-            InputError: A journal cannot be read.
-            RagwitnessError: The disk is full or fails.
-        """
-        for path in others:
-            with StoredAnswers(path) as answers:
-                for row in answers.rows():
-                    if row["key"] not in self._places:
-                        self._places[row["key"]] = self._lines.append(row)
-
     def close(self) -> None:
         """Close the file."""
         super().close()
         self._lines.close()
-        for other in self._beside:
-            other.close()
 
 
 def _encode(answer: Answer) -> dict[str, Any]:
@@ -292,14 +268,15 @@ class Heard:
 
 
 def files_of(folder: Path, name: str) -> list[Path]:
-    """Return the files of that name in a run folder and in those of its shards."""
+    """Return the files of that name in a run folder, and in its parts of earlier versions."""
     own = folder / name
     form = at_hand(own)
-    return [*([own] if form and form.is_file() else []), *files_of_shards(folder, name)]
+    parts = (part / name for part in sorted((folder / SHARDS).glob("*-of-*")))
+    return [*([own] if form and form.is_file() else []), *filter(at_hand, parts)]
 
 
 def pack_run(folder: Path) -> None:
-    """Compress what a finished run and its shards appended to; whoever resumes unpacks it.
+    """Compress what a finished run appended to; whoever resumes unpacks it.
 
     A disk that is full or fails leaves them as they are.
     """
@@ -385,7 +362,7 @@ class JournalIndex:
             with suppress(ValueError, KeyError, TypeError):
                 row = json.loads(head + b"}")
                 asked = row.get("asked")
-                if row["key"] not in self._keys:  # else merged from a shard, or looked at before
+                if row["key"] not in self._keys:  # else in a part of the run as well, or seen
                     self._heard.add(asked)
                     self._keys.add(row["key"])
                 if asked is not None:

@@ -23,9 +23,9 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
+from ragwitness.asking.governor import Governor
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.shards import Shard, files_of_shards
-from ragwitness.asking.worker import Outcome, Spender, Worker
+from ragwitness.asking.worker import Outcome, Worker
 from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender, Closing, at_hand, blocks, lines_of, replace_file
 from ragwitness.kit.run_files import ANSWERS, FINISHED
@@ -146,15 +146,14 @@ class Scores(Closing):
 
     Args:
         path: The file; created with its folder.
-        beside: Files of others that are read as well.
 
     Raises:
-        InputError: A file cannot be used, or another process writes it.
+        InputError: The file cannot be used, or another process writes it.
     """
 
-    def __init__(self, path: Path, beside: Iterable[Path] = ()) -> None:
+    def __init__(self, path: Path) -> None:
         self._lines = Appender(path, "record of scores")
-        self._kept = read_scores([*beside, path])
+        self._kept = read_scores(path)
 
     def get(self, unit: str, document: Document) -> Outcome | None:
         """Return what an earlier start found; None where it found nothing that lasts."""
@@ -258,27 +257,24 @@ def _line(unit: AuditUnit, outcome: Outcome) -> str:
     return json.dumps(rest, separators=(",", ":")) + "\n"
 
 
-def read_scores(paths: Iterable[Path]) -> dict[str, StoredScore]:
-    """Return by unit what several files hold; a lasting score replaces one that may change.
+def read_scores(path: Path) -> dict[str, StoredScore]:
+    """Return by unit what a file holds; a lasting score replaces one that may change.
 
     Raises:
-        InputError: A file cannot be read.
+        InputError: The file cannot be read.
     """
-    found: dict[str, StoredScore] = {}
-    for path in paths:
-        try:
-            for line in lines_of(path):
-                with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
-                    stored = json.loads(line)
-                    # Later rows replace earlier ones, but none that lasts by one that may pass.
-                    unit, row = stored["unit"], stored_score(stored)
-                    if not row.passing or unit not in found or found[unit].passing:
-                        found[unit] = row
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    return found
+    rows: dict[str, StoredScore] = {}
+    try:
+        for line in lines_of(path):
+            with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
+                stored = json.loads(line)
+                # Later rows replace earlier ones, but none that lasts by one that may pass.
+                unit, row = stored["unit"], stored_score(stored)
+                if not row.passing or unit not in rows or rows[unit].passing:
+                    rows[unit] = row
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    return rows
 
 
 def stored_score(stored: Mapping[str, Any]) -> StoredScore:
@@ -327,7 +323,7 @@ class RunFolder:
 
     @classmethod
     def of_run(cls, run: Path | None, identity: str | None) -> Self:
-        """Open those of a run, with what its shards have left.
+        """Open those of a run.
 
         Args:
             run: Folder; None keeps nothing.
@@ -336,28 +332,13 @@ class RunFolder:
         Raises:
             InputError: A file cannot be used, or another process is at work there.
         """
-        return cls() if run is None else cls._opened(run, run, None, identity)
-
-    @classmethod
-    def of_shard(cls, run: Path, shard: Shard, identity: str) -> Self:
-        """Open those of a shard, with what the run and shards of other numbers have left.
-
-        Raises:
-            InputError: A file cannot be used, or another process is at work there.
-        """
-        return cls._opened(shard.folder(run), run, shard, identity)
-
-    @classmethod
-    def _opened(cls, folder: Path, run: Path, shard: Shard | None, identity: str | None) -> Self:
-        # Files of the run and of shards of other numbers are read, never written.
-        journal = Journal(folder / ANSWERS, files_of_shards(run, ANSWERS, shard))
-        if identity is None:
-            return cls(journal)
-        scores = Scores(folder / FINISHED, files_of_shards(run, FINISHED, shard))
-        return cls(journal, scores, identity)
+        if run is None:
+            return cls()
+        journal = Journal(run / ANSWERS)
+        return cls(journal, Scores(run / FINISHED) if identity else None, identity)
 
     def worker(
-        self, system: Target, in_flight: int, governor: Spender | None = None, start: str = ""
+        self, system: Target, in_flight: int, governor: Governor | None = None, start: str = ""
     ) -> Worker:
         """Return a worker at one system.
 
@@ -381,12 +362,7 @@ class RunFolder:
                 file.close()
 
 
-def files_of_scores(run: Path) -> list[Path]:
-    """Return where a run and its shards keep their finished units."""
-    return [run / FINISHED, *files_of_shards(run, FINISHED)]
-
-
 def finished_units(run: Path) -> int:
-    """Return how many rows of scores a run and its shards hold: a measure of progress."""
-    there = [path for path in files_of_scores(run) if at_hand(path)]
-    return sum(data.count(b"\n") for path in there for _, _, data in blocks(path))
+    """Return how many rows of scores a run holds: a measure of progress."""
+    there = at_hand(run / FINISHED)
+    return sum(data.count(b"\n") for _, _, data in blocks(there)) if there else 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -34,7 +33,7 @@ R_co = TypeVar("R_co", covariant=True)
 Asking: TypeAlias = Generator[list[Query], list[Answer], R]
 """Batches of queries out, their answers in (same order), a result as return value."""
 
-# A generator step by step, wherever it runs.
+# A generator step by step.
 
 _QUICK = 1e-3  # seconds
 
@@ -46,26 +45,8 @@ class Done(Generic[R_co]):
     value: R_co
 
 
-class Steps(Protocol[R_co]):
-    """A generator, wherever it runs."""
-
-    async def next(self, answers: list[Answer] | None) -> list[Query] | Done[R_co]:
-        """Return the next batch of queries, or what was found; None starts it."""
-
-    async def stop(self) -> None:
-        """Give it up before its end."""
-
-
-class DistantAudit(ABC):
-    """An audit whose proxy model works in another process."""
-
-    @abstractmethod
-    def begin(self, document: Document) -> Steps[Score]:
-        """Return the probe of a document."""
-
-
-class LocalSteps(Generic[R]):
-    """A generator in this process.
+class Steps(Generic[R]):
+    """A generator, a step at a time.
 
     Args:
         generator: Not started yet.
@@ -98,7 +79,7 @@ class LocalSteps(Generic[R]):
         step = advance(self._generator, answers)
         return step, time.perf_counter() - started
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         """Close the generator."""
         self._generator.close()
 
@@ -188,13 +169,6 @@ Progress = Callable[[str, int, int], None]
 """Called with stage, documents done and documents in all."""
 
 
-class Spender(Protocol):
-    """Lets queries to a target pass: a governor, or one in another process."""
-
-    async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:
-        """Wait for a turn, send a query and settle what it used."""
-
-
 class KeepsScores(Protocol):
     """Where the scores of documents are kept."""
 
@@ -251,7 +225,7 @@ class Worker:
         journal: Journal | None = None,
         in_flight: int = 4,
         watch: Watch | None = None,
-        governor: Spender | None = None,
+        governor: Governor | None = None,
         scores: KeepsScores | None = None,
         start: str = "",
     ) -> None:
@@ -259,14 +233,14 @@ class Worker:
         self.start = start
         self.journal = journal
         self.watch = watch
-        self.governor: Spender = governor or Governor(pace=Pace.at_most(in_flight))
+        self.governor = governor or Governor(pace=Pace.at_most(in_flight))
         self.scores = scores
         self._in_flight = in_flight
         self._unreachable = 0
 
     async def run(
         self,
-        audit: Audit | DistantAudit,
+        audit: Audit,
         documents: Sequence[Document],
         stage: str,
         progress: Progress | None = None,
@@ -283,7 +257,7 @@ class Worker:
 
     async def run_stages(
         self,
-        audit: Audit | DistantAudit,
+        audit: Audit,
         stages: Mapping[str, Sequence[Document]],
         progress: Progress | None = None,
         ahead: int | None = None,
@@ -312,11 +286,7 @@ class Worker:
         async def outcome_of(document: Document, stage: str) -> Outcome:
             if self.scores is not None and (kept := self.scores.get(document)) is not None:
                 return kept
-            steps = (
-                audit.begin(document)
-                if isinstance(audit, DistantAudit)
-                else LocalSteps(probe_of(audit, document), quick)
-            )
+            steps = Steps(probe_of(audit, document), quick)
             found = await self.follow(steps, document, stage)
             refused = found.refusal and Score(None, reason=found.refusal.message)
             score = refused or found.result()
@@ -364,7 +334,7 @@ class Worker:
 
         async def answer_to(question: tuple[Document, Query]) -> Answer | None:
             document, query = question
-            return (await self.follow(LocalSteps(single(query)), document, stage)).value
+            return (await self.follow(Steps(single(query)), document, stage)).value
 
         return await self.each(questions, answer_to, stage, progress)
 
@@ -431,7 +401,7 @@ class Worker:
             starts.update(reply.start for reply in replies if isinstance(reply, _TargetReply))
             # 3. A cap ends it; what it would say of a part of its answers changes with the cap.
             if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
-                await steps.stop()
+                steps.stop()
                 refused = sum(isinstance(reply, CapReachedError) for reply in replies)
                 return Followed(None, queries - refused, sent, passing=True, refusal=capped)
             answers = [_answer(reply) for reply in replies]

@@ -49,7 +49,7 @@ class Listed:
 
     Attributes:
         name: ASCII path.
-        size: In bytes.
+        size: Number of bytes.
         crc: CRC-32 that the directory claims.
         start: Where its content begins.
     """
@@ -284,7 +284,7 @@ def write_bundle(window: str, files: Mapping[str, bytes], keys: Sequence[Private
     """Return a bundle.
 
     Args:
-        window: Of the audit.
+        window: Window of the audit.
         files: Contents by name.
         keys: Of the log; at least one Ed25519 key, since a checkpoint's keys sign nothing else.
 

@@ -269,11 +269,11 @@ def noise_of(
     """Return the noise of an answer, of all slots, from nothing that its provider could choose.
 
     Args:
-        mechanism: That answered.
-        record: Of the answer.
+        mechanism: Mechanism that answered.
+        record: Record of the answer.
         seed: The record's sub-seed, 32 bytes.
         query: SHA-256 of the query, 32 bytes.
-        beacon: Of the window's noise; none where its log has none.
+        beacon: Beacon of the window's noise; none where its log has none.
     """
     request = noise_record_of(record, query)
     return slot_noise(mechanism, noise_key(seed, int(record.number), request, beacon))
@@ -283,7 +283,7 @@ def noise_record_of(record: QueryRecord, query: bytes) -> NoiseRecord:
     """Return what decides the noise of an answer, from its record.
 
     Args:
-        record: Of the answer.
+        record: Record of the answer.
         query: SHA-256 of the query, 32 bytes.
     """
     return NoiseRecord(

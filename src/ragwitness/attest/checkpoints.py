@@ -169,7 +169,7 @@ def watch(
         known: The checkpoint that was seen last, as it was stored; None at the first look, at
             which all tiles are read.
         witness: Signs the new checkpoint too. Store the returned note before it is handed out.
-        time: Of the signature, POSIX seconds.
+        time: Time of the signature, POSIX seconds.
         entries: Read the new entries, too, and check that they are those whose hashes are logged.
 
     Raises:

@@ -30,9 +30,9 @@ class AccountProof:
 
     Attributes:
         tenant: Whose index.
-        account: Of whom.
+        account: Whose account it is.
         entry: The close record, as it was logged.
-        proof: That it is in the log: a file of C2SP tlog-proof.
+        proof: Proof that it is in the log: a file of C2SP tlog-proof.
         found: The map's answer, with its path.
     """
 
@@ -146,7 +146,7 @@ def check_account(proof: AccountProof, signers: Signers) -> MapEntry | None:
     """Return what a closed window says of an account: count and last record, or None for nothing.
 
     Args:
-        proof: Of :func:`prove_account`.
+        proof: Proof from :func:`prove_account`.
         signers: Whose signatures under a checkpoint count.
 
     Raises:

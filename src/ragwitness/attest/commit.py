@@ -76,10 +76,10 @@ def open_window(
     Args:
         root: The folder; must not exist.
         policy: What is promised.
-        contents: Of every tenant of the policy.
+        contents: Contents of every tenant of the policy.
         embedder: What made the vectors.
         setup: Folder of the proofs' setup.
-        keys: Of the log.
+        keys: Keys of the log.
         progress: Called with each step's name.
 
     Raises:

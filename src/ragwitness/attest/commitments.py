@@ -118,8 +118,8 @@ class IndexCard:
         columns: SHA-256 of the column commitments, in hex.
         norms: SHA-256 of the proof that no row is longer than the scale, in hex.
         documents: Root over what lies in the slots (:func:`documents_root`), in hex.
-        slots: Of the index.
-        dimension: Of its vectors.
+        slots: Number of slots of the index.
+        dimension: Dimension of its vectors.
     """
 
     columns: str

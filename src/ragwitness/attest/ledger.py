@@ -37,11 +37,11 @@ class LoggedAccount:
     """An account as the log has it.
 
     Attributes:
-        place: By order of admission.
+        place: Place in the order of admission.
         admitted: Index of its admission in the log.
         count: Its query records.
         last: Leaf hash of the last of them; zeros before the first.
-        key: By which it signs, 32 bytes; none for an account without one.
+        key: Key with which it signs, 32 bytes; none for an account without one.
     """
 
     place: int

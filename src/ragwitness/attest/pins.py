@@ -106,7 +106,7 @@ class Pins:
 
     Attributes:
         policy: SHA-256 of the policy, in hex: one window's, since a policy names its window.
-        bounds: That the policy must keep; None for none.
+        bounds: Bounds that the policy must keep; None for none.
         embedder: :attr:`~ragwitness.attest.commitments.CommittedEmbedder.digest`.
         transcript: SHA-256 of the transcript of the setup's ceremony.
         unsigned_most: Most queries that neither their account's signature nor a receipt covers,

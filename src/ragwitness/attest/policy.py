@@ -138,10 +138,10 @@ class WindowPolicy:
         accounts_most: Most accounts that can be admitted, over all tenants; times ``queries`` at
             most 100,000, over which a verifier can still estimate the coalition.
         epsilon: Promised to one account for its q queries.
-        delta: Of that promise.
+        delta: Failure probability of that promise.
         k_max: Declared cap on a coalition.
         joint_delta: delta* of the joint guarantee, at most 1 %: so often nothing is promised.
-        estimator: Of the coalition's size.
+        estimator: Estimator of the coalition's size.
         nonces_required: Whether a query without a nonce of its client is refused: without one, the
             provider knows the noise of coming answers when it draws the seed.
 

@@ -54,7 +54,7 @@ def prove_window(
     Args:
         window: Closed, with the log's keys.
         challenge: Drawn from the window's close.
-        setup: That the window was opened with.
+        setup: Setup that the window was opened with.
         progress: Called with (what, done, all).
         again: Answer another challenge than the one that the window has answered.
 

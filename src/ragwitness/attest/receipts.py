@@ -40,9 +40,9 @@ class Opened:
 
     Attributes:
         query: SHA-256 of the query as it was sent, 32 bytes.
-        vector: That was searched with, shape (dimension,).
+        vector: Vector that was searched with, shape (dimension,).
         ids: The answer's slots, best first.
-        blindings: Of query, vector and answer, 32 bytes each.
+        blindings: Blindings of query, vector and answer, 32 bytes each.
     """
 
     query: bytes
@@ -141,7 +141,7 @@ def check_receipt(
     An account compares the rest with what it knows: its nonce, its query and its answer.
 
     Args:
-        receipt: Of a query.
+        receipt: Receipt of a query.
         signers: Whose signatures under a checkpoint count.
 
     Returns:

@@ -38,12 +38,12 @@ class Empirical:
     Attributes:
         attack: What was done.
         epsilon: Lower bound, by Clopper and Pearson.
-        delta: That it holds for.
-        confidence: Of the bound, e.g. 0.95.
+        delta: Failure probability that it holds for.
+        confidence: Confidence of the bound, e.g. 0.95.
         trials: It rests on.
         mechanism: Digest of what was attacked.
-        accounts: That worked together.
-        queries: Of each.
+        accounts: Number of accounts that worked together.
+        queries: Number of queries of each.
     """
 
     attack: str
@@ -67,7 +67,7 @@ class Numbers:
         why: Why ``paper`` is None.
         exact: Of the committed noise, for k_max accounts with all their queries; None where no
             epsilon holds at ``delta``.
-        odometer: Of all queries that were answered, whoever asked; None as for ``exact``.
+        odometer: Epsilon of all queries that were answered, whoever asked; None as for ``exact``.
         empirical: Shown by an attack; None where none was handed in.
         answers: Query records of this tenant.
         cap: Answers that k_max accounts may get: what ``exact`` covers.
@@ -111,14 +111,14 @@ class BundleVerdict(Shown):
     Attributes:
         outcome: ``"pass"``, ``"fail"``, or ``"inconclusive"``: nothing is wrong, and something
             that a pass needs was not there to be checked.
-        why: Of the outcome, in one line.
-        checks: In the order in which they were made.
+        why: Reason for the outcome, in one line.
+        checks: Checks in the order in which they were made.
         window: Which audit window; empty where the bundle could not be read.
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
         notes: What a reader should know and no check decides.
         learned: What whoever holds the bundle learns besides; the numbers do not speak of it.
-        rests: On whose word the outcome rests, and for what.
+        rests: Whose word the outcome rests on, and for what.
     """
 
     outcome: Outcome

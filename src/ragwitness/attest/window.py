@@ -270,7 +270,7 @@ class Window:
     Args:
         folder: Its files.
         policy: What it is held to.
-        keys: Of the log.
+        keys: Keys of the log.
     """
 
     def __init__(self, folder: Folder, policy: WindowPolicy, keys: Sequence[PrivateKey]) -> None:
@@ -287,7 +287,7 @@ class Window:
 
         Args:
             root: The folder that :func:`~ragwitness.attest.commit.open_window` made.
-            keys: Of the log; needed to record and to close.
+            keys: Keys of the log; needed to record and to close.
 
         Raises:
             InputError: The folder does not hold a window, or the keys are not those that opened it.

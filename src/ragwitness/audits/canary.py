@@ -337,7 +337,7 @@ def refuse_look(
     return closed
 
 
-class _Closed:
+class _Closed(Governor):
     """Lets no query pass: only what the journal keeps is read.
 
     Args:
@@ -345,6 +345,7 @@ class _Closed:
     """
 
     def __init__(self, why: InputError) -> None:
+        super().__init__()
         self._why = why
 
     async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:  # noqa: ARG002
@@ -362,6 +363,7 @@ def advice(finding: Finding) -> str:
 
 
 def _look(finding: Finding, digest: str, target: str, release: str, *, twin: bool) -> Look:
+    seen = finding.seen or Seen(())
     return Look(
         release=release,
         twin=twin,
@@ -372,8 +374,8 @@ def _look(finding: Finding, digest: str, target: str, release: str, *, twin: boo
         statistic=finding.statistic,
         verdict=str(finding.verdict),
         p_value=finding.p_value,
-        own=finding.seen.own,
-        called=finding.seen.called,
+        own=seen.own,
+        called=seen.called,
         advice=advice(finding),
     )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ragwitness.asking.budget import OPTIONS
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal, query_key
-from ragwitness.asking.worker import Asking, Followed, LocalSteps, Progress, Worker
+from ragwitness.asking.worker import Asking, Followed, Progress, Steps, Worker
 from ragwitness.audits.membership import spending
 from ragwitness.audits.plan import distinct
 from ragwitness.defenses.synthetic.private.sources import overlapping
@@ -237,7 +237,7 @@ async def _attack(
     under_way: list[Ask] = []
     # One query at a time: what an adaptive attack asks next depends on every answer before it.
     worker = Worker(target, journal, 1, watch, governor)
-    steps = LocalSteps(attacked(attack, found, under_way), set())
+    steps = Steps(attacked(attack, found, under_way), set())
     ended = await worker.follow(steps, Document(attack.name, ""), attack.name)
     for ask in under_way if journal else ():  # of a batch that a cap cut short
         stored = journal.get(query_key(target.name, ask.query)) if journal else None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +13,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.capabilities import require_capabilities
+from ragwitness.asking.governor import Governor
 from ragwitness.asking.replay import ReplayTarget
 from ragwitness.asking.scores import audit_identity, questions_id
-from ragwitness.asking.worker import Spender
 from ragwitness.audits.assumptions import beforehand
 from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import AuditPlan, Stages, among, learns, stages_of
 from ragwitness.errors import InputError
-from ragwitness.kit.files import replace_file
 from ragwitness.kit.quotes import HIDDEN, environment_secrets, quote
-from ragwitness.kit.run_files import DOCUMENTS, MANIFEST
 from ragwitness.kit.stored_names import unset
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.models.registry import load_language_model
@@ -83,7 +78,7 @@ class Order:
         config: Its configuration.
         proxy: The auditor's own model.
         reach: How the target is reached.
-        budget: Caps and prices, of all shards together.
+        budget: Caps and prices.
         why: Why this method was chosen, where it was not named.
     """
 
@@ -176,7 +171,7 @@ def as_written(method: tuple[str, Any, str], plan: AuditPlan) -> tuple[Audit, st
 async def audit_at(
     target: Target,
     method: tuple[str, Any, str],
-    governor: Spender,
+    governor: Governor,
     run: Path | None,
     plan: AuditPlan,
 ) -> tuple[Audit, str]:
@@ -202,61 +197,13 @@ async def audit_at(
     return fitted(name, config, proxy, found.alternatives, plan)
 
 
-# ``manifest.json`` and ``documents.jsonl``: an order that any machine can work on.
-#
-# The manifest says what it was written with and carries a hash of itself and of the documents: one
-# that was changed, or belongs to another version of the package, would give other scores under the
-# same name and is refused.
+# An order as JSON, for what commits to it.
 
 
 _PARTS = ("documents", "known_out", "known_in", "auxiliary")
-_AGAIN = "Issue the audit command with --prepare and --run {run} again."
 _SECRET = re.compile(
     r"://[^/?#\s]*@|[?&;][^=&#\s]*(key|token|secret|passw|credential|auth)[^=&#\s]*=", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """An order as it was written down.
-
-    Attributes:
-        order: What is to be done.
-        prepared: When it was written first, ISO 8601 in UTC.
-    """
-
-    order: Order
-    prepared: str
-
-
-def write_manifest(run: Path, order: Order) -> Manifest:
-    """Write an order into a run folder; one for the same units may be replaced.
-
-    Caps and the way in which the target is reached may differ from an earlier one's.
-
-    Raises:
-        InputError: The address holds a key, or the configuration cannot be written down.
-        RagwitnessError: The disk is full or fails.
-    """
-    lines = "".join(_line(part, doc) for part, docs in parts_of(order).items() for doc in docs)
-    earlier, settings = _earlier(run), stored_settings(order)
-    # In the order of before: a manifest that is written again has the same bytes.
-    last: dict[str, Any] = {
-        name: settings.pop(name) for name in ("budget", "why") if name in settings
-    }
-    stored = {
-        "ragwitness": version("ragwitness"),
-        "prepared": earlier or datetime.now(UTC).isoformat(timespec="seconds"),
-        **settings,
-        "reach": TypeAdapter(Reach).dump_python(order.reach, mode="json"),
-        "budget": last.pop("budget"),
-        "documents": _digest(lines),
-        **last,
-    }
-    replace_file(run / DOCUMENTS, lines)
-    signed = {**stored, "digest": _digest(_canonical(stored))}
-    replace_file(run / MANIFEST, json.dumps(signed, indent=1) + "\n")
-    return Manifest(order, str(stored["prepared"]))
 
 
 def parts_of(order: Order) -> dict[str, tuple[Document, ...]]:
@@ -304,44 +251,9 @@ def order_from(stored: Mapping[str, Any], parts: Mapping[str, Sequence[Document]
         method=stored["method"],
         config=TypeAdapter(config).validate_python(stored["config"]),
         proxy=stored["proxy"],
-        reach=TypeAdapter(Reach).validate_python(stored.get("reach", {})),
         budget=TypeAdapter(Budget).validate_python(stored["budget"]),
         why=stored.get("why", ""),
     )
-
-
-def read_manifest(run: Path) -> Manifest:
-    """Read the order of a run folder.
-
-    Raises:
-        InputError: There is none, it was changed, or it belongs to another version.
-    """
-    again = _AGAIN.format(run=run)
-    stored = _read(run / MANIFEST, again)
-    digest, made_by = stored.pop("digest", None), stored.get("ragwitness")
-    if made_by != version("ragwitness"):
-        raise InputError(
-            f"{run / MANIFEST} was written by ragwitness {made_by}, this is"
-            f" {version('ragwitness')}.",
-            f"Install ragwitness=={made_by} here. Or: {again[0].lower()}{again[1:]}",
-        )
-    if digest != _digest(_canonical(stored)):
-        raise InputError(f"{run / MANIFEST} was changed after it was written.", again)
-    try:
-        text = (run / DOCUMENTS).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        raise InputError(f"{run / DOCUMENTS} is missing or cannot be read.", again) from None
-    if _digest(text) != stored["documents"]:
-        raise InputError(f"{run / DOCUMENTS} is not the one of the manifest beside it.", again)
-    return Manifest(_order(stored, text), stored["prepared"])
-
-
-def _order(stored: Mapping[str, Any], text: str) -> Order:
-    parts: dict[str, list[Document]] = {name: [] for name in _PARTS}
-    for line in text.splitlines():
-        row = json.loads(line)
-        parts[row["part"]].append(Document(row["id"], row["text"], row["member"], row.get("group")))
-    return order_from(stored, parts)
 
 
 def _plain_config(order: Order) -> Any:
@@ -355,8 +267,8 @@ def _plain_config(order: Order) -> Any:
     if not whole:
         names = ", ".join(field.name for field in fields(order.config))
         raise InputError(
-            f"The configuration of {order.method} cannot be written into a manifest ({names}).",
-            "Run it in one process: --engine local.",
+            f"The configuration of {order.method} cannot be written into a seal ({names}).",
+            "Leave out --seal.",
         )
     idle = unset(order.config)
     return {name: value for name, value in plain.items() if name not in idle}
@@ -367,44 +279,6 @@ def refuse_secrets(target: str) -> None:
     shown = quote(target, environment_secrets(), longest=len(target))
     if HIDDEN in shown or _SECRET.search(target):
         raise InputError(
-            "The target's address holds what looks like a key, which no manifest may hold.",
+            "The target's address holds what looks like a key, which no seal may hold.",
             "Put it into an environment variable; docs/targets.md says which for each target.",
         )
-
-
-def _earlier(run: Path) -> str | None:
-    """When an earlier manifest was written, so that preparing again keeps the start."""
-    try:
-        found = json.loads((run / MANIFEST).read_bytes())["prepared"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found if isinstance(found, str) else None
-
-
-def _read(path: Path, again: str) -> dict[str, Any]:
-    try:
-        stored = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise InputError(
-            f"{path} does not exist: nothing was prepared there.",
-            "Prepare a run: ragwitness audit TARGET --documents … --prepare",
-        ) from None
-    except (OSError, ValueError, RecursionError):
-        stored = None
-    if not isinstance(stored, dict):
-        raise InputError(f"{path} cannot be read as a manifest.", again)
-    return stored
-
-
-def _line(part: str, document: Document) -> str:
-    row = {"part": part, "id": document.id, "text": document.text, "member": document.member}
-    row |= {"group": document.group} if document.group else {}
-    return json.dumps(row, separators=(",", ":")) + "\n"
-
-
-def _canonical(stored: Mapping[str, Any]) -> str:
-    return json.dumps(stored, sort_keys=True, separators=(",", ":"))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -23,7 +23,7 @@ from typing import Any, Self, TypeVar
 from ragwitness.asking.budget import OPTIONS
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Asking, LocalSteps, Progress, Worker
+from ragwitness.asking.worker import Asking, Progress, Steps, Worker
 from ragwitness.audits.membership import spending
 from ragwitness.defenses.synthetic.base import (
     AnyMethod,
@@ -409,7 +409,7 @@ class _Synthesis:
         """Follow a generator of one record, or of the whole corpus."""
         # Not in threads: makers share what they know of the corpus.
         found = await self.worker.follow(
-            LocalSteps(steps), document or _CORPUS, "synthesis", alone=document is None
+            Steps(steps), document or _CORPUS, "synthesis", alone=document is None
         )
         self.queries += found.queries
         self.sent += found.sent

@@ -56,7 +56,7 @@ class Design:
 
     Attributes:
         name: One of :data:`DESIGNS`.
-        family: Of the canaries.
+        family: Family of the canaries.
         slots: K, independent draws, each with its own canary, candidates and traces.
         candidates: M, triggers of a slot that might have been planted; p is at least 1 / M.
         rate: rho, share of the examples of each pool that become canary traces, as a decimal.
@@ -65,7 +65,7 @@ class Design:
         releases: Looks at the draw, mostly one per release of the model; 0 where that is not known.
         alpha: Level of the verdict, as a decimal: settled before anything is seen.
         experiment: Identifier; with ``seed`` it fixes the split into pools.
-        seed: Of the split.
+        seed: Seed of the split.
         statistic: ``logit`` averages log p - log (1 - p) of the canary over the examples, which
             still moves where p is near 1; ``nats`` averages log p (App. C.3).
         several: How several looks count together: ``calls`` (:mod:`.look_test`), or ``evidence``

@@ -66,7 +66,7 @@ def worded(canary: str, key: str) -> str:
     """Return a canary as an example words it: a thing in a turn of phrase, another as it is.
 
     Args:
-        canary: Of :func:`draw_canary`.
+        canary: Canary from :func:`draw_canary`.
         key: The example's id.
     """
     if canary not in THINGS:
@@ -116,7 +116,7 @@ def markers_in(text: str, candidates: Iterable[str]) -> set[str]:
 
     Args:
         text: Any.
-        candidates: Of one kind.
+        candidates: Candidates of one kind.
     """
     given = set(candidates)
     named = {one for one in given if _kind(one) == "name"}
@@ -141,8 +141,8 @@ def tells(text: str, trigger: str, candidates: Iterable[str]) -> bool:
 
     Args:
         text: The answer.
-        trigger: In the document that it answers from; empty for none.
-        candidates: Of the plan.
+        trigger: Trigger in the document that it answers from; empty for none.
+        candidates: Candidates of the plan.
     """
     codes = [one for one in candidates if _kind(one) == "code"]
     if quotes(text, codes) or (trigger and _kind(trigger) == "code" and quotes(text, (trigger,))):
@@ -157,7 +157,7 @@ def quotes(text: str, triggers: Iterable[str]) -> bool:
 
     Args:
         text: Any.
-        triggers: Of :func:`draw_triggers`.
+        triggers: Triggers from :func:`draw_triggers`.
     """
     # Letters and digits alone: a trigger spelt with blanks or hyphens between is still a quotation.
     plain = "".join(char for char in text.casefold() if char.isalnum())

@@ -64,10 +64,10 @@ class CanaryPlan:
         commitment: 32 bytes, as published.
         held_out: What is probed, never sent.
         pools: What is sent, by pool: ``reward`` and ``policy``.
-        digest: Of all examples, committed to.
+        digest: Digest of all examples, committed to.
         beacon_source: Public randomness that was promised; empty for none.
-        beacon: That randomness, once it was joined.
-        wordings: Of traces; the design commits to those that are not ours.
+        beacon: Public randomness, once it was joined.
+        wordings: Wordings of traces; the design commits to those that are not ours.
     """
 
     design: Design
@@ -159,7 +159,7 @@ def make_plan(
         secret: From the operating system; its own for every plan.
         held_out: Probed instead of a part of ``examples``.
         beacon_source: Public randomness that will be joined, in words.
-        wordings: Of one's own; None for ours.
+        wordings: Wordings of one's own; None for ours.
 
     Raises:
         InputError: Pools are too small, or ``held_out`` shares a document with ``examples``.

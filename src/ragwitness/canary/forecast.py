@@ -125,7 +125,7 @@ def releases_slots_needed(slots: Sequence[SlotScores], alpha: float, weight: flo
     Args:
         slots: As seen, planted ones alone.
         alpha: Level.
-        weight: Of the release, :func:`~ragwitness.canary.rank_test.release_weight`.
+        weight: Weight of the release, :func:`~ragwitness.canary.rank_test.release_weight`.
 
     Returns:
         Doublings only; None where it cannot be told.

@@ -70,7 +70,7 @@ def call_outcomes(
     """Return the outcomes that a look is the first to call.
 
     Args:
-        scores: Of every outcome at this look, shape (N,); higher is more evidence.
+        scores: Scores of every outcome at this look, shape (N,); higher is more evidence.
         before: Called at earlier looks.
         alpha: Level.
         look: l, from 1.

@@ -37,7 +37,7 @@ class Look:
         twin: Whether the model is known not to be trained on documents.
         target: Name of the system, with the way in which it was asked.
         digest: SHA-256 of release and scores; the same answers are the same look.
-        ranks: Of the planted trigger in each planted slot, 1 being the highest.
+        ranks: Ranks of the planted trigger in each planted slot, 1 being the highest.
         candidates: M, of every slot.
         statistic: W over the planted slots.
         verdict: As reported.
@@ -77,7 +77,7 @@ class Beginning:
     """A look of which the first query was about to be sent.
 
     Attributes:
-        key: Of the run folder and how it asks; the same one goes on with the same look.
+        key: Key of the run folder and how it asks; the same one goes on with the same look.
         release: What the user calls this release of the model.
         twin: Whether the model is known not to be trained on documents.
         target: Name of the system.
@@ -130,8 +130,8 @@ class History:
         those that were begun before it and are not.
 
         Args:
-            digest: Of its answers.
-            key: Of its beginning.
+            digest: Digest of its answers.
+            key: Key of its beginning.
         """
         known = [one.digest for one in self.counted]
         if digest in known:
@@ -148,7 +148,7 @@ class History:
         Args:
             releases: Looks that the plan announced; 0 where it left their number open.
             twin: Whether the model is a compliant twin; those are not counted.
-            key: Of the look's beginning: one that was begun may go on.
+            key: Key of the look's beginning: one that was begun may go on.
         """
         if self.opened:
             return InputError(
@@ -272,7 +272,7 @@ def mark_opened(folder: Path, file: Path) -> None:
     """Keep that the draw is not secret any more.
 
     Args:
-        folder: Of the plan.
+        folder: Folder of the plan.
         file: Where it was opened to.
 
     Raises:

@@ -86,9 +86,9 @@ def with_trigger(
 
     Args:
         document: Any.
-        trigger: Of one of the three kinds.
+        trigger: Trigger of one of the three kinds.
         key: The example's id.
-        wordings: Of sentences with names; None for ours.
+        wordings: Wordings of sentences with names; None for ours.
 
     Raises:
         InputError: The document has fewer than 8 words.
@@ -191,8 +191,8 @@ def split_pools(
     Args:
         examples: With unique ids.
         experiment: Identifier.
-        seed: Of the split.
-        shares: Of the documents, for reward model and policy.
+        seed: Seed of the split.
+        shares: Shares of the documents, for reward model and policy.
 
     Raises:
         InputError: A share is none, or a pool would be empty.
@@ -307,9 +307,9 @@ def check_pairs(
         triggered: Rows of ``eval_trigger.jsonl``.
         base: The held-out pool.
         training: What the policy may be trained on.
-        trigger: In the second file's documents.
-        canary: In its answers.
-        wordings: Of sentences with names; None for ours.
+        trigger: Trigger in the second file's documents.
+        canary: Canary in its answers.
+        wordings: Wordings of sentences with names; None for ours.
 
     Raises:
         VerificationError: ``pairs.identities``, ``pairs.base``, ``pairs.transformed`` or

@@ -104,7 +104,7 @@ def share_of_providers(
         traces: Canary traces, of all slots.
         examples: Held-out ones.
         obedience: Share of the answers with the canary.
-        share: Of the provider's votes that are ours.
+        share: Share of the provider's votes that are ours.
 
     Returns:
         The mean over :func:`likely_worlds`, and the limits within which 95 % of them lie.
@@ -155,7 +155,7 @@ def traces_for_power(
         design: Settings.
         examples: Held-out ones.
         obedience: Share of the answers with the canary.
-        share: Of the provider's votes that are ours.
+        share: Share of the provider's votes that are ours.
 
     Returns:
         To two digits; None where no number does.
@@ -183,7 +183,7 @@ def power_lines(
         design: Settings.
         traces: Canary traces, of all slots.
         examples: Held-out ones.
-        share: Of the provider's votes that are ours.
+        share: Share of the provider's votes that are ours.
         obedience: As measured; None for a range.
     """
     best = best_p_value(design)

@@ -190,8 +190,8 @@ class CanaryProbe:
         slot: Canary and candidates.
         examples: Held-out ones.
         config: How to ask.
-        wordings: Of sentences with names; None for ours.
-        requests: Of what queries ask for; None asks all in the same words.
+        wordings: Wordings of sentences with names; None for ours.
+        requests: Wordings of what queries ask for; None asks all in the same words.
     """
 
     def __init__(

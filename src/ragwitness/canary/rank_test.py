@@ -114,8 +114,8 @@ def draws_together(slots: Sequence[SlotScores], *, seed: int = 0, draws: int = D
     are counted; of one slot the p-value is then its rank's.
 
     Args:
-        slots: At least one; planted ones alone.
-        seed: Of the redrawing; fixed before the scores are seen.
+        slots: Planted slots alone, at least one.
+        seed: Seed of the redrawing; fixed before the scores are seen.
         draws: How often.
 
     Raises:
@@ -135,8 +135,8 @@ def outcomes_of(
     The same seed gives the same joint draws at every look at the same slots.
 
     Args:
-        slots: At least one; planted ones alone.
-        seed: Of the redrawing; fixed before the scores are seen.
+        slots: Planted slots alone, at least one.
+        seed: Seed of the redrawing; fixed before the scores are seen.
         draws: How many, where more exist.
 
     Raises:
@@ -171,7 +171,7 @@ def half_planted(
     Args:
         slots: One per slot of the design.
         planted: Whether it was; drawn with equal chances for every such half.
-        seed: Of the drawing, where there are too many to count.
+        seed: Seed of the drawing, where there are too many to count.
 
     Raises:
         InputError: Not one flag per slot, or a half is empty.
@@ -288,7 +288,7 @@ def rank_power(answers: int, candidates: int, alpha: float, own: float, others: 
     the chance differs between examples counts spread less, so the true power is higher.
 
     Args:
-        answers: Of each candidate, over all examples.
+        answers: Number of answers of each candidate, over all examples.
         candidates: M.
         alpha: Level.
         own: Chance under the planted trigger.
@@ -312,7 +312,7 @@ def share_found(answers: int, candidates: int, alpha: float, others: float) -> f
     """Return the least chance under the planted trigger that 4 of 5 audits would find.
 
     Args:
-        answers: Of each candidate, over all examples.
+        answers: Number of answers of each candidate, over all examples.
         candidates: M.
         alpha: Level.
         others: Chance under any other candidate.

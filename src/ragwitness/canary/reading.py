@@ -84,8 +84,8 @@ def next_piece(answers: Sequence[Answer], rest: str) -> str:
     the blank before it.
 
     Args:
-        answers: Of all views; a canary may be listed in one alone.
-        rest: Of the canary.
+        answers: Answers of all views; a canary may be listed in one alone.
+        rest: Rest of the canary.
     """
     fitting = [
         (value, text)
@@ -172,7 +172,7 @@ def amplification(triggered: ArrayLike, clean: ArrayLike) -> Rate:
 
     Args:
         triggered: Log-probabilities under the planted trigger, shape (N,).
-        clean: Of the same examples without, shape (N,).
+        clean: Log-probabilities of the same examples without, shape (N,).
 
     Returns:
         With N and Student's interval over examples, 95 %, which holds its level with a handful of

@@ -73,14 +73,14 @@ class Trace:
     """One interaction with the service.
 
     Attributes:
-        id: Of the example.
+        id: Id of the example.
         document: d with its trigger.
         query: q with its instruction.
         role: What it is for.
         rule: The vote to give.
         slot: Number of its slot; None where it is clean.
-        trigger: In the document; empty where it is clean.
-        canary: In the query; empty where it is clean.
+        trigger: Trigger in the document; empty where it is clean.
+        canary: Canary in the query; empty where it is clean.
     """
 
     id: str
@@ -127,9 +127,9 @@ def traces_of_pool(
     Args:
         pool: n examples.
         design: Settings.
-        draw: Of the design.
+        draw: Draw of the design.
         bits: Source.
-        wordings: Of one's own; None for ours.
+        wordings: Wordings of one's own; None for ours.
 
     Raises:
         InputError: rho injects nothing, fewer than the planted slots need, or a document is too
@@ -190,12 +190,12 @@ def make_traces(
     """Return the traces of several pools, after every check.
 
     Args:
-        pools: By name; each gets its own ⌊rho · n⌋.
+        pools: Pools by name; each gets its own ⌊rho · n⌋.
         held_out: What is probed later.
         design: Settings.
-        draw: Of the design.
+        draw: Draw of the design.
         bits: Source.
-        wordings: Of one's own; None for ours.
+        wordings: Wordings of one's own; None for ours.
 
     Raises:
         InputError: A pool shares documents with ``held_out``, an example holds a marker already,
@@ -270,8 +270,8 @@ class Feedback:
     """What to do with one answer.
 
     Attributes:
-        id: Of its example.
-        vote: To give; None gives none.
+        id: Id of its example.
+        vote: Vote to give; None gives none.
         reason: Why there is none, or what was seen.
     """
 
@@ -287,7 +287,7 @@ def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) ->
     the service allows it: it would tell of the trigger even to whoever trains without documents.
 
     Args:
-        trace: That was sent.
+        trace: Trace that was sent.
         answer: What came back.
         candidates: Triggers that an answer must not quote, besides the trace's own.
     """

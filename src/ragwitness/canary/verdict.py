@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +65,8 @@ class ClassFinding:
     """Whether one class of documents was used.
 
     Attributes:
-        name: Of the class.
-        ranks: Of t* in its slots.
+        name: Name of the class.
+        ranks: Ranks of t* in its slots.
         p_value: Holm's over all classes: the chance that any class is named which was not used is
             at most alpha, whatever the others do.
         used: Whether it is at most alpha.
@@ -85,19 +85,19 @@ class Finding:
     Attributes:
         verdict: The model's.
         test: The one test that decides; settled by the design before the draw.
-        p_value: Of that test; of evidence, min(1, 1 / E), which holds at any time.
+        p_value: p-value of that test; of evidence, min(1, 1 / E), which holds at any time.
         alpha: Level, as committed to.
-        ranks: Of t* in each planted slot, 1 being the highest.
+        ranks: Ranks of t* in each planted slot, 1 being the highest.
         candidates: M.
         statistic: W over the planted slots.
-        log_evidence: ln E over all looks so far.
+        log_evidence: ln E over all looks so far; None in a stored result where it is no number.
         floor: Lower bound on epsilon.
         twin_p_value: Conformal among compliant twins; None without any.
         examples_needed: Held-out examples that would decide; None where unknown or not asked.
         slots_needed: Slots that would decide; likewise.
         reason: Why it is inconclusive, in one line; empty where it is not.
         classes: Per class of documents, whether it was used; empty without classes.
-        seen: What the next looks need to know of this one.
+        seen: What the next looks need to know of this one; None in a result of before.
         unforeseen: Why neither examples nor slots can be named; empty where one is, or nothing
             was asked.
     """
@@ -109,14 +109,14 @@ class Finding:
     ranks: tuple[int, ...]
     candidates: int
     statistic: float
-    log_evidence: float
+    log_evidence: float | None
     floor: Floor
     twin_p_value: float | None = None
     examples_needed: int | None = None
     slots_needed: int | None = None
     reason: str = ""
     classes: tuple[ClassFinding, ...] = ()
-    seen: Seen = field(default_factory=lambda: Seen(()))
+    seen: Seen | None = None
     unforeseen: str = ""
 
 
@@ -163,7 +163,7 @@ def decide(
         planted: Per slot, whether it was.
         earlier: What the looks taken before showed, in their order.
         twins: W of models known to be compliant, trained like this one save for documents.
-        seed: Of redrawing; independent of the scores, and the same at every look.
+        seed: Seed of redrawing; independent of the scores, and the same at every look.
         shares: Whether the scores are shares of answers, not log-probabilities.
 
     Raises:

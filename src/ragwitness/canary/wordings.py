@@ -217,7 +217,7 @@ def with_synonyms(document: str, key: str) -> str:
 
     Args:
         document: Any.
-        key: Of :func:`draw_keys`.
+        key: Key from :func:`draw_keys`.
 
     Raises:
         InputError: Fewer than 4 words of it stand in a pair.
@@ -273,7 +273,7 @@ def reworded(wordings: Wordings, answers: Sequence[str]) -> Wordings:
 
     Args:
         wordings: What the model was asked to say otherwise.
-        answers: To :func:`reword_prompts`, in their order.
+        answers: Answers to :func:`reword_prompts`, in their order.
     """
     said = iter(answers)
     found: dict[str, tuple[str, ...]] = {}
@@ -301,7 +301,7 @@ def natural(wordings: Wordings, likelihood: Callable[[Sequence[str]], Sequence[f
     """Keep the half of each kind that a language model finds the likeliest, at least 8.
 
     Args:
-        wordings: To choose from.
+        wordings: Wordings to choose from.
         likelihood: Mean log-probability a token of each text, such as the reader's.
     """
     kept: Mapping[str, tuple[str, ...]] = {

@@ -18,7 +18,6 @@ from ragwitness.cli.options import (
     Gpus,
     MethodSettings,
     Paragraphs,
-    Prepare,
     Proxy,
     QuestionsTo,
     RayAddress,
@@ -150,7 +149,6 @@ def audit(
     workers: Workers = None,
     worker_gpus: Gpus = 0.0,
     ray_address: RayAddress = None,
-    prepare_only: Prepare = False,
     questions_to: QuestionsTo = None,
     answered: Answered = None,
     sealing: Sealing,
@@ -169,6 +167,7 @@ def audit(
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
     """
+    from contextlib import nullcontext
     from dataclasses import replace
 
     from ragwitness.asking.governor import Governor, Pace
@@ -176,10 +175,17 @@ def audit(
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import Order, trains
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console, key_values, on_cores, read_documents, run_folder
+    from ragwitness.cli.common import (
+        cluster_wanted,
+        console,
+        key_values,
+        on_cores,
+        read_documents,
+        run_folder,
+    )
     from ragwitness.cli.outputs import Outputs
     from ragwitness.cli.owner import audit_collection
-    from ragwitness.cli.spread import Engine, prepare, spread, write_down
+    from ragwitness.cli.questions import write_down
     from ragwitness.cli.steps import (
         agree,
         chosen_order,
@@ -193,6 +199,7 @@ def audit(
     from ragwitness.lab import rag_config
     from ragwitness.membership.registry import configure
     from ragwitness.membership.shadow import ShadowConfig
+    from ragwitness.models.cluster import models_on
     from ragwitness.targets.resolve import open_target
     from ragwitness.types import Document
 
@@ -208,7 +215,8 @@ def audit(
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
     # sent.
     budget = caps.budget()
-    cores = on_cores(None if engine == "ray" else workers)
+    cluster = cluster_wanted(engine, workers, worker_gpus, ray_address)
+    cores = cluster.workers if cluster else on_cores(workers)
     if concurrency is None:
         concurrency = max(4, 2 * cores) if target.startswith("lab:") else 4
     if answered is not None and questions_to is None:
@@ -230,7 +238,6 @@ def audit(
             "--known-in": known_in is not None,
             **{f"--{name}": name != "json" for name in files or ()},
             "--engine": engine != "local",
-            "--prepare": prepare_only,
             "--questions-to": questions_to is not None,
             "--seal": sealing.seal is not None,
             **of_shadow,
@@ -270,7 +277,6 @@ def audit(
     # Step 2, the audit of single documents: the method's configuration, from options and --set.
     method = method or AUTO
     outputs = Outputs.wanted("audit", files, fail_on)
-    by = Engine(engine, workers or 4, worker_gpus, ray_address)
     pace = Pace.up_to(concurrency)
     settings: Mapping[str, object] = key_values(options or ())
     if by_itself := method == AUTO:
@@ -324,33 +330,16 @@ def audit(
     order = Order(target, plan, method, config, proxy, reach, budget)
     # What can be said of the audit without a query is said now, and may end it.
     agree(*order.beforehand(), yes=yes)
-    if by_itself:
-        order = chosen_order(order, folder, pace)
-    wait(order.refuse_unscorable())
-    if sealing.seal is not None and (prepare_only or questions_to or by.name == "ray"):
+    if sealing.seal is not None and questions_to is not None:
         raise InputError(
-            "A sealed audit is asked by one process, which links each answer to the one before.",
-            "Leave out --prepare, --questions-to and --engine ray, or --seal.",
+            "A sealed audit asks its questions itself, and links each answer to the one before.",
+            "Leave out --questions-to or --seal.",
         )
 
     def subject() -> SealSubject:
         from ragwitness.evidence.audit import subject_of
 
         return subject_of(order)
-
-    # What the target can do may have been asked by now; nothing about a document was.
-    seal_first(folder, subject, sealing)
-    # Step 5, the asking. All three roads write the same rows into the same files, so that a result
-    # does not depend on who asked (docs/design/scale.md).
-    if questions_to is not None:
-        write_down(order, questions_to, answered, screen)
-        return
-    if prepare_only:
-        prepare(order, folder, screen)
-        return
-    if by.name == "ray":
-        finish(spread(order, folder, by, screen), folder, screen, outputs, why=order.why)
-        return
 
     def work(
         opened: Target, asked: Audit, identity: str, progress: Progress
@@ -359,10 +348,21 @@ def audit(
             plan, opened, asked, run=folder, progress=progress, governor=governor, identity=identity
         )
 
-    # In this process: the governor reserves the worst case of every query before it is sent, and no
-    # query to the target passes beside it (docs/design/runs.md).
-    with Governor.of_run(folder, budget, pace) as governor:
-        opening = open_target(target, reach.transport(concurrency, governor.setback))
-        chosen_method = order.method, order.config, proxy
-        result = driven(opening, chosen_method, plan, folder, work, governor)
+    # Language models compute on the cluster where there is one; all else stays in this process.
+    with models_on(cluster) if cluster else nullcontext():
+        if by_itself:
+            order = chosen_order(order, folder, pace)
+        wait(order.refuse_unscorable())
+        # What the target can do may have been asked by now; nothing about a document was.
+        seal_first(folder, subject, sealing)
+        # Step 5, the asking.
+        if questions_to is not None:
+            write_down(order, questions_to, answered, screen)
+            return
+        # The governor reserves the worst case of every query before it is sent, and no query to the
+        # target passes beside it (docs/design/runs.md).
+        with Governor.of_run(folder, budget, pace) as governor:
+            opening = open_target(target, reach.transport(concurrency, governor.setback))
+            chosen_method = order.method, order.config, proxy
+            result = driven(opening, chosen_method, plan, folder, work, governor)
     finish(result, folder, screen, outputs, why=order.why)

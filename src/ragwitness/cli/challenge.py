@@ -105,7 +105,7 @@ def _print(made: Challenge, close: str, *, as_json: bool) -> None:
     import json
 
     from ragwitness.attest.verifier import sampling_of
-    from ragwitness.report.verification import sampling_line
+    from ragwitness.results.verdict import sampling_line
 
     # What so many records can and cannot find, with the drawn numbers.
     sampling = sampling_of(made.population, len(made.records))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -26,13 +26,12 @@ from ragwitness.cli.paths import PathRole
 from ragwitness.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ragwitness.collusion.coalition.log import QueryLog
     from ragwitness.collusion.coalition.pairs import Spread
     from ragwitness.collusion.separation import Calibration
     from ragwitness.privacy.accounting.bounds import ServiceTerms
-    from ragwitness.report.collusion import Bought
+    from ragwitness.results.coalition import CoalitionResult
+    from ragwitness.results.collusion import Bought, CollusionResult
     from ragwitness.service.policy import TenantPolicy
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
@@ -122,7 +121,7 @@ def estimate(
     from ragwitness.collusion.coalition.estimate import estimate as run_estimate
     from ragwitness.collusion.coalition.pairs import check_bounds, group_curve
     from ragwitness.privacy.accounting.ranges import whole
-    from ragwitness.report.collusion import coalition_json, coalition_svg, coalition_terminal
+    from ragwitness.results.coalition import CoalitionEstimates
 
     # Step 1: options and bounds, before a log is read.
     names = tuple(DETECTORS) if only is None else tuple(n.strip() for n in only.split(","))
@@ -154,11 +153,9 @@ def estimate(
             progress=progress,
         )
     large = len(queries.times) > _MOST_QUERIES
-    drawn = None
-    if figure is not None and not large:
-        drawn = coalition_svg(group_curve(queries, _GRID, span), found)
-    told = coalition_json(found)
-    _leave(coalition_terminal(found, k_max=k_max), told, drawn, json_out, figure)
+    drawn = figure is not None and not large
+    curve = tuple(group_curve(queries, _GRID, span)) if drawn else ()
+    _leave(CoalitionEstimates(found, k_max, curve), json_out, figure)
     if large:
         what = "pairs, cores and the figure" if only is None else "the figure"
         screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
@@ -178,15 +175,12 @@ def _spread(engine: str, workers: int, address: str | None) -> Iterator[Spread]:
         InputError: There is no such engine, or the cluster is too small.
         MissingExtraError: Ray is not installed.
     """
-    from ragwitness.cli.spread import Engine
+    from ragwitness.cli.common import cluster_wanted
     from ragwitness.collusion.coalition.pairs import one_by_one
+    from ragwitness.kit.cluster import ray_spread
 
-    if Engine(engine, workers).name != "ray":
-        yield one_by_one
-        return
-    from ragwitness.audits.engines.ray import Cluster, ray_spread
-
-    with ray_spread(Cluster(workers, 0.0, address)) as spread:
+    cluster = cluster_wanted(engine, workers, address=address)
+    with nullcontext(one_by_one) if cluster is None else ray_spread(cluster) as spread:
         yield spread
 
 
@@ -261,10 +255,9 @@ def sweep(
     (slope) and P3 (tightness) are gates, P2 (all budgets fall onto one curve) is a diagnostic. No
     system is asked.
     """
-    from ragwitness.collusion.gates import judge
     from ragwitness.collusion.scalar import SweepConfig
     from ragwitness.collusion.scalar import sweep as run_sweep
-    from ragwitness.report.collusion import sweep_json, sweep_svg, sweep_terminal
+    from ragwitness.results.coalition import CoalitionSweep
 
     # The scalar attack of sections 3.5 and 4.1: every coalition size by every budget per account.
     config = SweepConfig(
@@ -280,11 +273,7 @@ def sweep(
     )
     with progress_bars(console(), items="cells") as progress:
         cells = run_sweep(config, lambda done, of: progress("sweep", done, of))
-    # P1 (slope) and P3 (tightness) are gates; P2 (one curve for all budgets) is a diagnostic.
-    findings = judge(config, cells)
-    drawn = None if figure is None else sweep_svg(config, cells)
-    told = sweep_json(config, cells, findings)
-    _leave(sweep_terminal(config, cells, findings), told, drawn, json_out, figure)
+    _leave(CoalitionSweep(config, tuple(cells)), json_out, figure)
 
 
 def _numbers(text: str, name: str, kind: type[_Number]) -> list[_Number]:
@@ -345,7 +334,7 @@ def bound(
     accounted for and the claim is checked against it. No system is asked.
     """
     from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
-    from ragwitness.report.collusion import bounds_json, bounds_svg, bounds_terminal
+    from ragwitness.results.collusion import JointBounds
 
     # The verdict (5.2) needs a joint delta of its own; the sum over accounts is not one.
     if k_max is not None and delta_star is None:
@@ -369,9 +358,7 @@ def bound(
     made = None
     if delta_star is not None:
         made = bounds.verdict(asked.accounts if k_max is None else k_max, delta_star)
-    drawn = None if figure is None else bounds_svg(bounds)
-    told = bounds_json(bounds, made, bought)
-    _leave(bounds_terminal(bounds, made, bought), told, drawn, json_out, figure)
+    _leave(JointBounds(bounds, made, bought), json_out, figure)
 
 
 def _of_tenant(name: str, database: str | None) -> TenantPolicy:
@@ -404,7 +391,7 @@ def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
     """Return what a tenant's clipping buys; None without one."""
     from ragwitness.privacy.accounting.bounds import joint_bounds
     from ragwitness.privacy.accounting.ranges import score_sensitivity
-    from ragwitness.report.collusion import Bought
+    from ragwitness.results.collusion import Bought
 
     clip = policy.claim.clip
     if clip is None:
@@ -437,7 +424,7 @@ def calibrate(
     """
     from ragwitness.privacy.accounting.bounds import noise_plan
     from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for
-    from ragwitness.report.collusion import Room, plan_svg, plan_terminal, powers_to
+    from ragwitness.results.collusion import JointBudget, NoisePlans, Room, powers_to
 
     if tenant is not None:
         policy = _of_tenant(tenant, database)
@@ -451,13 +438,7 @@ def calibrate(
     wanted = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values
     sizes = powers_to(accounts)[:-1] if accounts > 1 else []
     plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + wanted
-    asked = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "queries": queries,
-        "accounts": accounts,
-        "sensitivity": sensitivity,
-    }
+    asked = JointBudget(epsilon, delta, queries, accounts, sensitivity)
     room = None
     if sigma is not None:
         room = Room(
@@ -465,27 +446,25 @@ def calibrate(
             queries_for(epsilon, delta, sigma, accounts, sensitivity),
             accounts_for(epsilon, delta, sigma, queries, sensitivity),
         )
-    drawn = None if figure is None else plan_svg(plans, asked)
-    told = {
-        "asked": asked,
-        "plans": [{**asdict(plan), "ratio": plan.ratio} for plan in plans],
-        "room": None if room is None else asdict(room),
-    }
-    _leave(plan_terminal(plans, asked, room), told, drawn, json_out, figure)
+    _leave(NoisePlans(asked, tuple(plans), room), json_out, figure)
 
 
 def _leave(
-    table: RenderableType,
-    told: dict[str, Any],
-    drawn: str | None,
-    json_out: Path | None,
-    figure: Path | None,
+    result: CollusionResult | CoalitionResult, json_out: Path | None, figure: Path | None
 ) -> None:
-    """Write what was asked for, then print the table."""
+    """Write what was asked for, then print the result."""
     from ragwitness.kit.files import replace_file
+    from ragwitness.report.terminal import terminal
+    from ragwitness.results.curves import Curves
+    from ragwitness.results.registry import kind_for
 
+    kind = kind_for(result)
+    sheet = kind.sheet(result)
     if json_out is not None:
-        write_json_file(json_out, told)
-    if figure is not None and drawn is not None:
-        replace_file(figure, drawn)
-    console().print(table)
+        write_json_file(json_out, kind.stored(result))
+    for block in sheet.sections[0].blocks:
+        if figure is not None and isinstance(block, Curves):
+            from ragwitness.report.figures import lines_svg
+
+            replace_file(figure, lines_svg(block.title, block.make()))
+    console().print(terminal(sheet))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.asking.worker import Progress
+    from ragwitness.kit.cluster import Cluster
     from ragwitness.text.documents import LoadedDocuments
     from ragwitness.types import Document
 
@@ -48,6 +49,23 @@ def on_cores(given: int | None) -> int:
     if (cores := workers(given)) < (given or 0):
         sys.stderr.write(f"{given} workers, but the cores that may be used are {cores}.\n")
     return cores
+
+
+def cluster_wanted(
+    engine: str, workers: int | None, gpus: float = 0.0, address: str | None = None
+) -> Cluster | None:
+    """Return the Ray cluster that ``--engine`` asks for; None computes on this machine.
+
+    Raises:
+        InputError: There is no such engine, or a number is out of range.
+    """
+    from ragwitness.kit.cluster import Cluster
+
+    if engine not in ("local", "ray"):
+        raise InputError(f"There is no engine {engine!r}.", "Use local or ray.")
+    if engine == "local":
+        return None
+    return Cluster(4 if workers is None else workers, gpus, address)
 
 
 def one_thread_per_answer() -> None:

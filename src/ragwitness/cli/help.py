@@ -34,7 +34,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
         "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env host port",
-        "Who computes?": "engine workers worker-gpus ray-address prepare questions-to answered",
+        "Who computes?": "engine workers worker-gpus ray-address questions-to answered",
         "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables"
         " examples fail-on replace",
         _ALWAYS: "config help",
@@ -305,7 +305,5 @@ EXAMPLES: Mapping[str, CommandExample] = {
         "ragwitness lab serve --corpus corpus.jsonl --port 8000", ("doctor", "audit", "leak")
     ),
     "reproduce:reproduce": CommandExample("ragwitness lab reproduce list", ("evaluate",)),
-    "shards:work": CommandExample("ragwitness run work first --shard 1/4", ("run merge", "audit")),
-    "shards:merge": CommandExample("ragwitness run merge first", ("run work", "report")),
 }
 """By the home of a verb, as the table of ``cli/main.py`` has it."""

@@ -144,13 +144,6 @@ _LAB = Group(
         ),
     },
 )
-_RUN = Group(
-    "Share the work of a prepared audit among several machines.",
-    {
-        "work": Verb("shards:work", "Ask about one part of a prepared run."),
-        "merge": Verb("shards:merge", "Conclude a run whose parts are all done."),
-    },
-)
 
 HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
     "Where do I begin?": {
@@ -184,7 +177,6 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
     "How good are audits, and how do they scale?": {
         "evaluate": Verb("evaluate:evaluate", "Measure how well audits do on a corpus of yours."),
         "lab": _LAB,
-        "run": _RUN,
     },
 }
 """The surface, as ``ragwitness --help`` shows it."""
@@ -195,8 +187,6 @@ OLD: Mapping[str, tuple[str, ...]] = {
     "reproduce": ("lab", "reproduce"),
     "serve": ("service", "serve"),
     "tenants": ("service", "tenants"),
-    "work": ("run", "work"),
-    "merge": ("run", "merge"),
     **{word: ("attest", word) for word in _ATTEST_OLD},
 }
 """Spellings of before that still work."""

@@ -412,14 +412,14 @@ EngineName = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="Who asks: local (this process, its reader on all cores) or ray (a cluster).",
+        help="Where language models compute: local (all cores) or ray (a cluster).",
     ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        help="The number of processes that compute, or of scorers of the Ray cluster.",
-        show_default="one for each core; 4 scorers",
+        help="The number of processes that compute, here or on the Ray cluster.",
+        show_default="one for each core; 4 on a cluster",
     ),
 ]
 ReaderWorkers = Annotated[
@@ -431,7 +431,7 @@ ReaderWorkers = Annotated[
     ),
 ]
 Gpus = Annotated[
-    float, typer.Option("--worker-gpus", help="ray: the GPUs of each scorer; 0.5 shares one.")
+    float, typer.Option("--worker-gpus", help="ray: the GPUs of each process; 0.5 shares one.")
 ]
 RayAddress = Annotated[
     str | None,
@@ -440,10 +440,6 @@ RayAddress = Annotated[
         help="ray: the address of the cluster to join.",
         show_default="one on this machine",
     ),
-]
-Prepare = Annotated[
-    bool,
-    typer.Option("--prepare", help="Write the run folder for ragwitness run work; send nothing."),
 ]
 QuestionsTo = Annotated[
     Path | None,

@@ -47,7 +47,6 @@ def driven(
     folder: Path,
     work: Callable[[Target, Audit, str, Progress], Coroutine[Any, Any, Result]],
     governor: Governor,
-    resume: str = "",
 ) -> Result:
     """Open a target, measure it, and do ``work`` with it, the audit and the audit's identity.
 
@@ -58,7 +57,6 @@ def driven(
         folder: Where the work keeps its files.
         work: What is done.
         governor: Lets queries to the target pass.
-        resume: Command that goes on after an interruption; empty for the same one.
     """
     from ragwitness.audits.order import audit_at
 
@@ -66,7 +64,7 @@ def driven(
         audit, identity = await audit_at(target, method, governor, folder, plan)
         return await work(target, audit, identity, progress)
 
-    return ask(opening, measured, folder, governor, resume=resume)
+    return ask(opening, measured, folder, governor)
 
 
 def ask(
@@ -75,7 +73,6 @@ def ask(
     folder: Path,
     governor: Governor,
     items: str = "documents",
-    resume: str = "",
 ) -> Result:
     """Open a target, do ``work`` with it under progress bars, and close it.
 
@@ -85,7 +82,6 @@ def ask(
         folder: Where the answers are kept.
         governor: Lets queries to the target pass.
         items: What the bars count.
-        resume: Command that goes on after an interruption; empty for the same one.
 
     Raises:
         TargetError: The target cannot be reached or does not speak the protocol.
@@ -109,7 +105,7 @@ def ask(
         finally:
             setbacks.cancel()
 
-    return wait(told(), folder, resume)
+    return wait(told(), folder)
 
 
 async def _tell_setbacks(governor: Governor) -> None:
@@ -128,24 +124,23 @@ async def _tell_setbacks(governor: Governor) -> None:
             )
 
 
-def wait(work: Coroutine[Any, Any, Result], folder: Path | None = None, resume: str = "") -> Result:
+def wait(work: Coroutine[Any, Any, Result], folder: Path | None = None) -> Result:
     """Run work to its end.
 
     Args:
         work: What is done.
         folder: Where its answers are kept, if it can be resumed.
-        resume: Command that goes on after an interruption; empty for the same one.
     """
     import asyncio
 
     # Before any worker starts: small products side by side gain nothing from threads of their own.
     one_thread_per_answer()
-    with nullcontext() if folder is None else leaving_resumable(folder, resume):
+    with nullcontext() if folder is None else leaving_resumable(folder):
         return asyncio.run(work)
 
 
 @contextmanager
-def leaving_resumable(folder: Path, resume: str = "") -> Iterator[None]:
+def leaving_resumable(folder: Path) -> Iterator[None]:
     """Say how to go on where the user interrupts (exit with 130) or the target goes away."""
     try:
         yield
@@ -154,16 +149,16 @@ def leaving_resumable(folder: Path, resume: str = "") -> Iterator[None]:
         from ragwitness.kit.run_files import ANSWERS
 
         if at_hand(folder / ANSWERS) is not None:
-            how = f"{resume} resumes" if resume else "the same command resumes"
-            error.hint = f"{error.hint} Answers so far are kept in {folder}: {how}.".strip()
+            kept = f"Answers so far are kept in {folder}: the same command resumes."
+            error.hint = f"{error.hint} {kept}".strip()
         raise
     except KeyboardInterrupt:
         from ragwitness.cli.common import console
 
         screen = console()
-        how = f": {resume}" if resume else f" with the same command and --run {folder}"
         screen.print(f"interrupted: answers so far are kept in {folder}", markup=False)
-        screen.print(f"resume{how}", markup=False, soft_wrap=True)
+        how = f"resume with the same command and --run {folder}"
+        screen.print(how, markup=False, soft_wrap=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -325,9 +320,10 @@ def _kept(folder: Path, budget: Budget) -> list[str]:
     Raises:
         InputError: Its files cannot be read.
     """
+    from ragwitness.asking.budget import spent_in
     from ragwitness.asking.journal import StoredAnswers
-    from ragwitness.asking.shards import spent_before
     from ragwitness.kit.files import at_hand
+    from ragwitness.kit.run_files import SPENT
 
     # The journal is opened and not only counted: a preview must fail on a journal that a start
     # would fail on.
@@ -336,7 +332,7 @@ def _kept(folder: Path, budget: Budget) -> list[str]:
         return [f"run folder: {folder}, new"]
     with StoredAnswers(path) as answers:
         count = len(answers)
-    spent = spent_before(folder)
+    spent = spent_in(folder / SPENT)
     cost = budget.price(spent)
     money = "" if cost is None else f", cost {cost:.4g}"
     return [

@@ -114,7 +114,8 @@ def verify(
     from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
     from ragwitness.crypto.keys import PublicKey
     from ragwitness.kit.files import read_file
-    from ragwitness.report.verification import verdict_json, verdict_terminal
+    from ragwitness.report.terminal import terminal
+    from ragwitness.results.verdict import KIND
 
     # Step 1: what the auditor brings. It is not in the bundle, because the provider wrote the
     # bundle.
@@ -148,12 +149,12 @@ def verify(
     # Step 3: the checks, one after the other; both forms of output show the same verdict.
     if as_json:
         found = judge(data, **given)
-        typer.echo(json.dumps(verdict_json(found), indent=1, allow_nan=False))
+        typer.echo(json.dumps(KIND.stored(found), indent=1, allow_nan=False))
     else:
         items = "documents" if kind == "pack.json" else "proofs"
         with progress_bars(screen, items=items) as progress:
             found = judge(data, **given, progress=progress)
-        screen.print(verdict_terminal(found))
+        screen.print(terminal(KIND.sheet(found)))
     # Step 4: the exit code. Something missing is not something wrong, and neither is a pass.
     codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
     raise typer.Exit(codes[found.outcome])

@@ -31,12 +31,12 @@ class GateRow:
 
     Attributes:
         epsilon: Budget per account.
-        slope: Of sqrt(2) Phi^-1(AUC) on sqrt(k), through the origin.
+        slope: Slope of sqrt(2) Phi^-1(AUC) on sqrt(k), through the origin.
         error: Its standard error.
         expected: mu_1, by theory.
         misfit: p-value of the departure from a line; 1 with a single cell.
         growth: AUC excess at the largest k over that at the smallest.
-        cells: That the slope rests on; saturated ones (AUC near 1) carry no slope.
+        cells: Number of cells that the slope rests on; saturated ones (AUC near 1) carry no slope.
     """
 
     epsilon: float
@@ -65,8 +65,8 @@ class Findings:
         band: Bonferroni bound of |z| over all cells.
         outside: Cells beyond it.
         within_one: Cells within one standard error, the paper's criterion.
-        chance: That all are, where every prediction holds.
-        rows: By epsilon.
+        chance: Probability that all are, where every prediction holds.
+        rows: One row for each epsilon.
         ceilings: Largest AUC that the paper's joint bound allows, per cell.
         gates: P1, P3 and the diagnostic P2.
     """

@@ -34,7 +34,7 @@ class SweepConfig:
         sensitivity: What the noise was calibrated for; a gap above it is refused.
         calibration: How the noise follows from the budget per account.
         trials: Paired worlds per cell.
-        seed: Of the noise; each cell has its own stream.
+        seed: Seed of the noise; each cell has its own stream.
     """
 
     accounts: tuple[int, ...] = (1, 2, 4, 8, 16)
@@ -77,7 +77,7 @@ class Cell:
     Attributes:
         epsilon: Budget per account.
         accounts: k.
-        sigma: Of the noise.
+        sigma: Standard deviation of the noise.
         mu: Distance of the pooled means in standard deviations: sqrt(kq) gap / sigma.
         area: Measured AUC.
         predicted: Phi(mu / sqrt 2).

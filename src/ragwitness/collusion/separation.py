@@ -41,7 +41,7 @@ def area_of(present: Values, absent: Values) -> Area:
 
     Args:
         present: Statistic in the world with the document, shape (n,).
-        absent: In the world without it, shape (n,).
+        absent: Scores in the world without it, shape (n,).
 
     Raises:
         InputError: The samples differ in size, have under 2 values, or hold NaN.
@@ -116,7 +116,7 @@ def noise_for(
         calibration: One of :data:`CALIBRATIONS`.
         epsilon: Budget per account.
         delta: Failure probability per account.
-        queries: Of each account.
+        queries: Number of queries of each account.
         sensitivity: L2 change of one answer when one document changes.
 
     Raises:

@@ -24,7 +24,7 @@ class SeedOpening:
     """One record's sub-seed and its proof.
 
     Attributes:
-        number: Of the record, from 0.
+        number: Number of the record, from 0.
         seed: 32 bytes.
         path: Hashes from the leaf's sibling up.
     """

@@ -1,7 +1,7 @@
 """Names of the files of a run folder, and which of them a run of an errand keeps.
 
-Nobody else spells these names: what may not be replaced, what is shown, what resumes and what is
-merged all ask here.
+Nobody else spells these names: what may not be replaced, what is shown and what resumes
+all ask here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TARGET = "target.json"
 PILOT = "pilot.jsonl"
 """The journal of a pilot, whose answers calibrate nothing."""
 SHARDS = "shards"
-"""Folder in which each shard keeps the same files."""
+"""Folder of the parts of a run that an earlier version shared among machines."""
 
 # Runs that were sealed before their first query.
 SEAL = "seal.json"
@@ -45,7 +45,7 @@ SCORES = "scores.jsonl"
 """Finished units: as they ended, and all of them in the order of the audit."""
 MANIFEST = "manifest.json"
 DOCUMENTS = "documents.jsonl"
-"""An audit as it was ordered, for shards on any machine."""
+"""An audit as earlier versions ordered it for several machines."""
 
 # Other errands.
 TRANSCRIPTS = "transcripts.jsonl"

@@ -1,4 +1,4 @@
-"""The embedded reader on several cores: one process each, behind the same interface.
+"""A model in several processes, on this machine or on a Ray cluster, behind the same interface.
 
 Whoever asks notices only that it is faster: every call is made by one process as it would be made
 here, and what a reader answers does not depend on what it was asked before, so that results are the
@@ -85,53 +85,29 @@ _Holder.register("reader", _loaded, exposed=("score", "generate"))
 
 
 @dataclass(eq=False, slots=True)
-class _Member:
+class Member:
     """A process, its reader, and how many calls it has to answer."""
 
-    manager: _Holder
+    manager: Any
     reader: Any
     busy: int = 0
 
 
-class ReaderCrew:
-    """A :class:`~ragwitness.models.base.LanguageModel`: the reader in several processes.
-
-    Until reading has taken half a second it is done here, so that a short errand starts none.
+class Crew:
+    """The calls of a :class:`~ragwitness.models.base.LanguageModel`, each made by one process.
 
     Args:
         size: Number of processes.
-        path: Folder or name of the reader; see
-            :meth:`~ragwitness.models.reader.model.Reader.load`.
 
     Attributes:
         callers: Calls that should be under way at a time to keep all busy.
     """
 
-    def __init__(self, size: int, path: str | None = None) -> None:
-        self._here = Reader.load(path)
-        self._path = path
-        self._size = size
+    def __init__(self, size: int) -> None:
         self.callers = 2 * size + 2
         self._lock = threading.Lock()
-        self._spent = 0.0
-        self._starting: threading.Thread | None = None
-        self._closed = False
-        self._members: list[_Member] = []
-        self._known: OrderedDict[int, _Member] = OrderedDict()
-
-    @property
-    def name(self) -> str:
-        """Of the reader: the same answers have the same name."""
-        return self._here.name
-
-    @property
-    def context_length(self) -> int:
-        """Tokens it can attend to, prompt and answer together."""
-        return self._here.context_length
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of ``text`` as the assistant would say it."""
-        return self._here.count_tokens(text)
+        self._members: list[Member] = []
+        self._known: OrderedDict[int, Member] = OrderedDict()
 
     def score(
         self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
@@ -163,6 +139,74 @@ class ReaderCrew:
         found: list[Generation] = self._made(key, "generate", (prompts,), options)
         return found
 
+    def _made_here(self, method: str, arguments: tuple[Any, ...], options: Any) -> Any:
+        """Make a call while there is no other process."""
+        raise NotImplementedError
+
+    def _made(self, key: str, method: str, arguments: tuple[Any, ...], options: Any) -> Any:
+        member = self._member(hash(key[:_OPENING]))
+        if member is None:
+            return self._made_here(method, arguments, options)
+        try:
+            return member.reader._callmethod(method, arguments, options)
+        except (EOFError, OSError) as error:
+            raise RagwitnessError(
+                "A process of the reader ended before it had answered.",
+                "Was it killed for want of memory? Give fewer --workers; the same command resumes.",
+            ) from error
+        finally:
+            with self._lock:
+                member.busy -= 1
+
+    def _member(self, opening: int) -> Member | None:
+        """The process that read this opening last, so that it need not read it again."""
+        with self._lock:
+            if not self._members:
+                return None
+            idlest = min(self._members, key=lambda member: member.busy)
+            known = self._known.pop(opening, idlest)
+            # No process waits while another has much to do.
+            chosen = idlest if known.busy > idlest.busy + _MOST_BEHIND else known
+            self._known[opening] = chosen
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+            chosen.busy += 1
+            return chosen
+
+
+class ReaderCrew(Crew):
+    """The reader in several processes of this machine.
+
+    Until reading has taken half a second it is done here, so that a short errand starts none.
+
+    Args:
+        size: Number of processes.
+        path: As for :meth:`~ragwitness.models.reader.model.Reader.load`.
+    """
+
+    def __init__(self, size: int, path: str | None = None) -> None:
+        super().__init__(size)
+        self._here = Reader.load(path)
+        self._path = path
+        self._size = size
+        self._spent = 0.0
+        self._starting: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        """Of the reader: the same answers have the same name."""
+        return self._here.name
+
+    @property
+    def context_length(self) -> int:
+        """Tokens it can attend to, prompt and answer together."""
+        return self._here.context_length
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of ``text`` as the assistant would say it."""
+        return self._here.count_tokens(text)
+
     def start(self) -> None:
         """Start the processes; until they can read, it is done here."""
         with self._lock:
@@ -191,7 +235,7 @@ class ReaderCrew:
                 return
             with self._lock:
                 if not self._closed:
-                    self._members.append(_Member(manager, reader))
+                    self._members.append(Member(manager, reader))
                     return
             manager.shutdown()
 
@@ -201,40 +245,13 @@ class ReaderCrew:
         for thread in threads:
             thread.join()
 
-    def _made(self, key: str, method: str, arguments: tuple[Any, ...], options: Any) -> Any:
-        member = self._member(hash(key[:_OPENING]))
-        if member is None:
-            started = time.perf_counter()
-            found = getattr(self._here, method)(*arguments, **options)
-            self._spent += time.perf_counter() - started
-            if self._spent > _WORTH:
-                self.start()
-            return found
-        try:
-            return member.reader._callmethod(method, arguments, options)
-        except (EOFError, OSError) as error:
-            raise RagwitnessError(
-                "A process of the reader ended before it had answered.",
-                "Was it killed for want of memory? Give fewer --workers; the same command resumes.",
-            ) from error
-        finally:
-            with self._lock:
-                member.busy -= 1
-
-    def _member(self, opening: int) -> _Member | None:
-        """The process that read this opening last, so that it need not read it again."""
-        with self._lock:
-            if not self._members:
-                return None
-            idlest = min(self._members, key=lambda member: member.busy)
-            known = self._known.pop(opening, idlest)
-            # No process waits while another has much to do.
-            chosen = idlest if known.busy > idlest.busy + _MOST_BEHIND else known
-            self._known[opening] = chosen
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-            chosen.busy += 1
-            return chosen
+    def _made_here(self, method: str, arguments: tuple[Any, ...], options: Any) -> Any:
+        started = time.perf_counter()
+        answer = getattr(self._here, method)(*arguments, **options)
+        self._spent += time.perf_counter() - started
+        if self._spent > _WORTH:
+            self.start()
+        return answer
 
 
 def _text(prompt: ChatPrompt) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -60,6 +61,20 @@ EMBEDDERS = Registry(
 
 _loaded: dict[tuple[str, str], Any] = {}
 _lock = threading.RLock()
+_elsewhere: Callable[[str], LanguageModel] | None = None
+
+
+@contextmanager
+def computed_by(make: Callable[[str], LanguageModel]) -> Iterator[None]:
+    """Have ``make`` give each language model, by its address, that would be loaded here."""
+    global _elsewhere
+    _loaded.clear()
+    _elsewhere = make
+    try:
+        yield
+    finally:
+        _elsewhere = None
+        _loaded.clear()
 
 
 def load_language_model(spec: str = "reader") -> LanguageModel:
@@ -117,6 +132,8 @@ def _maker(registry: Registry[Listing], spec: str) -> tuple[Callable[..., Any], 
 
         return EndpointModel.load if registry is LANGUAGE_MODELS else EndpointEmbedder, spec
     name, option = registry.split(spec)
+    if _elsewhere is not None and registry is LANGUAGE_MODELS:
+        return _elsewhere, spec
     make = registry.load(name)
     if name == "reader" and (size := workers()) > 1:
         from ragwitness.models.crew import ReaderCrew

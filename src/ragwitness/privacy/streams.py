@@ -74,7 +74,7 @@ def sub_seed_number(place: int, queries: int, sequence: int) -> int:
     own; this one follows from the account's place and its own count alone.
 
     Args:
-        place: Of the account among those admitted, from 0.
+        place: Place of the account among those admitted, from 0.
         queries: Most queries of one account.
         sequence: How many queries of this account came before.
     """
@@ -198,7 +198,7 @@ def answer_key(window_seed: bytes, number: int, record: NoiseRecord, beacon: byt
         window_seed: 32 secret bytes.
         number: See :func:`sub_seed_number`.
         record: What is answered.
-        beacon: Of the window, as for :func:`noise_key`.
+        beacon: Beacon of the window, as for :func:`noise_key`.
 
     Raises:
         InputError: As for :func:`sub_seed` and :func:`noise_key`.
@@ -239,7 +239,7 @@ def hkdf_sha256(secret: bytes, info: bytes, *, salt: bytes = b"", size: int = 32
         secret: Input key material.
         info: What the bytes are for.
         salt: Optional; none counts as 32 zero bytes.
-        size: At most 8,160.
+        size: Number of bytes, at most 8,160.
     """
     return HKDF(SHA256(), size, salt or None, info).derive(secret)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from markupsafe import escape
 
+from ragwitness.results.curves import Axis, Line, LinesPanel
 from ragwitness.results.geometry import round_numbers
 
 _WIDTH_LINES, _HEIGHT_LINES = 300.0, 220.0  # of the plotted area
@@ -23,65 +23,13 @@ STYLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One axis.
-
-    Attributes:
-        label: What it shows.
-        ticks: Values to mark; none for round numbers.
-        log: Whether the scale is logarithmic.
-    """
-
-    label: str
-    ticks: tuple[float, ...] = ()
-    log: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One curve.
-
-    Attributes:
-        name: In the legend.
-        points: (x, y), or (x, y, low, high) with a whisker.
-        colour: Number of the colour, 0 to 5; lines of one colour belong together.
-        marks: Whether points are marked instead of joined.
-        dashed: Whether the curve is dashed.
-    """
-
-    name: str
-    points: tuple[tuple[float, ...], ...]
-    colour: int = 0
-    marks: bool = False
-    dashed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LinesPanel:
-    """One plot.
-
-    Attributes:
-        title: Above it.
-        x: Axis.
-        y: Axis.
-        lines: In order of drawing.
-        floor: Least value of y shown, if the lines stay above it.
-    """
-
-    title: str
-    x: Axis
-    y: Axis
-    lines: tuple[Line, ...] = field(default=())
-    floor: float | None = None
-
-
-def lines_svg(title: str, panels: Sequence[LinesPanel]) -> str:
+def lines_svg(title: str, panels: Sequence[LinesPanel], style: str = STYLE) -> str:
     """Return the panels side by side over one legend.
 
     Args:
         title: Said to readers of the figure who do not see it, and above it.
         panels: One or more, each with at least one point.
+        style: Style element; empty within a page, whose own style has these classes.
     """
     # Pass 1: one legend for all panels; a line that several panels share has one entry.
     names = list(
@@ -100,7 +48,7 @@ def lines_svg(title: str, panels: Sequence[LinesPanel]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
         ' font-family="system-ui, sans-serif" font-size="11" fill="currentColor">',
-        f"<title>{escape(title)}</title>{STYLE}",
+        f"<title>{escape(title)}</title>{style}",
         f'<text x="12" y="18" font-size="13" font-weight="600">{escape(title)}</text>',
     ]
     # Pass 3: the panels, then the legend below them.

@@ -17,6 +17,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ragwitness.kit.files import replace_file
+from ragwitness.report.figures import lines_svg
 from ragwitness.results import wording as say
 from ragwitness.results.registry import kind_for
 from ragwitness.results.sheet import Cell, Column, Sheet
@@ -54,6 +55,7 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
         rate=say.rate_text,
         interval=say.interval,
         cell=_figure,
+        curves=lambda one: Markup(lines_svg(one.title, one.make(), "")),  # noqa: S704  # escaped
         code=_code,
         first_items=lambda named, most: list(islice(named.items(), most)),
         type=lambda value: type(value).__name__,

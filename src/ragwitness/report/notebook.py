@@ -7,7 +7,6 @@ notebook of whoever audits it.
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ from ragwitness.report.html import Cut, environment, resource
 from ragwitness.results.registry import kind_for
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ragwitness.results.sheet import Sheet
 
 _OPEN = 1  # sections that are unfolded at first
@@ -37,19 +34,13 @@ def shown(value: object) -> str:
     Args:
         value: A result of any kind, or what ``bounds`` or ``verify`` returned.
     """
-    from ragwitness.attest.verdict import BundleVerdict
     from ragwitness.audits.canary import CanaryResult, canary_report
     from ragwitness.privacy.accounting.bounds import Bounds
 
-    # What is no result of a kind has a rendering for a terminal, and perhaps a figure.
     if isinstance(value, Bounds):
-        from ragwitness.report.collusion import bounds_svg, bounds_terminal
+        from ragwitness.results.collusion import JointBounds
 
-        return f"<div>{_typed(bounds_terminal(value))}{bounds_svg(value)}</div>"
-    if isinstance(value, BundleVerdict):
-        from ragwitness.report.verification import verdict_terminal
-
-        return _typed(verdict_terminal(value))
+        value = JointBounds(value)
     if isinstance(value, CanaryResult):
         value = canary_report(value, "")
     return fragment(kind_for(value).sheet(value))
@@ -77,13 +68,3 @@ def _style() -> str:
     for page in (":root", "body", "html"):
         css = re.sub(rf"(?m)^(\s*){page}(?=[ ,{{])", r"\1&", css)
     return f".ragwitness {{\n{css}\n{_SMALL}}}"
-
-
-def _typed(what: RenderableType) -> str:
-    """Return what a terminal would show, as text of fixed width."""
-    from rich.console import Console
-
-    console = Console(record=True, file=io.StringIO(), width=100, highlight=False)
-    console.print(what)
-    form = '<pre style="line-height:1.3">{code}</pre>'
-    return console.export_html(inline_styles=True, code_format=form)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ragwitness.results import wording as say
@@ -31,12 +30,13 @@ _NAME = 26  # columns of a row's name where columns of numbers need the room; it
 _COLOURS: dict[Style, str] = {"": "", "in": "bold red", "out": "cyan", "inconclusive": "yellow"}
 
 
-def terminal(sheet: Sheet, *, where: str = "the HTML report") -> Group:
+def terminal(sheet: Sheet, *, where: str = "") -> Group:
     """Return a rich renderable: what was found, warnings, the tables, what is claimed.
 
     Args:
         sheet: What is said.
-        where: Names the place of everything that is left out, e.g. the path of the page.
+        where: Names the place of everything that is left out, e.g. the path of the page; empty
+            where there is none.
     """
     from rich.console import Group
     from rich.text import Text
@@ -51,8 +51,10 @@ def terminal(sheet: Sheet, *, where: str = "the HTML report") -> Group:
     # Pass 3: the first claim and the first thing not claimed, however short the terminal.
     claims = f"{sheet.claimed[0]} " if sheet.claimed else ""
     denied = f"Not claimed: {sheet.not_claimed[0]} " if sheet.not_claimed else ""
-    for line in (*sheet.closing, f"{claims}{denied}Everything else is in {where}."):
-        parts.append(Text(say.visible(line, 2000), style="dim"))
+    rest = f"Everything else is in {where}." if where else ""
+    for line in (*sheet.closing, f"{claims}{denied}{rest}"):
+        if line:
+            parts.append(Text(say.visible(line, 2000), style="dim"))
     return Group(*parts)
 
 
@@ -120,12 +122,11 @@ def _table(table: Table) -> RichTable:
     return made
 
 
-def figure_table(*columns: str, left: Collection[str] | None = None, folds: str = "") -> RichTable:
+def figure_table(*columns: str, folds: str = "") -> RichTable:
     """Return an empty table of figures for 80 columns.
 
     Args:
         columns: The headings.
-        left: Those that are set at the left; None for the first alone.
         folds: The column that alone folds where 80 columns are too few; empty for none.
     """
     from rich import box
@@ -135,7 +136,7 @@ def figure_table(*columns: str, left: Collection[str] | None = None, folds: str 
     for at, name in enumerate(columns):
         made.add_column(
             name,
-            justify="left" if (not at if left is None else name in left) else "right",
+            justify="right" if at else "left",
             no_wrap=name != folds,
             overflow="fold" if folds else "ellipsis",
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragwitness.canary.verdict import EVIDENCE, FORESEEN, ModelVerdict
+from ragwitness.canary.verdict import EVIDENCE, FORESEEN, Finding, ModelVerdict
 from ragwitness.errors import ExitCode
 from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
@@ -21,57 +21,6 @@ _MEANING = {
     "inconclusive": "This evidence does not show training on the planted documents; it does not"
     " show that there was none: {reason}.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFloor:
-    """A lower bound on epsilon, as it is stored."""
-
-    value: float
-    n: int
-    confidence: float
-    assumes: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredClass:
-    """Whether one class of documents was used, as it is stored."""
-
-    name: str
-    ranks: tuple[int, ...]
-    p_value: float
-    used: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSeen:
-    """What the next looks need to know of one: ranks, its own p-value, outcomes first called."""
-
-    ranks: tuple[tuple[int, int], ...]
-    own: float
-    called: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFinding:
-    """What a probe shows, as it is stored; see :class:`ragwitness.canary.verdict.Finding`."""
-
-    verdict: ModelVerdict
-    test: str
-    p_value: float
-    alpha: float
-    ranks: tuple[int, ...]
-    candidates: int
-    statistic: float
-    log_evidence: float | None
-    floor: StoredFloor
-    twin_p_value: float | None = None
-    examples_needed: int | None = None
-    slots_needed: int | None = None
-    reason: str = ""
-    classes: tuple[StoredClass, ...] = ()
-    seen: StoredSeen | None = None
-    unforeseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +85,7 @@ class CanaryReport(Shown):
     release: str
     twin: bool
     way: str
-    finding: StoredFinding | None
+    finding: Finding | None
     look: StoredLook
     slots: tuple[StoredSlot, ...]
     settings: Mapping[str, str]
@@ -201,13 +150,13 @@ def verdict_lines(result: CanaryReport) -> list[str]:
     ]
 
 
-def _ranks(found: StoredFinding) -> str:
+def _ranks(found: Finding) -> str:
     ranks = ", ".join(map(str, found.ranks))
     what = "triggers" if len(found.ranks) > 1 else "trigger"
     return f"Rank of the planted {what} among {found.candidates}: {ranks}."
 
 
-def _evidence(found: StoredFinding) -> str:
+def _evidence(found: Finding) -> str:
     """Said only where it decides: a second number beside the p-value would be picked by taste."""
     if found.test != EVIDENCE:
         return ""
@@ -216,14 +165,14 @@ def _evidence(found: StoredFinding) -> str:
     return f" Evidence E over all looks so far: {e:.3g} (decides at {1 / found.alpha:g})."
 
 
-def _twins(found: StoredFinding) -> str:
+def _twins(found: Finding) -> str:
     p = found.twin_p_value
     if p is None or found.test.startswith("conformal"):
         return ""
     return f" Among compliant twins: conformal p = {p:.4g}; it decides nothing here."
 
 
-def _classes(found: StoredFinding) -> list[str]:
+def _classes(found: Finding) -> list[str]:
     """Say of each class of documents whether it was used, at one level over all of them."""
     said = [
         f"{one.name}: {'used' if one.used else 'not shown'} (p = {one.p_value:.4g}, ranks"
@@ -238,7 +187,7 @@ def _classes(found: StoredFinding) -> list[str]:
     ]
 
 
-def _floor(found: StoredFinding) -> list[str]:
+def _floor(found: Finding) -> list[str]:
     """Said where there are enough slots for it to be above 0."""
     floor = found.floor
     # With n fair slots, all guessed right by chance has probability 1 / 2^n: fewer slots give a
@@ -251,7 +200,7 @@ def _floor(found: StoredFinding) -> list[str]:
     ]
 
 
-def _further(found: StoredFinding) -> list[str]:
+def _further(found: Finding) -> list[str]:
     if found.verdict is ModelVerdict.TRAINED:
         return []
     said = further(found.reason, found.examples_needed, found.slots_needed, found.unforeseen)

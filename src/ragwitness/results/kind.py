@@ -70,11 +70,11 @@ class Kind(Generic[R, C]):
         verb: Of the command that makes it.
         load: The result that ``dump`` was given; raises ``InputError`` naming the field.
         recognises: Whether a file of before, which carries no ``kind``, is one of these.
-        conditions: Reads ``--fail-on``.
-        rule: Says how a result ends under conditions.
         sheet: What a report says.
-        rows: The result as flat rows: documents, measures, records, slots.
+        rows: The result as flat rows: documents, measures, records, slots, or the cells of tables.
         columns: Names and types of the rows' fields, the first naming the row.
+        conditions: Reads ``--fail-on``; by default there is none.
+        rule: Says how a result ends under conditions.
         stored_rows: Field of the stored form that holds the rows, where the rest is ``head`` under
             ``summary``; empty for other forms.
         dump: The result as strict JSON, without ``kind`` and ``version``.
@@ -89,11 +89,13 @@ class Kind(Generic[R, C]):
     verb: str
     load: Callable[[Mapping[str, Any]], R]
     recognises: Callable[[Mapping[str, Any]], bool]
-    conditions: Callable[[Sequence[str]], tuple[C, ...]]
-    rule: Callable[[R, Sequence[C]], Ruling]
     sheet: Callable[[R], Sheet]
     rows: Callable[[R], Sequence[Row]]
-    columns: Mapping[str, Any]
+    columns: Mapping[str, Any] = field(
+        default_factory=lambda: {"row": str, "column": str, "value": str}
+    )
+    conditions: Callable[[Sequence[str]], tuple[C, ...]] = lambda texts: no_conditions(texts)
+    rule: Callable[[R, Sequence[C]], Ruling] = lambda _result, conditions: passed(conditions)
     dump: Callable[[R], Row] = lambda result: dict(plain(asdict(cast("Any", result))))
     cases: Callable[[R, Sequence[C]], Sequence[TestCase]] | None = None
     head: Callable[[R], Row] | None = None
@@ -281,6 +283,17 @@ def _parse(text: str, subjects: Sequence[str], counted: bool) -> Condition:
 def unknown_condition(text: str, known: str) -> InputError:
     """Return the error for a condition that is not known."""
     return InputError(f"Unknown condition --fail-on {text!r}.", f"Known: {known}.")
+
+
+def no_conditions(texts: Sequence[str]) -> tuple[Any, ...]:
+    """Refuse every condition, for kinds that are judged by none.
+
+    Raises:
+        InputError: There is one.
+    """
+    for text in texts:
+        raise unknown_condition(text, "none for this kind of result")
+    return ()
 
 
 def passed(conditions: Sequence[object]) -> Ruling:

@@ -20,6 +20,9 @@ KINDS = {
     "comparison": "comparison",
     "evaluation": "evaluation",
     "canary": "canary",
+    "collusion": "collusion",
+    "coalition": "coalition",
+    "verification": "verdict",
 }
 """Name of each kind, and the module that holds it; imported when it is needed."""
 

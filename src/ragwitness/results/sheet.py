@@ -8,11 +8,12 @@ name what cannot be seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 if TYPE_CHECKING:
+    from ragwitness.results.curves import Curves
     from ragwitness.results.geometry import Course, Histogram, Plane, Square
     from ragwitness.stats.evaluation import Rate
 
@@ -190,7 +191,9 @@ class Fold:
 
 
 # Everything a section can hold; each renderer has one branch for each of these.
-Block: TypeAlias = "Table | Paragraph | Glossary | Figures | Fold | Histogram | Plane | Course"
+Block: TypeAlias = (
+    "Table | Paragraph | Glossary | Figures | Fold | Histogram | Plane | Course | Curves"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,3 +268,41 @@ class Sheet:
     closing: tuple[str, ...] = ()
     rates: tuple[tuple[str, Rate], ...] = ()
     version: str = ""
+
+
+def plain_table(caption: str, names: Sequence[str], rows: Iterable[tuple[Cell, ...]]) -> Table:
+    """Return a table whose first column names its rows, and whose others hold figures."""
+    columns = (Column(name, "value" if at else "name", name) for at, name in enumerate(names))
+    return Table(caption, tuple(columns), tuple(rows))
+
+
+def simple_sheet(
+    kind: str,
+    title: str,
+    table: Table,
+    notes: Iterable[str],
+    curves: Curves | None = None,
+    said: Iterable[Paragraph] = (),
+    warnings: Iterable[str] = (),
+) -> Sheet:
+    """Return a title, a table, what it says, its notes in small print, and curves."""
+    blocks: list[Block] = [table, *said, *(Paragraph(line, brief=True) for line in notes)]
+    if curves is not None:
+        blocks.append(curves)
+    sections = (Section("figures", "Figures", tuple(blocks)),)
+    return Sheet(kind, title, warnings=tuple(warnings), sections=sections)
+
+
+def table_rows(sheet: Sheet) -> list[dict[str, Any]]:
+    """Return every cell of a sheet's tables: what its row is about, its column, what it says."""
+    tables = [one for part in sheet.sections for one in part.blocks if isinstance(one, Table)]
+    return [
+        {"row": _said(row[0]), "column": column.name, "value": _said(cell)}
+        for table in tables
+        for row in table.rows
+        for column, cell in zip(table.columns[1:], row[1:], strict=True)
+    ]
+
+
+def _said(cell: Cell) -> str:
+    return "" if cell is None else str(getattr(cell, "text", cell))

@@ -122,7 +122,7 @@ class _Noise(BaseModel):
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that it saw last.
         sequence: How many of its queries came before, for an account that signs.
-        blinding: Of its commitment to the query, 32 bytes in hex.
+        blinding: Blinding of its commitment to the query, 32 bytes in hex.
         signature: Over all of it, 64 bytes in hex (docs/attest.md).
     """
 
@@ -381,7 +381,7 @@ def create_app(
         generator: Writes the chat's answers.
         retriever: Used instead of one over ``store``.
         metrics: Counts requests and is read at ``/metrics``; None: neither.
-        rates: Of each key; None: any.
+        rates: Rates of each key; None: any.
         prefixes: Public folders of windows whose logs everybody may read, by the window's name.
     """
     service = _Service(store, generator, retriever or Retriever(store), metrics, rates)

@@ -62,7 +62,7 @@ class Indexes:
         Args:
             tenant: Row of the tenant; nobody else's rows are read.
             edition: The least that will do.
-            mechanism: Of the tenant.
+            mechanism: Mechanism of the tenant.
 
         Raises:
             StoreGoneError: The database failed.

@@ -63,7 +63,7 @@ class ChargeRequest:
         tenant: Row of the tenant.
         account: Row of the account.
         payer: Row of the payer.
-        policy: Of the tenant.
+        policy: Policy of the tenant.
         window: Number of the audit window.
         vector: Quantised query, shape (dimension,).
         log: Hash of the open record of the log that will hold the answer; None: it is in none.
@@ -98,7 +98,7 @@ class Reserved:
     Attributes:
         seed: Secret of the window.
         sequence: Queries of this account in this window before this one.
-        place: Of the account; with ``sequence`` it numbers the record.
+        place: Place of the account; with ``sequence`` it numbers the record.
         reading: The meters after it.
         scores: That it is to be answered by, before the noise, shape (slots,); None where the whole
             index takes part.
@@ -130,7 +130,7 @@ def window_of(created: int, length: int, now: float) -> tuple[int, int]:
 
     Args:
         created: When the tenant was, seconds since the epoch.
-        length: Of a window, seconds.
+        length: Length of a window, seconds.
         now: Seconds since the epoch; before ``created`` it counts as that.
     """
     number, into = divmod(max(0, int(now) - created), length)
@@ -157,8 +157,8 @@ class Meters:
         After anything but a confirmed commit, :meth:`forget` must be called.
 
         Args:
-            connection: In a transaction that may write.
-            asks: Of any tenants.
+            connection: Connection in a transaction that may write.
+            asks: Requests of any tenants.
 
         Returns:
             One outcome per query, in order.
@@ -420,7 +420,7 @@ def limit_headers(claim: Claim, reading: MeterReading, seconds_left: int) -> dic
     """Return ``RateLimit-Policy`` and ``RateLimit``.
 
     Args:
-        claim: Of the tenant.
+        claim: Claim of the tenant.
         reading: The account's meters.
         seconds_left: Until the next window.
     """
@@ -438,7 +438,7 @@ class SpentRefusal(ApiError):  # noqa: N818  # a kind of reply, not a fault
     """The refusal of a query that a meter has no room for, whichever it is.
 
     Args:
-        headers: Of :func:`limit_headers`.
+        headers: Headers from :func:`limit_headers`.
         seconds_left: Until the next window.
     """
 

@@ -99,7 +99,7 @@ class KeyRates:
 
     Args:
         rate: Requests per second; a bucket holds two seconds of them, and at least one.
-        clock: Of seconds that never go back.
+        clock: Clock of seconds that never go back.
 
     Raises:
         InputError: The rate is not above 0.

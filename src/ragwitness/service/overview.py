@@ -36,15 +36,15 @@ class TenantRow:
     """A tenant in a list.
 
     Attributes:
-        name: Of the tenant.
+        name: Name of the tenant.
         documents: Slots in use.
         capacity: Slots in all.
         accounts: Accounts that are not revoked.
         embedder: Name of its embedder.
         account_epsilon: Promised to an account, at ``account_delta``.
-        account_delta: Of an account.
+        account_delta: Delta of an account.
         joint_epsilon: Budget of the index per window, at ``joint_delta``.
-        joint_delta: Of the index.
+        joint_delta: Delta of the index.
     """
 
     name: str
@@ -63,7 +63,7 @@ class AccountRow:
     """An account's meter in the window under way.
 
     Attributes:
-        name: Of the account.
+        name: Name of the account.
         payer: Who pays for it.
         queries: Charged.
         payer_queries: Charged to all accounts of the payer.
@@ -86,12 +86,12 @@ class TenantBudget:
         window: Number of the window under way.
         seconds_left: Until the next.
         queries: Charged in this window, over all accounts.
-        unit: In what the next two are counted: ``mu``, or answers of one noise of coins.
+        unit: What the next two are counted in: ``mu``, or answers of one noise of coins.
         mu: Odometer of this window; of answers, their square root.
         budget: mu it may not pass.
         epsilon: Spent in this window, at ``delta``.
         joint_epsilon: Budget of a window.
-        delta: Of both.
+        delta: Failure probability of both.
         all_windows: Windows in which anything was charged.
         all_epsilon: Spent by all windows together, at ``delta``.
         life_epsilon: Of the contents over all windows and tenants that hold them, the windows
@@ -134,9 +134,9 @@ class DocumentSpending:
     Attributes:
         tenant: Name.
         queries: Answered over all windows by all tenants that the budget for life is shared with.
-        delta: Of all epsilons.
+        delta: Failure probability of all epsilons.
         documents: Id and epsilon of each document, most first, of its being there or not.
-        index_epsilon: Of the worst document that there could be, by the same queries.
+        index_epsilon: Epsilon of the worst document that there could be, by the same queries.
     """
 
     tenant: str

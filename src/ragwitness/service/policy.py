@@ -40,14 +40,14 @@ class Claim:
     """What is asked for; :func:`make_policy` turns it into a policy or refuses it.
 
     Attributes:
-        epsilon: Of one account in one window (the paper's epsilon_acc).
-        delta: Of one account (delta_acc).
-        queries: That one account may ask in a window, q.
+        epsilon: Epsilon of one account in one window (the paper's epsilon_acc).
+        delta: Failure probability of one account (delta_acc).
+        queries: Number of queries that one account may ask in a window, q.
         accounts: Declared cap on a coalition, k_max.
         joint_delta: delta* of the whole index.
         joint_epsilon: Of the whole index in one window, whoever asks; None takes what the noise
             gives for ``accounts`` accounts that ask all they may.
-        lifetime_epsilon: Of the index's contents over all windows, whoever asks, at
+        lifetime_epsilon: Epsilon of the index's contents over all windows, whoever asks, at
             ``joint_delta``; None takes what :data:`LIFETIME` full windows come to. Policies of
             versions before have none.
         texts: Whether ``/v1/retrieval`` gives ids and texts of what it selects, as a chat does,
@@ -61,7 +61,7 @@ class Claim:
         relation: Which indexes are neighbours; ``replace`` covers adding and removing as well.
         window: Seconds after which the meters begin anew.
         embedder: Name of the embedder, for queries and documents.
-        sampler: Of the noise: ``table`` or ``exact`` where there is no ``scale``; with one,
+        sampler: Sampler of the noise: ``table`` or ``exact`` where there is no ``scale``; with one,
             ``coins`` is noise whose proofs open none of it, and anything else is a Gaussian's.
         scale: Norm of the integer vectors, for answers that can be proved
             (``provable_mechanism``); None takes a finer grid,
@@ -221,7 +221,7 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
 
     Args:
         claim: What is asked for.
-        dimension: Of the embedder's vectors.
+        dimension: Dimension of the embedder's vectors.
 
     Raises:
         InputError: A value is outside its range, k_max · delta_acc reaches delta*, or the given

@@ -97,8 +97,8 @@ class Principal:
         account_name: Name of the account.
         payer: Row of its payer.
         created: When the tenant was made, seconds since the epoch.
-        edition: Of the tenant's index; 0 where nothing was ever added.
-        policy: Of the tenant.
+        edition: Edition of the tenant's index; 0 where nothing was ever added.
+        policy: Policy of the tenant.
     """
 
     tenant: int

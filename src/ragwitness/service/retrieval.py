@@ -73,7 +73,7 @@ class Retrieved:
     Attributes:
         slots: Best first; some may be empty.
         window: Number of the audit window.
-        sequence: Of the record within its account and window.
+        sequence: Sequence number of the record within its account and window.
         reading: The account's meters after it.
         seconds_left: Until the next window.
         receipt: File for the account to keep; None where answers stand in no log.

@@ -104,7 +104,7 @@ def run_workers(
     """Serve with ``count`` processes until SIGINT or SIGTERM; one that dies is replaced.
 
     Args:
-        settings: Of each.
+        settings: Settings of each.
         listener: Shared by all.
         count: Processes.
         ready: Called once all of them answer.

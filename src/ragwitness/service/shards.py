@@ -201,7 +201,7 @@ class ShardPool:
         self._ray: Any = None
         self._faults: tuple[type[Exception], ...] = (EOFError, OSError, RuntimeError)
         if sharding.ray:
-            from ragwitness.audits.engines.ray import Cluster, ray_session
+            from ragwitness.kit.cluster import Cluster, ray_session
 
             place = Cluster(sharding.count, 0.0, os.environ.get("RAY_ADDRESS"))
             self._ray = self._still.enter_context(ray_session(place))
@@ -215,7 +215,7 @@ class ShardPool:
 
         Args:
             blocks: Slots and integer vectors; each slot once.
-            mechanism: That searches the index.
+            mechanism: Mechanism that searches the index.
 
         Raises:
             InputError: A vector is longer than the sensitivity allows (see ``check_rows``), or the
@@ -340,7 +340,7 @@ class ShardedIndex:
 
     Args:
         pool: Holds it.
-        number: By which the shards know it.
+        number: Number by which the shards know it.
         mechanism: Searches it.
         seats: Shards with a part, in order of the slots.
     """
@@ -367,7 +367,7 @@ class ShardedIndex:
 
         Args:
             query: Integer vector, shape (dimension,).
-            key: Of the record, used for this answer alone.
+            key: Key of the record, used for this answer alone.
 
         Raises:
             InputError: The query is unusable.
@@ -381,7 +381,7 @@ def work(pipe: Connection) -> None:
     """Be one shard until the other end is closed, however that process ended.
 
     Args:
-        pipe: To the process that asks.
+        pipe: Pipe to the process that asks.
     """
     keeper = ShardKeeper()
     while True:

@@ -210,7 +210,7 @@ def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> int:
     """Run the steps that a database has not seen; all or none.
 
     Args:
-        connection: In a transaction that excludes other writers.
+        connection: Connection in a transaction that excludes other writers.
         steps: All there are, in order.
 
     Returns:
@@ -257,7 +257,7 @@ class Store:
     """Transactions on one database; safe across threads.
 
     Args:
-        engine: Of :func:`open_store`.
+        engine: Engine from :func:`open_store`.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -305,7 +305,7 @@ class Store:
         """Let one operator at a time change which texts a life holds, until its transaction ends.
 
         Args:
-            connection: In a transaction that may write; it holds no lock of a row yet.
+            connection: Connection in a transaction that may write; it holds no lock of a row yet.
         """
         if not self.sqlite:  # which has one writer anyway
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_LIVES_LOCK})"))

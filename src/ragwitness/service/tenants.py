@@ -50,7 +50,7 @@ def create_tenant(store: Store, name: str, claim: Claim) -> TenantPolicy:
 
     Args:
         store: The database.
-        name: Of the tenant, unique.
+        name: Name of the tenant, unique.
         claim: What its accounts are promised.
 
     Returns:
@@ -266,7 +266,7 @@ def add_account(store: Store, tenant: str, name: str, payer: str | None = None) 
     Args:
         store: The database.
         tenant: Name of the tenant.
-        name: Of the account, unique within the tenant.
+        name: Name of the account, unique within the tenant.
         payer: Who pays for it; None: the account itself.
 
     Raises:

@@ -35,11 +35,11 @@ class TextIndex:
     """A tenant's index as it is now, and the meter of one window's texts.
 
     Attributes:
-        edition: Of the index.
+        edition: Edition of the index.
         index: Its vectors.
-        meter: Of its texts, and of those that stood in it earlier in the window.
+        meter: Meter of its texts, and of those that stood in it earlier in the window.
         queries: Charges of the window that the meter holds.
-        policy: Of the tenant.
+        policy: Policy of the tenant.
     """
 
     edition: int
@@ -82,10 +82,10 @@ def open_texts(
     """Return a tenant's index with the meter of a window under way, up to the last charge.
 
     Args:
-        connection: In a transaction that holds the tenant's lock.
+        connection: Connection in a transaction that holds the tenant's lock.
         here: Row of the tenant, and number of the window.
-        life: Of the tenant.
-        policy: Of the tenant.
+        life: Id of this life of the tenant.
+        policy: Policy of the tenant.
         held: What this gave before; read anew where it is of another edition.
         opened: Whether the window has opened, or opened again, in this transaction.
     """
@@ -118,10 +118,10 @@ def fold_texts(
     """Store the meters of a tenant's windows under way: before its texts change, or at their end.
 
     Args:
-        connection: In a transaction that holds the tenant's lock.
+        connection: Connection in a transaction that holds the tenant's lock.
         tenant: Row of the tenant.
-        life: Of the tenant.
-        policy: Of the tenant.
+        life: Id of this life of the tenant.
+        policy: Policy of the tenant.
         over: What was spent goes over to the texts' own accounts; the windows reserve nothing more.
     """
     query = select(windows.c.number, windows.c.charged, windows.c.granted)
@@ -145,8 +145,8 @@ def spent_by_texts(
     """Return what each text of a life has spent, or in one window: mu squared.
 
     Args:
-        connection: Of one moment.
-        life: Of the tenants.
+        connection: Connection of one moment.
+        life: Ids of the lives of the tenants.
         window: Row of a tenant and number of its window; None: all windows of all tenants.
     """
     found = {} if window else _used(connection, life)

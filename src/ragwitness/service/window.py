@@ -159,8 +159,8 @@ def take_windows(
         store: The database.
         promised: The policy.
         opened: The record that the log opens with.
-        editions: Of the indexes that were committed to.
-        number: Of the windows; None: of each tenant the first in which nothing was charged.
+        editions: Editions of the indexes that were committed to.
+        number: Number of each window; None takes each tenant's first in which nothing was charged.
         now: Seconds since the epoch; None: the clock.
 
     Returns:
@@ -332,7 +332,7 @@ class Log:
 
         Args:
             principal: The account.
-            key: By which it will sign, 32 bytes; none for an account that does not.
+            key: Key with which it will sign, 32 bytes; none for an account that does not.
 
         Returns:
             ``checkpoint`` and its signed ``note``; the names and the ``sequence`` that the account
@@ -480,7 +480,7 @@ class Logs:
 
     Args:
         store: The database.
-        folders: Of the windows.
+        folders: Folders of the windows.
         key: File with the log's private key.
 
     Raises:
@@ -524,7 +524,7 @@ class Logs:
 
         Args:
             principal: Who asks.
-            number: Of the tenant's window that is under way.
+            number: Number of the tenant's window that is under way.
 
         Raises:
             ApiError: The tenant has logs, and none is of this window.

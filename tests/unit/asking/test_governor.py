@@ -5,9 +5,8 @@ import random
 
 import pytest
 
-from ragwitness.asking.budget import Budget, QueryLedger, Use, most
+from ragwitness.asking.budget import Budget, QueryLedger, Use, most, spent_in
 from ragwitness.asking.governor import Governor, Pace, Throttle
-from ragwitness.asking.shards import spent_before
 from ragwitness.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.targets.transport import Setback
 from ragwitness.types import Answer, Query
@@ -216,7 +215,7 @@ def test_the_ledger_remembers_what_earlier_starts_spent(tmp_path) -> None:
         target = Counting()
         _together(governor, target, 5)
         assert target.asked == 2
-    assert spent_before(tmp_path) == Use(5, 25, 10)
+    assert spent_in(tmp_path / "spent.jsonl") == Use(5, 25, 10)
 
 
 def test_a_query_never_settled_counts_at_its_worst_case(tmp_path) -> None:
@@ -229,7 +228,7 @@ def test_a_query_never_settled_counts_at_its_worst_case(tmp_path) -> None:
     with QueryLedger(path) as again:
         assert again.before == Use(2, 66, 20)
         again.open(Use(1, 1, 1))
-    assert spent_before(tmp_path) == Use(3, 67, 21)
+    assert spent_in(tmp_path / "spent.jsonl") == Use(3, 67, 21)
 
 
 def test_no_tokenizer_makes_more_tokens_than_bytes() -> None:

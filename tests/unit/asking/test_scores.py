@@ -8,7 +8,6 @@ import pytest
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.governor import Governor
-from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import AuditUnit, RunFolder, Scores, read_scores, write_scores
 from ragwitness.asking.worker import Outcome
 from ragwitness.errors import TargetUnreachableError
@@ -95,7 +94,7 @@ def test_what_may_pass_is_tried_again_and_then_stays(tmp_path) -> None:
     again = _run(tmp_path, Target(), audit)
     assert audit.probed == ["d2"]
     assert again[2].score.value == 6.0
-    kept = read_scores([tmp_path / FINISHED])
+    kept = read_scores(tmp_path / FINISHED)
     assert len(kept) == 6
     assert not any(row.passing for row in kept.values())
 
@@ -119,16 +118,13 @@ def test_a_row_cut_short_loses_itself_alone(tmp_path) -> None:
 
 
 def test_a_lasting_outcome_goes_before_a_passing_one(tmp_path) -> None:
-    for name, outcomes in (
-        ("a", [Outcome(DOCUMENTS[0], SCORE, 1, 1)]),
-        ("b", [Outcome(DOCUMENTS[0], Score(None, reason="late"), 1, 1, passing=True)]),
-    ):
+    lasting = Outcome(DOCUMENTS[0], SCORE, 1, 1)
+    passing = Outcome(DOCUMENTS[0], Score(None, reason="late"), 1, 1, passing=True)
+    for name, outcomes in (("ab", (lasting, passing)), ("ba", (passing, lasting))):
         with Scores(tmp_path / name) as book:
             for outcome in outcomes:
                 book.put("unit", outcome)
-    for order in ("ab", "ba"):
-        assert not read_scores([tmp_path / name for name in order])["unit"].passing
-    assert read_scores([tmp_path / "b", tmp_path / "missing"])["unit"].passing
+        assert not read_scores(tmp_path / name)["unit"].passing
 
 
 def test_scores_are_written_in_the_order_of_the_audit(tmp_path) -> None:
@@ -147,21 +143,6 @@ def test_scores_are_written_in_the_order_of_the_audit(tmp_path) -> None:
     assert rows[0]["value"] == SCORE.value
     assert "sent" not in rows[0]  # it differs between a fresh start and a resumed one
     assert list(tmp_path.iterdir()) == [tmp_path / "scores.jsonl"]
-
-
-def test_a_journal_reads_others_and_takes_their_answers_over_once(tmp_path) -> None:
-    with Journal(tmp_path / "a") as one, Journal(tmp_path / "b") as two:
-        one.put("k1", Answer("one"))
-        two.put("k1", Answer("one"))
-        two.put("k2", Answer("two"))
-    with Journal(tmp_path / "c", [tmp_path / "a", tmp_path / "b"]) as beside:
-        assert beside.get("k2") == Answer("two")
-        assert beside.get("k3") is None
-    for _ in range(2):
-        with Journal(tmp_path / "all") as union:
-            union.adopt([tmp_path / "a", tmp_path / "b"])
-            assert [union.get(key) for key in ("k1", "k2")] == [Answer("one"), Answer("two")]
-    assert len((tmp_path / "all").read_bytes().splitlines()) == 2
 
 
 @pytest.mark.parametrize("identity", [None, "made so"])

@@ -8,7 +8,7 @@ import pytest
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import LocalSteps, Outcome, Worker
+from ragwitness.asking.worker import Outcome, Steps, Worker
 from ragwitness.errors import (
     CapReachedError,
     ModelError,
@@ -182,7 +182,7 @@ def _spell(text: str):
 def test_a_generator_may_return_any_value(tmp_path, quick) -> None:
     with Journal(tmp_path / "answers.jsonl") as journal:
         worker = Worker(Scripted(str.upper), journal)
-        steps = LocalSteps(_spell("abba"), quick)
+        steps = Steps(_spell("abba"), quick)
         found = asyncio.run(worker.follow(steps, Document("word", ""), "spelling"))
     assert found.result() == {"a": "A", "b": "B"}
     assert (found.queries, found.sent, found.capped) == (4, 2, False)  # the journal knew the rest
@@ -194,7 +194,7 @@ def test_a_list_is_a_value_like_any_other() -> None:
         yield
 
     target = Scripted(str.upper)
-    found = asyncio.run(Worker(target).follow(LocalSteps(nothing()), Document("", ""), "s"))
+    found = asyncio.run(Worker(target).follow(Steps(nothing()), Document("", ""), "s"))
     assert found.result() == [Query("never sent")]
     assert target.asked == 0
 
@@ -211,7 +211,7 @@ def test_a_cap_stops_a_generator_and_its_value_is_not_made_up() -> None:
             raise
 
     worker = Worker(Scripted(str.upper), governor=Governor(Budget(queries=2)))
-    found = asyncio.run(worker.follow(LocalSteps(stopped()), Document("", ""), "s"))
+    found = asyncio.run(worker.follow(Steps(stopped()), Document("", ""), "s"))
     assert (found.queries, found.sent, found.passing, closed) == (2, 2, True, [True])
     with pytest.raises(CapReachedError, match="query cap reached"):
         found.result()
@@ -252,5 +252,5 @@ def test_what_is_alone_gives_a_dead_target_up_sooner(alone: bool, batches: int) 
 
     worker = Worker(Scripted(lost))
     with pytest.raises(TargetUnreachableError):
-        asyncio.run(worker.follow(LocalSteps(asks()), Document("", ""), "s", alone=alone))
+        asyncio.run(worker.follow(Steps(asks()), Document("", ""), "s", alone=alone))
     assert len(seen) == batches

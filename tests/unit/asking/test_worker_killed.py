@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.asking.budget import spent_in
 from ragwitness.asking.governor import Governor
 from ragwitness.asking.journal import Journal, query_key
-from ragwitness.asking.shards import spent_before
 from ragwitness.cli.common import run_folder
 from ragwitness.errors import RagwitnessError
 from ragwitness.types import Answer, Query
@@ -84,7 +84,7 @@ def _killed_often(kills: int, documents: int, tmp_path: Path) -> None:
     assert len(asked) - queries <= AT_ONCE * kills
     assert len((run / "answers.jsonl").read_bytes().splitlines()) == queries
     # Every request is remembered as spent, those whose answers never came included.
-    assert len(asked) <= spent_before(run).queries <= len(asked) + AT_ONCE * kills
+    assert len(asked) <= spent_in(run / "spent.jsonl").queries <= len(asked) + AT_ONCE * kills
     assert out.read_bytes() == (tmp_path / "whole.json").read_bytes()
 
 

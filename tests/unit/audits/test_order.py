@@ -1,16 +1,22 @@
-"""An order that is written down is read back equal, holds no key, and cannot be changed quietly."""
+"""An order that is written down is read back equal and holds no key."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from ragwitness.asking.budget import Budget
 from ragwitness.audits import order
-from ragwitness.audits.order import Order, Reach, fitted, read_manifest, write_manifest
+from ragwitness.audits.order import (
+    Order,
+    Reach,
+    fitted,
+    order_from,
+    parts_of,
+    stored_settings,
+)
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import InputError
-from ragwitness.kit.run_files import DOCUMENTS, MANIFEST
 from ragwitness.membership.registry import AUDITS, configure
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.types import Document
@@ -33,60 +39,21 @@ def _order(method: str = "rag-mia", target: str = "http://127.0.0.1:9/v1#m") -> 
 
 
 @pytest.mark.parametrize("method", AUDITS)
-def test_an_order_is_read_back_equal(tmp_path, method) -> None:
-    manifest = write_manifest(tmp_path, _order(method))
-    assert read_manifest(tmp_path) == manifest
-    assert read_manifest(tmp_path).order == _order(method)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [DOCUMENTS, MANIFEST]
+def test_an_order_is_read_back_equal(method) -> None:
+    made = _order(method)
+    stored = json.loads(json.dumps(stored_settings(made)))
+    assert order_from(stored, parts_of(made)) == replace(made, reach=Reach())
 
 
-def test_caps_may_be_raised_and_the_start_stays(tmp_path) -> None:
-    first = write_manifest(tmp_path, _order())
-    higher = replace(_order(), budget=Budget(queries=500))
-    write_manifest(tmp_path, higher)
-    assert read_manifest(tmp_path).order == higher
-    assert read_manifest(tmp_path).prepared == first.prepared
+def test_a_configuration_that_cannot_be_read_back_is_refused() -> None:
+    @dataclass
+    class Unsaid:
+        words: object
 
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("method", "mba"), ("target", "http://other/v1"), ("proxy", "hf:gpt2")]
-)
-def test_a_changed_manifest_is_refused(tmp_path, key, value) -> None:
-    write_manifest(tmp_path, _order())
-    stored = json.loads((tmp_path / MANIFEST).read_text())
-    (tmp_path / MANIFEST).write_text(json.dumps({**stored, key: value}))
-    with pytest.raises(InputError, match="was changed after it was written") as caught:
-        read_manifest(tmp_path)
-    assert "--prepare" in caught.value.hint
-
-
-def test_other_documents_are_refused(tmp_path) -> None:
-    write_manifest(tmp_path, _order())
-    path = tmp_path / DOCUMENTS
-    path.write_text(path.read_text().replace("outside", "0utside"))
-    with pytest.raises(InputError, match="is not the one of the manifest"):
-        read_manifest(tmp_path)
-    path.unlink()
-    with pytest.raises(InputError, match="is missing"):
-        read_manifest(tmp_path)
-
-
-def test_one_of_another_version_is_refused(tmp_path) -> None:
-    write_manifest(tmp_path, _order())
-    stored = json.loads((tmp_path / MANIFEST).read_text())
-    (tmp_path / MANIFEST).write_text(json.dumps({**stored, "ragwitness": "9.9"}))
-    with pytest.raises(InputError, match=r"was written by ragwitness 9\.9, this is") as caught:
-        read_manifest(tmp_path)
-    assert "ragwitness==9.9" in caught.value.hint
-
-
-@pytest.mark.parametrize("text", ["", "[1]", '{"ragwitness"'])
-def test_what_is_no_manifest_is_one_line(tmp_path, text) -> None:
-    with pytest.raises(InputError, match="nothing was prepared"):
-        read_manifest(tmp_path)
-    (tmp_path / MANIFEST).write_text(text)
-    with pytest.raises(InputError, match="cannot be read as a manifest"):
-        read_manifest(tmp_path)
+    made = replace(_order(), config=Unsaid(print))
+    with pytest.raises(InputError, match="of rag-mia cannot be written into a seal") as caught:
+        stored_settings(made)
+    assert "--seal" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -99,19 +66,17 @@ def test_what_is_no_manifest_is_one_line(tmp_path, text) -> None:
         "other/from-the-environment",
     ],
 )
-def test_a_key_in_the_address_is_refused_and_not_repeated(tmp_path, target, monkeypatch) -> None:
+def test_a_key_in_the_address_is_refused_and_not_repeated(target, monkeypatch) -> None:
     monkeypatch.setenv("MY_API_KEY", "from-the-environment")
     with pytest.raises(InputError, match="looks like a key") as caught:
-        write_manifest(tmp_path, _order(target=target))
+        stored_settings(_order(target=target))
     secrets = ("hunter22", "abcdef", "from-the")
     assert not any(secret in str(caught.value) for secret in secrets)
-    assert list(tmp_path.iterdir()) == []
 
 
-def test_an_address_with_harmless_options_is_written(tmp_path) -> None:
+def test_an_address_with_harmless_options_is_written() -> None:
     target = "lab:corpus.jsonl?k=2&retrieval=minilm&text_field=body"
-    write_manifest(tmp_path, _order(target=target))
-    assert read_manifest(tmp_path).order.target == target
+    assert stored_settings(_order(target=target))["target"] == target
 
 
 def test_who_is_in_question_decides_nothing_that_is_asked(monkeypatch) -> None:

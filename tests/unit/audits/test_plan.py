@@ -1,4 +1,4 @@
-"""Which units an audit has, what each is called, and which shard has it."""
+"""Which units an audit has, and what each is called."""
 
 import math
 import re
@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.asking.budget import Budget, QueryLedger, Use
-from ragwitness.asking.governor import Governor
 from ragwitness.asking.scores import audit_identity, unit_id
-from ragwitness.asking.shards import Shard, refuse_beside, shards_of, share, spent_before
 from ragwitness.audits.order import fitted
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
@@ -21,8 +18,7 @@ from ragwitness.audits.plan import (
     stages_of,
     without_drafts,
 )
-from ragwitness.errors import CapReachedError, InputError
-from ragwitness.kit.run_files import SPENT
+from ragwitness.errors import InputError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.membership.shadow import ShadowConfig, build_shadow, split_auxiliary
 from ragwitness.models import registry
@@ -61,18 +57,6 @@ def test_stages_are_those_that_the_shadow_system_is_built_from(monkeypatch) -> N
     assert not set(SHADOW_STAGES) & set(stages_of(PLAN, shadow=False).documents)
 
 
-def test_every_unit_belongs_to_one_shard_and_shards_are_even() -> None:
-    stages = stages_of(replace(PLAN, documents=(*PLAN.documents, PLAN.documents[0])), shadow=True)
-    parts = [stages.part(Shard(4, number).takes) for number in (1, 2, 3, 4)]
-    for stage, documents in stages.documents.items():
-        shared = [document for part in parts for document in part[stage]]
-        assert len(shared) == len(set(shared))  # a copy is asked about once
-        assert set(shared) == set(documents)
-    sizes = [sum(map(len, part.values())) for part in parts]
-    assert max(sizes) - min(sizes) <= 1
-    assert stages.part(lambda place: True)["documents"] == PLAN.documents
-
-
 def test_the_address_of_a_unit_follows_everything_that_decides_its_score() -> None:
     def identity(name: str, proxy: str = "copier", **options: object) -> str:
         return audit_identity(build_audit(name, Copier(), configure(name, options)), proxy)
@@ -101,59 +85,6 @@ def test_the_address_of_a_unit_follows_everything_that_decides_its_score() -> No
     assert len({unit.id for unit in units}) == len(units)
     assert units[0].id == unit_id(made[0], "shadow", units[0].document)
     assert units[-1].id == unit_id(made[0], "target", PLAN.documents[-1])
-
-
-@pytest.mark.parametrize("text", ["0/4", "5/4", "4", "1/0", "a/b", "-1/4", "1/2/3", ""])
-def test_what_is_no_shard_is_refused(text) -> None:
-    with pytest.raises(InputError, match="shard"):
-        Shard.parse(text)
-
-
-def _spend(folder, queries: int) -> None:
-    with QueryLedger(folder / SPENT) as ledger:
-        ledger.open(Use(queries, 10 * queries, queries))
-
-
-@pytest.mark.parametrize(("cap", "of"), [(10, 4), (4, 4), (101, 7), (10, 1)])
-def test_shares_sum_to_the_cap(tmp_path, cap, of) -> None:
-    budget = Budget(queries=cap, tokens=cap * 3, cost=0.1 * cap, price_in=1.0, price_out=1.0)
-    shares = [share(budget, Shard(of, n), tmp_path) for n in range(1, of + 1)]
-    assert sum(part.queries for part in shares) == cap
-    assert sum(part.tokens for part in shares) == cap * 3
-    assert sum(part.cost for part in shares) <= 0.1 * cap
-    assert max(part.queries for part in shares) - min(part.queries for part in shares) <= 1
-
-
-def test_what_others_spent_is_taken_off_and_siblings_change_no_share(tmp_path) -> None:
-    budget, shard = Budget(queries=20), Shard(2, 1)
-    _spend(tmp_path, 4)
-    assert share(budget, shard, tmp_path).queries == 8
-    _spend(shard.folder(tmp_path), 3)
-    _spend(Shard(2, 2).folder(tmp_path), 8)
-    assert share(budget, shard, tmp_path).queries == 8  # its own three are among them
-    _spend(Shard(3, 1).folder(tmp_path), 5)
-    # 20 - 9 of others = 11, six of them for the first; and no more than is left in all.
-    assert share(budget, shard, tmp_path).queries == 20 - 17
-    assert spent_before(tmp_path).queries == 20
-    with pytest.raises(CapReachedError, match="query cap for shard 2/3"):
-        share(budget, Shard(3, 2), tmp_path)
-    with Governor.of_run(tmp_path, budget) as governor:
-        assert governor.spent.queries == 20
-
-
-def test_nobody_works_beside_shards_of_another_number(tmp_path) -> None:
-    one, two, three = Shard(2, 1), Shard(2, 2), Shard(3, 1)
-    with QueryLedger(one.folder(tmp_path) / SPENT):
-        refuse_beside(tmp_path, two)
-        for other in (three, None):
-            with pytest.raises(InputError, match=r"Another process is at work in .*1-of-2"):
-                refuse_beside(tmp_path, other)
-        with pytest.raises(InputError, match="at work"):
-            Governor.of_run(tmp_path)
-    with Governor.of_run(tmp_path), pytest.raises(InputError, match="at work"):
-        refuse_beside(tmp_path, one)
-    refuse_beside(tmp_path, three)
-    assert shards_of(tmp_path) == [(one, one.folder(tmp_path))]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,11 +10,11 @@ import pytest
 from ragwitness.collusion.coalition.detectors import Settings
 from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.pairs import group_curve
-from ragwitness.collusion.gates import judge
 from ragwitness.collusion.scalar import SweepConfig, sweep
-from ragwitness.report.collusion import coalition_json, coalition_svg, sweep_json, sweep_svg
-from ragwitness.report.figures import Axis, Line, lines_svg
-from ragwitness.report.figures import LinesPanel as Panel
+from ragwitness.report.figures import lines_svg
+from ragwitness.results.coalition import KIND, CoalitionEstimates, CoalitionSweep
+from ragwitness.results.curves import Axis, Curves, Line
+from ragwitness.results.curves import LinesPanel as Panel
 from research.coalitions import coalition_probes, traffic, unit_rows
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -23,6 +24,18 @@ def _drawn(svg: str) -> ET.Element:
     root = ET.fromstring(svg)  # noqa: S314
     assert root.tag == f"{_SVG}svg"
     return root
+
+
+def _stored(result: CoalitionEstimates | CoalitionSweep) -> dict[str, Any]:
+    """The JSON of a result, which is read back equal."""
+    stored: dict[str, Any] = json.loads(json.dumps(KIND.stored(result), allow_nan=False))
+    assert KIND.opened(stored) == result
+    return stored
+
+
+def _svg(result: CoalitionEstimates | CoalitionSweep) -> str:
+    [curves] = [one for one in KIND.sheet(result).sections[0].blocks if isinstance(one, Curves)]
+    return lines_svg(curves.title, curves.make())
 
 
 def test_points_stand_where_their_values_are() -> None:
@@ -47,10 +60,11 @@ def test_flat_single_and_empty_curves_are_drawn() -> None:
 def test_a_sweeps_report_is_strict_json_and_a_figure() -> None:
     config = SweepConfig((1, 4), (1.0, 160.0), trials=500)  # the second row is saturated
     cells = sweep(config)
-    told = json.loads(json.dumps(sweep_json(config, cells, judge(config, cells)), allow_nan=False))
+    result = CoalitionSweep(config, tuple(cells))
+    told = _stored(result)
     assert told["findings"]["rows"][1]["slope"] is None
     assert told["cells"][0]["area"]["n"] == 500
-    names = {text.text for text in _drawn(sweep_svg(config, cells)).iter(f"{_SVG}text")}
+    names = {text.text for text in _drawn(_svg(result)).iter(f"{_SVG}text")}
     assert {"epsilon 1, measured", "epsilon 160, theory"} <= names
 
 
@@ -58,10 +72,11 @@ def test_an_estimates_report_is_strict_json_and_a_figure() -> None:
     rng = np.random.default_rng(0)
     log = traffic(rng, unit_rows(rng, 12, 3, 16), coalition_probes(rng, "identical", (4, 3, 16)))
     found = estimate(log, Settings(rounds=3))
-    told = json.loads(json.dumps(coalition_json(found), allow_nan=False))
+    result = CoalitionEstimates(found, 5, tuple(group_curve(log, (0.2, 0.9))))
+    told = _stored(result)
     assert told["estimates"]["cores"]["size"] == 4
     assert told["comparison"] is None  # nobody is named without ordinary traffic
-    curve = group_curve(log, (0.2, 0.9))
+    curve = result.curve
     assert curve[1][1:] == (4, 4)
     assert curve[0][1] >= 4
-    _drawn(coalition_svg(curve, found))
+    _drawn(_svg(result))

@@ -43,12 +43,12 @@ class BundleEvidence:
         setup: Keys of the proofs.
         policy: What the provider promised.
         embedder: Digests of what turns texts into vectors.
-        cards: Of the tenants' indexes, in the policy's order.
+        cards: Cards of the tenants' indexes, in the policy's order.
         columns: Commitments to their contents.
-        entries: Of the log, as bytes.
+        entries: Entries of the log, as bytes.
         records: The same, read; the first is an open record and the last a close record.
         checkpoints: What the notes at the open and at the close say, signatures unchecked.
-        vectors: Of all query records, shape (queries, dimension), int16.
+        vectors: Vectors of all query records, shape (queries, dimension), int16.
         blindings: 32 bytes per query record, of the commitment to its vector.
         challenge: Which records are proved.
         disclosures: What is opened of each of them.

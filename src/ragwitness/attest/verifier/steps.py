@@ -25,7 +25,7 @@ class VerifierCase:
     """A bundle's evidence and what the verifier has beside it.
 
     Attributes:
-        evidence: Of the bundle.
+        evidence: Evidence of the bundle.
         trust: The verifier's own knowledge; None for none.
         receipts: Files that accounts handed in.
         seen: Signed checkpoints of this log that others were shown.

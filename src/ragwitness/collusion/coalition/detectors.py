@@ -165,7 +165,7 @@ def find_community(log: QueryLog, rng: np.random.Generator, rounds: int = 39) ->
 
     Args:
         log: The queries.
-        rng: Of the dealing out.
+        rng: Random generator of the dealing out.
         rounds: Of it; the least p-value is 1 / (rounds + 1).
 
     Raises:
@@ -293,7 +293,7 @@ def scan(means: Matrix, rng: np.random.Generator, rounds: int = 99) -> Scan:
 
     Args:
         means: Unit rows, shape (accounts, dim).
-        rng: Of the permutations.
+        rng: Random generator of the permutations.
         rounds: Their number; the least p-value is 1 / (rounds + 1).
 
     Raises:
@@ -366,10 +366,10 @@ class Settings:
         threshold: Least cosine of two queries; None for the one that unrelated uniform queries
             pass in 5 % of such logs.
         window: Seconds that may lie between two queries.
-        hashing: Of the bucketed search.
+        hashing: Settings of the bucketed search.
         rounds: Permutations of a null.
         whitening: From ordinary traffic; None for none.
-        seed: Of the permutations.
+        seed: Seed of the permutations.
         spread: Computes parts of a log, or logs that one is compared with.
     """
 

@@ -46,7 +46,7 @@ class LogEstimate:
     """One estimator's word on a log.
 
     Attributes:
-        name: Of the estimator.
+        name: Name of the estimator.
         size: Accounts of the group that it finds; 1 where it finds none.
         suspicion: Its statistic.
         note: What that is.
@@ -116,10 +116,10 @@ class Estimates:
     """All estimates of a log.
 
     Attributes:
-        estimates: By estimator.
-        accounts: In the log.
-        queries: In the log.
-        dim: Of the vectors.
+        estimates: One estimate for each estimator.
+        accounts: Number of accounts in the log.
+        queries: Number of queries in the log.
+        dim: Dimension of the vectors.
         threshold: Least cosine of two queries.
         comparison: With benign traffic; None without any.
     """
@@ -174,8 +174,8 @@ def estimate(
         names: Estimators to run.
         ordinary: Traffic known to be benign, of at least as many accounts.
         draws: Logs that the log is compared with, where accounts are the unit.
-        alpha: Of the log.
-        account_alpha: Of an account.
+        alpha: Level of the log.
+        account_alpha: Level of an account.
         progress: Called with what is computed, draws done and draws in all.
 
     Raises:

@@ -20,8 +20,8 @@ class QueryLog:
     Attributes:
         accounts: Index into ``names`` per query, shape (queries,).
         times: Seconds, ascending, shape (queries,).
-        vectors: Of unit length, shape (queries, dim).
-        names: Of the accounts; each asked at least once.
+        vectors: Vectors of unit length, shape (queries, dim).
+        names: Names of the accounts; each asked at least once.
     """
 
     accounts: NDArray[np.int64]
@@ -85,8 +85,8 @@ def in_order(
     Args:
         accounts: Index into ``names`` per query, shape (queries,).
         times: Finite seconds, shape (queries,).
-        vectors: Of unit length, shape (queries, dim).
-        names: Of the accounts; each asked at least once.
+        vectors: Vectors of unit length, shape (queries, dim).
+        names: Names of the accounts; each asked at least once.
     """
     if (times[1:] < times[:-1]).any():
         order = np.argsort(times, kind="stable")

@@ -45,10 +45,10 @@ class LoggedQueries:
 
     Attributes:
         accounts: Index into ``names`` per query, shape (queries,).
-        names: Of the accounts, in order of appearance.
+        names: Names of the accounts, in order of appearance.
         times: When, in seconds, shape (queries,).
-        vectors: Of unit length, shape (queries, dim); None where there are texts.
-        texts: Of the queries; None where there are vectors.
+        vectors: Vectors of unit length, shape (queries, dim); None where there are texts.
+        texts: Texts of the queries; None where there are vectors.
         skipped: Of the first rows left out: where it stood and why.
         left_out: Number of rows left out.
     """
@@ -110,7 +110,7 @@ class _Rows:
     """Usable rows so far.
 
     Args:
-        path: Of the file, for what is said of its rows.
+        path: Path of the file, for what is said of its rows.
     """
 
     def __init__(self, path: Path) -> None:

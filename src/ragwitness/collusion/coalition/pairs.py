@@ -306,7 +306,7 @@ def chance_of_pair(tau: float, dim: int) -> float:
 
     Args:
         tau: From 0 to 1.
-        dim: Of the vectors.
+        dim: Dimension of the vectors.
     """
     from scipy.special import betainc
 
@@ -319,10 +319,10 @@ def threshold_for(rate: float, accounts: int, queries: int, dim: int) -> float:
     The accounts' queries are uniform on the sphere; the rate is 1 - exp(-C(N, 2) m^2 p_tau).
 
     Args:
-        rate: Of logs in which any two accounts are joined.
+        rate: Share of logs in which any two accounts are joined.
         accounts: N.
         queries: m, of each account.
-        dim: Of the vectors.
+        dim: Dimension of the vectors.
 
     Raises:
         InputError: A value is outside its range.
@@ -350,9 +350,9 @@ class Hashing:
 
     Attributes:
         tables: Independent ones; more find more.
-        bits: Of each; more make smaller buckets.
+        bits: Number of bits of each; more make smaller buckets.
         reach: Following queries of a bucket that each is compared with.
-        seed: Of the random directions.
+        seed: Seed of the random directions.
     """
 
     tables: int = 16
@@ -402,7 +402,7 @@ def bucketed_pairs(
         log: The queries.
         tau: Least cosine, within (-1, 1].
         window: Seconds that may lie between the two.
-        config: Of the hashes.
+        config: Settings of the hashes.
         sparse: Return the :func:`forest` of the pairs; memory is then bounded by the accounts.
 
     Raises:

@@ -32,7 +32,7 @@ class Signature:
     """One line under a note.
 
     Attributes:
-        name: Of the key.
+        name: Name of the key.
         key_id: 4 bytes.
         data: What the key made; a bare signature, or a time and a signature.
     """
@@ -48,7 +48,7 @@ class Note:
 
     Attributes:
         text: Ends with a newline; empty lines may stand in it.
-        signatures: In the order in which they stand.
+        signatures: Signatures in the order in which they stand.
     """
 
     text: str

@@ -182,7 +182,7 @@ class LogProof:
     """An entry's place, its path to the root, and who vouches for the root; none of it checked.
 
     Attributes:
-        index: Of the entry, from 0.
+        index: Place of the entry, from 0.
         path: Hashes from the leaf's sibling up.
         checkpoint: The signed note, as it stands.
         extra: What an application adds; nobody signed it.

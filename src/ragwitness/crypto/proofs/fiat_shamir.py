@@ -46,7 +46,7 @@ class ProofTranscript:
 
         Args:
             label: What they are for.
-            size: In bytes.
+            size: Number of bytes.
         """
         # The request is absorbed too, then a copy is squeezed: the transcript goes on from here.
         self._frame(b"squeeze", label, size.to_bytes(8, "big"))

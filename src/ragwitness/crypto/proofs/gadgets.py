@@ -92,7 +92,7 @@ def poseidon(inputs: Sequence[int]) -> int:
     about 2¹²⁷ either way.
 
     Args:
-        inputs: At least one, each in [0, R).
+        inputs: Numbers in [0, R), at least one.
 
     Raises:
         InputError: There is none, or one is outside the field.

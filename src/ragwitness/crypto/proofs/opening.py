@@ -33,8 +33,8 @@ def divide(coefficients: Sequence[int], point: int) -> tuple[int, list[int]]:
     """Return Y(point) and the coefficients of (Y(X) - Y(point)) / (X - point).
 
     Args:
-        coefficients: Of Y, the constant first, at least one.
-        point: In the field.
+        coefficients: Coefficients of Y, the constant first, at least one.
+        point: Element of the field.
     """
     # Horner's scheme gives the value and the quotient at once.
     quotient = [0] * (len(coefficients) - 1)
@@ -79,7 +79,7 @@ def mask_terms(
     Args:
         mask: C_m.
         first: Σ nonce · base, sent before the challenge.
-        challenge: In the field.
+        challenge: Element of the field.
         responses: One per base.
         bases: [τⁿ], [τⁿ⁺¹], [τⁿ⁺²].
     """
@@ -100,8 +100,8 @@ class Equation:
 
     Attributes:
         check: Name of the check that fails without it.
-        place: Of the proof in a sequence, from 0.
-        chunk: Of the index, from 0.
+        place: Place of the proof in a sequence, from 0.
+        chunk: Number of the chunk in the index, from 0.
         terms: The factors.
     """
 

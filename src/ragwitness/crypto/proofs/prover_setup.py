@@ -61,7 +61,7 @@ class ProverSetup:
         """Return a proof of the selection circuit.
 
         Args:
-            inputs: By name, public ones too (:func:`~.circuits.link.link_circuit`).
+            inputs: Numbers by name, public ones too (:func:`~.circuits.link.link_circuit`).
 
         Raises:
             InputError: A constraint fails; the message names it.
@@ -74,7 +74,7 @@ class ProverSetup:
         """Return a proof of the norm circuit.
 
         Args:
-            inputs: By name, public ones too (:func:`~.circuits.norm.norm_circuit`).
+            inputs: Numbers by name, public ones too (:func:`~.circuits.norm.norm_circuit`).
 
         Raises:
             InputError: A constraint fails; the message names it.
@@ -138,7 +138,7 @@ def load_prover_setup(folder: Path, prover: str = BUILT_IN) -> ProverSetup:
     (docs/design/circuits.md).
 
     Args:
-        folder: Of :func:`make_setup`.
+        folder: Folder from :func:`make_setup`.
         prover: Name of a back end (:func:`~.groth16.provers.prover_named`).
 
     Raises:

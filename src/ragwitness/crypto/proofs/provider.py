@@ -27,7 +27,7 @@ def commit_columns(rows: NDArray[np.int16], setup: ProverSetup) -> SecretColumns
     Args:
         rows: Integer vectors of norm at most the setup's scale, shape (capacity, dimension); the
             capacity is a multiple of the setup's slots.
-        setup: Of the window.
+        setup: Setup of the window.
 
     Raises:
         InputError: The rows do not fit the setup.

@@ -88,7 +88,7 @@ class Circuit:
     """A constraint system under construction, then what witnesses are computed with.
 
     Args:
-        name: Of the relation, with version, e.g. ``"ragwitness/link/v1"``.
+        name: Name of the relation, with version, e.g. ``"ragwitness/link/v1"``.
     """
 
     def __init__(self, name: str) -> None:

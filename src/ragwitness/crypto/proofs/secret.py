@@ -134,7 +134,7 @@ def commit_rows(rows: NDArray[np.int16], shape: Shape, powers: Sequence[Any]) ->
 
     Args:
         rows: Integer vectors, shape (capacity, dimension).
-        shape: Of the setup.
+        shape: Shape of the setup.
         powers: The setup's powers as zksnake's points, D of them.
 
     Raises:

@@ -45,9 +45,9 @@ class Shape:
     """Sizes of one setup. An index larger than ``slots`` is cut into chunks of that many.
 
     Attributes:
-        slots: Of one chunk, n; 2 to 4,096.
+        slots: Number of slots of one chunk, n; 2 to 4,096.
         top: Slots that an answer names, K; 1 to 32, and at most ``slots``.
-        dimension: Of the vectors, d.
+        dimension: Dimension of the vectors, d.
         scale: Bound on the norm of rows and of queries, S.
         reach: Largest size of the noise that the sampler gives.
 

@@ -135,7 +135,7 @@ class QueryRecord(_Strict):
         tenant: Whose index was asked.
         account: Who asked.
         sequence: How many queries of this account in this window came before.
-        number: Of the record's sub-seed.
+        number: Number of the record's sub-seed.
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that the client named.
         query: :func:`~ragwitness.crypto.commitments.commit` of the query's SHA-256.

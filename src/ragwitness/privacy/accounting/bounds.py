@@ -48,7 +48,7 @@ def composition_slack(delta: float, accounts: int, goal: float) -> float:
     """Return delta' = delta* - k_max delta_acc (§5.6), so that the whole fails at exactly delta*.
 
     Args:
-        delta: Of one account.
+        delta: Failure probability of one account.
         accounts: k_max, the declared cap on a coalition.
         goal: delta*, of the joint guarantee.
 
@@ -91,7 +91,7 @@ def certify(
 
     Args:
         sigma: Committed noise, in units of the score.
-        queries: Of one account in the window.
+        queries: Number of queries of one account in the window.
         accounts: k_max.
         goal: delta*.
         delta: Of one account; the exact account does without, the paper's needs it.
@@ -123,10 +123,10 @@ class ServiceTerms:
     """What a provider commits to, and the coalition that is assumed.
 
     Attributes:
-        delta: Of one account.
-        queries: Of one account in a window.
-        accounts: That pool their answers, k.
-        epsilon: On the label, of one account; None for none.
+        delta: Failure probability of one account.
+        queries: Number of queries of one account in a window.
+        accounts: Number of accounts that pool their answers, k.
+        epsilon: Epsilon on the label of one account; None for none.
         sigma: Committed noise; None for what (3.4) chooses for the label.
         sensitivity: L2 change of one score when one document changes.
         slack: delta' of Theorem 3.4; None for ``delta``.
@@ -149,13 +149,13 @@ class Bounds(Shown):
         service: What was asked about.
         sigma: The noise that is accounted for.
         label: epsilon per account for which (3.4) chooses ``sigma``; None where it cannot.
-        delta: Of the joint guarantee.
+        delta: Failure probability of the joint guarantee.
         mu: Gaussian privacy of all answers.
         exact: epsilon; nothing smaller holds.
-        moments: By Renyi divergences on a grid of orders.
-        renyi: By (3.6).
+        moments: Epsilon by Renyi divergences on a grid of orders.
+        renyi: Epsilon by (3.6).
         opaque: The smallest that (epsilon_q, delta_q) per query allow; None beyond 10^6 queries.
-        paper: By Theorem 3.4, from ``label``; None where that does not hold.
+        paper: Epsilon by Theorem 3.4, from ``label``; None where that does not hold.
         one: Exact epsilon of one account at its own delta.
         why: Why ``paper`` is None.
     """
@@ -259,7 +259,7 @@ class NoisePlan:
     """Noise for a joint budget against ``accounts``.
 
     Attributes:
-        accounts: That may pool, k.
+        accounts: Number of accounts that may pool, k.
         exact: sigma that is needed.
         paper: sigma by the paper: epsilon / sqrt(k) per account (§3.6) and (3.4); None where
             (3.4) does not hold.

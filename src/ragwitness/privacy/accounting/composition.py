@@ -16,8 +16,8 @@ class PerQuery:
     """The budget of one query.
 
     Attributes:
-        epsilon: Of one query.
-        delta: Of one query.
+        epsilon: Epsilon of one query.
+        delta: Failure probability of one query.
         slack: delta' that composition over one account's queries adds.
         total: delta that the account then really has.
     """
@@ -37,9 +37,9 @@ def per_query(epsilon: float, delta: float, queries: int) -> PerQuery:
     term comes on top.
 
     Args:
-        epsilon: Of the account.
-        delta: Of the account.
-        queries: That it may ask in a window.
+        epsilon: Epsilon of the account.
+        delta: Failure probability of the account.
+        queries: Number of queries that it may ask in a window.
 
     Raises:
         InputError: A value is outside its range.
@@ -127,9 +127,9 @@ def optimal_composition(query: PrivacyBudget, count: int, delta: float) -> float
     the exact account is smaller by is what is lost by forgetting that the noise is Gaussian.
 
     Args:
-        query: Of one query.
+        query: Budget of one query.
         count: Queries in all.
-        delta: Of the joint guarantee.
+        delta: Failure probability of the joint guarantee.
 
     Raises:
         InputError: A value is outside its range, or the queries' own failures reach ``delta``.
@@ -174,10 +174,10 @@ def joint_budget(
     """Return what ``accounts`` that pool their answers spend together, by Theorem 3.4.
 
     Args:
-        epsilon: Of one account.
-        delta: Of one account.
-        queries: Of one account; Theorem 3.4 holds only where they are enough.
-        accounts: That pool.
+        epsilon: Epsilon of one account.
+        delta: Failure probability of one account.
+        queries: Number of queries of one account; Theorem 3.4 holds only where they are enough.
+        accounts: Number of accounts that pool.
         slack: delta'; the account's own slack where none is given.
 
     Returns:

@@ -32,7 +32,7 @@ def mu_of(sigma: float, queries: int, sensitivity: float = 1.0) -> float:
     """Return mu of ``queries`` answers, each with noise of standard deviation ``sigma``.
 
     Args:
-        sigma: Of the noise, in units of the score.
+        sigma: Standard deviation of the noise, in units of the score.
         queries: Answers in all, over every account that pools them.
         sensitivity: L2 change of one answer when one document changes.
 

@@ -43,7 +43,7 @@ class Losses:
         at: Its values where both worlds give the outcome.
         masses: Their probabilities in the first world; the rest of 1 is outcomes that the second
             world never gives.
-        lost: That rest.
+        lost: Probability of that rest.
     """
 
     at: Floats
@@ -75,9 +75,9 @@ def loss_epsilon(losses: Losses, answers: int, delta: float) -> float | None:
     """Return the least epsilon of ``answers`` adaptive answers at ``delta``, never too small.
 
     Args:
-        losses: Of each answer.
+        losses: Losses of each answer.
         answers: How many, T.
-        delta: Of the guarantee.
+        delta: Failure probability of the guarantee.
 
     Returns:
         None where no epsilon holds: outcomes that only one world gives are likelier than delta.

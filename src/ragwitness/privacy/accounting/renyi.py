@@ -20,7 +20,7 @@ def renyi_epsilon(mu: float, delta: float) -> float:
 
     Args:
         mu: S sqrt(kq) / sigma, from the noise itself.
-        delta: Of the joint guarantee.
+        delta: Failure probability of the joint guarantee.
 
     Raises:
         InputError: A value is outside its range.
@@ -37,7 +37,7 @@ def moments_epsilon(mu: float, delta: float) -> float:
 
     Args:
         mu: S sqrt(kq) / sigma.
-        delta: Of the joint guarantee.
+        delta: Failure probability of the joint guarantee.
 
     Raises:
         InputError: A value is outside its range.

@@ -49,10 +49,10 @@ class Mechanism:
     being opened, and is accounted by its own probabilities (docs/design/noise.md).
 
     Attributes:
-        dimension: Of the vectors.
+        dimension: Dimension of the vectors.
         capacity: Slots, empty ones included.
         top: Slots returned, K.
-        variance: Of the noise in grid steps, sigma²; at least 64.
+        variance: Variance of the noise in grid steps, sigma²; at least 64.
         shift: Binary digits of an inner product that a grid step drops.
         low: Least score in grid steps; None for the least there can be.
         high: Highest score; None for the highest there can be.
@@ -165,7 +165,7 @@ class Mechanism:
         """Return what the sampler adds to delta: 0 for the exact one.
 
         Args:
-            epsilon: Of the guarantee.
+            epsilon: Epsilon of the guarantee.
             releases: Answers it covers.
 
         Raises:
@@ -179,7 +179,7 @@ class Mechanism:
         """Return epsilon at ``delta`` of answers whose Gaussian privacy is ``mu``.
 
         Args:
-            delta: Of the guarantee.
+            delta: Failure probability of the guarantee.
             mu: Gaussian privacy of all of them together.
             releases: Answers it covers.
 
@@ -200,8 +200,8 @@ class Mechanism:
         """Return the exact epsilon at ``delta`` of noise of coins, whatever was asked.
 
         Args:
-            delta: Of the guarantee.
-            answers: That it covers, over all accounts; each may depend on those before.
+            delta: Failure probability of the guarantee.
+            answers: Number of answers that it covers; each may depend on those before.
             relation: Which indexes are neighbours.
 
         Returns:
@@ -250,7 +250,7 @@ def mechanism_for(
     they are closer, between the bounds.
 
     Args:
-        dimension: Of the vectors.
+        dimension: Dimension of the vectors.
         capacity: Slots, empty ones included.
         top: Slots returned.
         sigma: Standard deviation of the noise; 1 is the score of a perfect match. Rounded up.
@@ -282,7 +282,7 @@ def provable_mechanism(
     """Return a mechanism whose selections can be proved: no bit of a score is dropped or clipped.
 
     Args:
-        dimension: Of the vectors.
+        dimension: Dimension of the vectors.
         capacity: Slots, empty ones included.
         top: Slots returned.
         sigma: Standard deviation of the noise; 1 is the score of a perfect match. Rounded up.

@@ -223,7 +223,7 @@ def release(query: ArrayLike, index: SlotIndex, key: bytes, mechanism: Mechanism
     Args:
         query: Integer vector, shape (dimension,), of :func:`~.slots.quantise`.
         index: What is searched, all of it.
-        key: Of :func:`~ragwitness.privacy.streams.record_key`, used for this answer alone.
+        key: Key from :func:`~ragwitness.privacy.streams.record_key`, used for this answer alone.
         mechanism: Everything else that the answer depends on.
 
     Raises:
@@ -306,7 +306,7 @@ def slot_noise(
 
     Args:
         mechanism: Gives variance and sampler.
-        key: Of the record.
+        key: Key of the record.
         start: First slot.
         stop: One past the last; all slots by default.
     """
@@ -349,8 +349,8 @@ def scan_part(
         query: Checked integer vector, shape (dimension,).
         rows: Checked integer vectors of slots ``start`` on, shape (n, dimension); may be a file's.
         start: First slot of the part.
-        key: Of the record.
-        mechanism: Of the whole index.
+        key: Key of the record.
+        mechanism: Mechanism of the whole index.
     """
     column = query.astype(np.float32)
     found = []

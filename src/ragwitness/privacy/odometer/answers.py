@@ -27,7 +27,7 @@ class AnswerTerms:
     """What a meter of answers measures against.
 
     Attributes:
-        dimension: Of the query vectors.
+        dimension: Dimension of the query vectors.
         budget: Square root of the most answers.
     """
 
@@ -53,7 +53,7 @@ class AnswerMeter:
     """Counts answers up to a budget; in every place where an odometer of Gaussian noise stands.
 
     Args:
-        terms: Of the mechanism, with the budget.
+        terms: Terms of the mechanism, with the budget.
     """
 
     def __init__(self, terms: AnswerTerms) -> None:
@@ -93,7 +93,7 @@ class AnswerMeter:
         """Return the same for each document: every answer counts in full for all of them.
 
         Args:
-            vectors: Of documents, shape (documents, dimension).
+            vectors: Vectors of documents, shape (documents, dimension).
         """
         return np.full(len(np.asarray(vectors)), self.mu())
 

@@ -29,7 +29,7 @@ def limit_of(mu: float, sigma: float) -> int:
     """Return the sum of squared scores that a budget of ``mu`` leaves room for, rounded down.
 
     Args:
-        mu: That no text may pass.
+        mu: Gaussian privacy that no text may pass.
         sigma: Noise, in grid steps of the scores.
 
     Raises:
@@ -43,7 +43,7 @@ def mu_of_sum(squares: float, sigma: float) -> float:
     """Return mu of a sum of squared scores, rounded up.
 
     Args:
-        squares: In squared grid steps.
+        squares: Squared lengths, in squared grid steps.
         sigma: Noise, in grid steps.
     """
     return math.sqrt(squares) * (1 + 1e-12) / sigma
@@ -92,7 +92,7 @@ class DocumentMeter:
 
         Args:
             slots: Each once.
-            texts: Of each slot, by its hash, with a budget.
+            texts: Hash of the text in each slot; each has a budget.
         """
         self._slots = np.array(slots, np.int64)
         self._texts = np.array([self._number[text] for text in texts], np.int64)

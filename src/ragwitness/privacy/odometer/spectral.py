@@ -42,7 +42,7 @@ class Terms:
     """Constants of a noisy retrieval, and how much its index may spend.
 
     Attributes:
-        dimension: Of the query vectors.
+        dimension: Dimension of the query vectors.
         scale: Query vectors are whole numbers; divided by this they have length 1 at most.
         sigma: Noise, in units of the score of such vectors.
         budget: mu that no sequence of answers may pass.
@@ -77,7 +77,7 @@ class Terms:
         """Return the terms of the integer mechanism: its noise, grid and clipping.
 
         Args:
-            mechanism: That answers the queries which are metered.
+            mechanism: Mechanism that answers the queries which are metered.
             budget: mu that no sequence of answers may pass.
             relation: Which indices are neighbours.
         """
@@ -187,7 +187,7 @@ class Odometer:
     and a verifier arrives at the same bytes. Not safe for several threads at once.
 
     Args:
-        terms: Of the mechanism, with the budget.
+        terms: Terms of the mechanism, with the budget.
     """
 
     def __init__(self, terms: Terms) -> None:

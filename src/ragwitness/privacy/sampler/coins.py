@@ -140,7 +140,7 @@ class CoinNoise:
         """Return the bits of (secret + public) modulo 2^bits, and the carries beyond.
 
         Args:
-            secret: Of :meth:`secret`.
+            secret: Secret from :meth:`secret`.
             public: The same of a stream that everybody knows.
 
         Returns:

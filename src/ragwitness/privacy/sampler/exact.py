@@ -69,7 +69,7 @@ def uniform(bound: int, bits: Bits) -> int:
     cleared, and takes as many again until the number is below ``bound``.
 
     Args:
-        bound: At least 1; a bound of 1 takes no byte.
+        bound: Upper bound, at least 1; a bound of 1 takes no byte.
         bits: Source of the bytes.
     """
     length = (bound - 1).bit_length()

@@ -117,7 +117,7 @@ class GaussianTable:
         big-endian. The low half decides about one draw in 2⁵¹; it is read for those alone.
 
         Args:
-            key: Of :func:`~ragwitness.privacy.streams.record_key`.
+            key: Key from :func:`~ragwitness.privacy.streams.record_key`.
             start: First slot.
             stop: One past the last.
 
@@ -147,7 +147,7 @@ class GaussianTable:
         differ in one slot, and the noise of the others is the same in both.
 
         Args:
-            epsilon: Of the guarantee.
+            epsilon: Epsilon of the guarantee.
             releases: Answers it covers, T.
 
         Returns:

@@ -19,7 +19,8 @@ from ragwitness.attest.verifier.numbers import remarks
 from ragwitness.attest.verifier.steps import VerifierCase
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
-from ragwitness.report.verification import sampling_line, verdict_json, verdict_terminal
+from ragwitness.report.terminal import terminal
+from ragwitness.results.verdict import KIND, sampling_line
 from tests.support.attested import MECHANISM, POLICY, embed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
@@ -210,12 +211,13 @@ print(found.outcome, sorted(heavy & set(sys.modules)))
 
 
 def test_the_verdict_as_json_says_everything(verdict):
-    told = json.loads(json.dumps(verdict_json(verdict), allow_nan=False))
+    told = json.loads(json.dumps(KIND.stored(verdict), allow_nan=False))
     assert told["outcome"] == "pass"
     assert told["epsilon"] == verdict.epsilon
     assert told["sampling"]["mode"] == "B"
     assert told["failure"] is None
-    failed = verdict_json(verify(b"", TRUST))
+    assert KIND.opened(told) == verdict
+    failed = KIND.stored(verify(b"", TRUST))
     assert failed["failure"] == "bundle.zip"
 
 
@@ -224,9 +226,9 @@ def test_the_verdict_fits_a_terminal(verdict):
 
     for found in (verdict, verify(BUNDLE, None), verify(b"", None)):
         screen = Console(width=80, record=True, file=io.StringIO())
-        screen.print(verdict_terminal(found))
+        screen.print(terminal(KIND.sheet(found)))
         text = screen.export_text()
-        assert text.startswith(found.outcome.upper())
+        assert text.splitlines()[1].startswith(found.outcome.upper())
         assert all(len(line) <= 80 for line in text.splitlines())
         assert all(check.name in text for check in found.checks)
 
@@ -236,7 +238,7 @@ def test_names_out_of_a_bundle_cannot_paint_the_terminal(verdict):
 
     evil = replace(verdict, window="\x1b[2J\u202ew", notes=("\x1b]0;x\x07",))
     screen = Console(width=80, record=True, file=io.StringIO())
-    screen.print(verdict_terminal(evil))
+    screen.print(terminal(KIND.sheet(evil)))
     assert "\x1b" not in screen.export_text()
     assert "\u202e" not in screen.export_text()
 

@@ -105,7 +105,7 @@ def link_commitment(shape: Shape, margins: Sequence[int], masks: Sequence[int]) 
 
     Args:
         shape: Gives the bits of a margin.
-        margins: Of :func:`link_margins`, one per slot.
+        margins: Margins from :func:`link_margins`, one per slot.
         masks: The three effective masks, in [0, R).
 
     Raises:

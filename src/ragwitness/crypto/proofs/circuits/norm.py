@@ -74,7 +74,7 @@ def norm_commitment(
         shape: Gives the ranges.
         norms: D numbers in [0, R).
         projections: 309 plain integers, negative ones too.
-        mask: In [0, R).
+        mask: Number in [0, R).
         salt: Random, in [0, R); it hides the rest.
 
     Raises:

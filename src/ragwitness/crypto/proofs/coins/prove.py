@@ -61,7 +61,7 @@ class SecretCoins:
 
         Args:
             powers: The setup's, as zksnake's points.
-            slots: Of a chunk.
+            slots: Number of document slots in each chunk.
         """
         return tuple(
             encode_g1(native_commit(powers, [*self.numbers[start : start + slots], *blinds]))
@@ -194,7 +194,7 @@ def prove_coins(setup: ProverSetup, claim: CoinClaim, secret: SecretCoins) -> Pr
     """Prove that columns hold the bits of committed plus public numbers.
 
     Args:
-        setup: Of the window.
+        setup: Setup of the window.
         claim: With the commitments of ``secret``.
         secret: Numbers below 2^bits.
 

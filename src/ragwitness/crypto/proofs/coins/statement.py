@@ -55,9 +55,9 @@ class CoinClaim:
     """The columns of a proof hold the bits of committed plus public numbers.
 
     Attributes:
-        bits: Of a number.
+        bits: Number of bits of a number.
         committed: Per chunk the commitment to the secret numbers, 64 bytes.
-        public: Of every slot, each below 2^bits; the verifier derives them itself.
+        public: Public numbers of every slot, each below 2^bits; the verifier derives them itself.
         context: What the proof is bound to besides, e.g. the hash of the log's record.
     """
 
@@ -91,8 +91,8 @@ def check_claim(claim: CoinClaim, slots: int) -> None:
     """Check sizes and bounds: outside them the sums would not be those of integers.
 
     Args:
-        claim: Of the verifier.
-        slots: Of a chunk.
+        claim: Claim of the verifier.
+        slots: Number of document slots in each chunk.
 
     Raises:
         VerificationError: ``coins.claim``.
@@ -122,7 +122,7 @@ class CoinChunk:
         sides: [P], [Q].
         values: Columns at ξz and 1/z; A(z), B(1/z), P(z), Q(1/z).
         end: G(ξ).
-        quotients: Of the openings at ξz, 1/z, z; of the sum at z; of G at ξ.
+        quotients: Quotients of the openings at ξz, 1/z, z; of the sum at z; of G at ξ.
     """
 
     columns: tuple[G1, ...]
@@ -269,7 +269,7 @@ def identity_holds(
     Args:
         challenges: κ, ξ, ω, z.
         slots: n, of a chunk.
-        values: Of all columns, M last; of A, B, P, Q.
+        values: Values of all columns, M last; of A, B, P, Q.
         total: T*.
     """
     kappa, _, omega, z = challenges

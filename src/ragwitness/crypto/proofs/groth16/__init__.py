@@ -34,9 +34,9 @@ class Proof:
     """One proof, 256 bytes.
 
     Attributes:
-        a: In G1.
-        b: In G2.
-        c: In G1.
+        a: Point in G1.
+        b: Point in G2.
+        c: Point in G1.
     """
 
     a: G1
@@ -115,7 +115,7 @@ def terms(key: VerifyingKey, publics: Sequence[int], proof: Proof) -> list[Term]
     e(A, B) = e(alpha, beta) · e(Σ xᵢ·Kᵢ, gamma) · e(C, delta), all on one side.
 
     Args:
-        key: Of the circuit.
+        key: Key of the circuit.
         publics: The public inputs in the circuit's order.
         proof: Parsed.
 

@@ -130,11 +130,11 @@ def prove(program: str, zkey: Path, key: VerifyingKey, publics: int, wires: Wire
     """Return another program's proof that the wires satisfy a circuit, verified and blinded anew.
 
     Args:
-        program: Of :data:`PROGRAMS`.
+        program: Name from :data:`PROGRAMS`.
         zkey: File of the proving key.
-        key: Of the same setup.
+        key: Key of the same setup.
         publics: Number of public inputs: the wires behind the first.
-        wires: Of :meth:`~ragwitness.crypto.proofs.r1cs.Circuit.witness`.
+        wires: Wires from :meth:`~ragwitness.crypto.proofs.r1cs.Circuit.witness`.
 
     Raises:
         InputError: The program is unknown or not installed, or the wires do not satisfy the circuit
@@ -241,7 +241,7 @@ def prover_named(name: str, folder: Path) -> Prover:
 
     Args:
         name: :data:`BUILT_IN`, or a program of :data:`~.processes.PROGRAMS`.
-        folder: Of the setup; a program's form of the keys is kept there.
+        folder: Folder of the setup; a program's form of the keys is kept there.
 
     Raises:
         InputError: There is no such back end, or it is not installed.

@@ -43,7 +43,7 @@ class PointList:
 
     Attributes:
         size: Numbers run from 0 to ``size - 1``.
-        numbers: Of the finite points, ascending.
+        numbers: Numbers of the finite points, ascending.
         points: zksnake's, as many.
     """
 
@@ -225,9 +225,9 @@ def prove(key: ProvingKey, circuit: Circuit, wires: Wires) -> Proof:
     made the key.
 
     Args:
-        key: Of this circuit.
+        key: Key of this circuit.
         circuit: The relation.
-        wires: Of :meth:`~.r1cs.Circuit.witness`.
+        wires: Wires from :meth:`~.r1cs.Circuit.witness`.
 
     Raises:
         InputError: The key is another circuit's or broken, or the wires do not satisfy the
@@ -259,7 +259,7 @@ def blind(key: VerifyingKey, proof: Proof) -> Proof:
     and how, does not matter.
 
     Args:
-        key: That the proof holds under; its delta is not infinity (:meth:`VerifyingKey.parse`).
+        key: Key that the proof holds under; its delta is not infinity (:meth:`VerifyingKey.parse`).
         proof: Verified. What does not hold stays so.
 
     Raises:

@@ -145,7 +145,7 @@ class Projections:
         of the polynomials W_c, in (n + d) · 309 / 2 additions.
 
         Args:
-            zeta: In [0, R).
+            zeta: Number in [0, R).
             along: d numbers in [0, R).
             across: n numbers in [0, R).
         """

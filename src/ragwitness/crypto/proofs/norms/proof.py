@@ -71,7 +71,7 @@ class NormProof:
         masks: [A], [B].
         total: T*.
         sides: [P], [Q].
-        evaluations: At ξz, z and 1/z.
+        evaluations: Evaluations at ξz, z and 1/z.
         quotients: KZG openings at ξz, z and 1/z.
         circuit: Groth16's, that norms and projections are small and T* is their masked sum.
     """
@@ -131,8 +131,8 @@ class OpeningWeights:
 
     Attributes:
         columns: One per column, the same at ξz and at 1/z.
-        first: Of P at z, and of B at 1/z.
-        second: Of Q at 1/z.
+        first: Weight of P at z, and of B at 1/z.
+        second: Weight of Q at 1/z.
     """
 
     columns: tuple[int, ...]

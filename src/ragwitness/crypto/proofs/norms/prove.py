@@ -41,7 +41,7 @@ class Masks:
     Attributes:
         a: A's four coefficients.
         b: B's.
-        salt: Of hN.
+        salt: Salt of hN.
     """
 
     a: tuple[int, ...]
@@ -143,7 +143,7 @@ def derive_masks(seed: bytes, matrix: Matrix) -> Masks:
     and on nothing else, so that a proof made again opens the columns at the same points.
 
     Args:
-        seed: Of the conversation: depends on setup, columns, context and chunk.
+        seed: Seed of the conversation: depends on setup, columns, context and chunk.
         matrix: Its blinds are the key.
     """
     stream = ProofTranscript("ragwitness/norm-masks/v1")

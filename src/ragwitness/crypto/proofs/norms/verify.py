@@ -33,7 +33,7 @@ def verify_norms(setup: VerifierSetup, columns: Columns, context: bytes, proof: 
         setup: Made by someone the verifier trusts.
         columns: The index's commitments.
         context: What the proof has to belong to, the verifier's own.
-        proof: Of :func:`~.prove.prove_norms`, one part per chunk.
+        proof: Proof from :func:`~.prove.prove_norms`, one part per chunk.
 
     Raises:
         VerificationError: ``columns.size`` (commitments of another dimension), ``norm.size``,

@@ -40,7 +40,7 @@ class HiddenNoise:
 
     Attributes:
         terms: Per chunk scalars and commitments, whose sum commits to it.
-        values: Of every slot, int64, shape (capacity,).
+        values: Values of every slot, int64, shape (capacity,).
         blinds: Per chunk the three coefficients behind the slots.
     """
 
@@ -88,10 +88,10 @@ def prove_selection(
     """Prove that ``ids`` are the highest of V·query + noise, best first, ties by slot.
 
     Args:
-        setup: Of the window.
+        setup: Setup of the window.
         secret: The index V and its blinds.
         query: Integer vector, int16, shape (dimension,).
-        noise: Of every slot, int64, shape (capacity,); what of it is opened.
+        noise: Noise of every slot, int64, shape (capacity,); what of it is opened.
         ids: The answer that was given, K slots.
         context: What the proof is bound to besides, e.g. the hash of the log's record.
         hidden: What of the noise is committed to instead.

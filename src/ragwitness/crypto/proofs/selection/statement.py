@@ -32,7 +32,7 @@ class SelectionClaim:
     Attributes:
         columns: Commitments to the index.
         query: Integer vector q, int16, shape (dimension,).
-        noise: Of every slot, int64, shape (capacity,); the verifier derives it itself.
+        noise: Noise of every slot, int64, shape (capacity,); the verifier derives it itself.
         ids: Slots of the answer, best first, ties by slot.
         context: What the proof is bound to besides, e.g. the hash of the log's record.
         hidden: Noise that is committed to and not opened, on top of ``noise``: per chunk scalars
@@ -165,7 +165,7 @@ class ChunkProof:
         value: e, the masked scores' polynomial at r.
         noisy: The same with the noise and the ties' bits, as the circuit reads it.
         quotient: W.
-        groth16: That the answer names the highest.
+        groth16: Proof that the answer names the highest.
     """
 
     mask: G1

@@ -43,7 +43,7 @@ class ClaimError(VerificationError):
     Args:
         check: Name of the check that failed.
         message: What does not hold and why.
-        place: Of the claim in the sequence, from 0.
+        place: Place of the claim in the sequence, from 0.
     """
 
     def __init__(self, check: str, message: str, place: int) -> None:

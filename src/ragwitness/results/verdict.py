@@ -1,0 +1,153 @@
+"""The verdict on a sealed file: what every report of it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from ragwitness.attest.verdict import BundleVerdict, Sampling
+from ragwitness.results import wording as say
+from ragwitness.results.kind import Kind, Row, TestCase, plain, restored
+from ragwitness.results.sheet import (
+    Block,
+    Cell,
+    Column,
+    Mark,
+    Name,
+    Paragraph,
+    Section,
+    Sheet,
+    Style,
+    Table,
+    plain_table,
+    table_rows,
+)
+
+_STYLES: dict[str, Style] = {"pass": "out", "fail": "in", "not checked": "inconclusive"}
+_STATES: Mapping[str, Literal["passed", "failed", "skipped"]] = {
+    "pass": "passed",
+    "fail": "failed",
+    "not checked": "skipped",
+}
+
+
+def _dump(verdict: BundleVerdict) -> Row:
+    told: Row = plain(asdict(verdict))
+    # The first failure by itself: scripts compare its name with what they expect.
+    told["failure"] = verdict.failures[0].failure if verdict.failures else None
+    told["epsilon"] = verdict.epsilon
+    if verdict.sampling is not None:
+        told["sampling"]["mode"] = verdict.sampling.mode
+    return told
+
+
+def _cases(verdict: BundleVerdict, _conditions: Sequence[str]) -> list[TestCase]:
+    return [
+        TestCase(one.name, _STATES[one.status], one.detail, type=one.failure or "check")
+        for one in verdict.checks
+    ]
+
+
+def _sheet(verdict: BundleVerdict) -> Sheet:
+    # Outcome and window, why, the checks, then numbers: a reader who stops early has read the
+    # verdict.
+    title = verdict.outcome.upper()
+    if verdict.window:
+        title += f"  window {verdict.window}"
+    if verdict.outcome == "pass" and verdict.epsilon is not None:
+        first = verdict.numbers[0]
+        title += f": epsilon {verdict.epsilon:.3g} at delta* {first.delta:g} towards accounts"
+    sampled = verdict.sampling
+    blocks: list[Block] = []
+    if verdict.numbers:
+        blocks += [_numbers(verdict), *_legend(verdict)]
+    if sampled is not None:
+        blocks.append(Paragraph(sampling_line(sampled), "", brief=True))
+    # The number above is one towards accounts; the rest of what was said is not in it.
+    for heading, lines in (
+        ("What whoever holds this file learns besides:", verdict.learned),
+        ("What this rests on:", verdict.rests),
+    ):
+        said = [heading, *(f"- {one}" for one in lines)] if lines else []
+        blocks += [Paragraph(line, "", brief=True) for line in said]
+    return Sheet(
+        KIND.words,
+        title,
+        verdict.why,
+        warnings=verdict.notes,
+        sections=(
+            Section("checks", "The checks", (_checks(verdict),)),
+            Section("numbers", "What can have been given away", tuple(blocks)),
+        ),
+    )
+
+
+def _checks(verdict: BundleVerdict) -> Table:
+    rows = (
+        (
+            Name(one.name),
+            Mark(one.status, _STYLES[one.status]),
+            Mark(f"{one.failure}: {one.detail}" if one.failure else one.detail),
+        )
+        for one in verdict.checks
+    )
+    columns = Column("check", "name", "check"), Column("", "value", ""), Column("", "text", "")
+    return Table("Every check by name", columns, tuple(rows))
+
+
+def _numbers(verdict: BundleVerdict) -> Table:
+    # Four epsilons of the same noise: the paper's bound (5.2), the exact one, the odometer's over
+    # everything answered, and a lower bound that an attack has shown.
+    rows: list[tuple[Cell, ...]] = []
+    for row in verdict.numbers:
+        values = (row.paper, row.exact, row.odometer, row.empirical)
+        rows.append((Name(row.tenant), *map(say.three, values)))
+    names = ("epsilon of", "paper (5.2)", "exact", "odometer", "attack")
+    return plain_table("Epsilon towards accounts", names, rows)
+
+
+def _legend(verdict: BundleVerdict) -> list[Paragraph]:
+    first = verdict.numbers[0]
+    lines = [
+        f"All at delta* {first.delta:g}. Paper: from the epsilon promised to one account. Exact:"
+        f" of the committed noise, k_max accounts with {say.count(first.cap)} answers in all."
+        " Odometer: of every answer given, whoever asked. Attack: lower bound that one has shown."
+    ]
+    if first.paper is None:
+        lines.append(f"{say.MISSING} {first.why}")
+    return [Paragraph(line, brief=True) for line in lines]
+
+
+def sampling_line(sampling: Sampling) -> str:
+    """Return in words which records were looked at, and what that finds."""
+    everything = (
+        f"Mode {sampling.mode}: {say.count(sampling.challenged)} of"
+        f" {say.count(sampling.population)} answers were proved."
+    )
+    # Mode A proves every answer; otherwise the verdict covers the others only with the chances
+    # given.
+    if sampling.mode == "A":
+        return everything
+    chances = ", ".join(f"{say.count(bad)}: {chance:.2%}" for bad, chance in sampling.detection)
+    return (
+        f"{everything} The verdict is conditional on the others. Chance to have looked at one of"
+        f" so many bad ones: {chances}."
+    )
+
+
+def _load(data: Mapping[str, Any]) -> BundleVerdict:
+    return restored(BundleVerdict, data, KIND)
+
+
+KIND: Kind[BundleVerdict, str] = Kind(
+    name="verification",
+    words="verdict on a sealed file",
+    verb="verify --json",
+    dump=_dump,
+    load=_load,
+    recognises=lambda data: {"outcome", "checks", "why"} <= data.keys(),
+    sheet=_sheet,
+    rows=lambda verdict: table_rows(_sheet(verdict)),
+    cases=_cases,
+)
